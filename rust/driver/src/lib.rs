@@ -1,0 +1,2 @@
+//! The media driver.
+#![forbid(unsafe_code)]
