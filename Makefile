@@ -1,0 +1,95 @@
+# The commands of this project. Each works alone on a fresh machine that has Python 3.11+ and a Rust toolchain (the interop
+# tests also need a JDK with Maven): it makes the virtual environment, builds and installs by itself.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/stamps
+# A path of its own: the loom build has other flags, and would otherwise rebuild everything each time.
+LOOM_TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)/loom
+
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name 'Cargo.toml')
+say = @printf '\n== %s\n' '$(1)'
+
+.PHONY: help demo test test-rust test-loom test-python lint lint-rust lint-python bench fuzz wheel clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make demo    market data through an embedded driver, on the trades in examples/data"
+	@echo "make test    Rust tests, loom models, Python and interop tests"
+	@echo "make lint    rustfmt, clippy, ruff, mypy and stubtest"
+	@echo "make bench   benchmarks beside their peers; prints the table of docs/performance.md"
+	@echo "make fuzz    every fuzz target for FUZZ_SECONDS (default 120) seconds"
+	@echo "make wheel   an abi3 wheel in dist/"
+
+# ---- environment -------------------------------------------------------------------------------------------------------
+
+$(STAMPS)/venv:
+	$(call say,making the virtual environment in $(VENV))
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if v >= (3, 11) else f"Python 3.11 or later is needed, $(PYTHON) is {v.major}.{v.minor}; say which one by: make PYTHON=python3.12")'
+	@command -v cargo >/dev/null || { echo "a Rust toolchain is needed (https://rustup.rs)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2'
+	@mkdir -p $(STAMPS) && touch $@
+
+# The extras a goal needs are installed by the goal: `make demo` does not install the test suite's tools.
+$(STAMPS)/installed-%: $(STAMPS)/venv pyproject.toml $(RUST_SOURCES)
+	$(call say,building the native module (release) and installing aeron-py with: $(subst +,$(comma) ,$*))
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet --extras $(subst +,$(comma),$*)
+	@touch $@
+
+comma := ,
+DEMO := $(STAMPS)/installed-arrow
+DEVELOP := $(STAMPS)/installed-arrow+test+lint
+BENCH := $(STAMPS)/installed-arrow+bench+test
+
+# ---- goals -------------------------------------------------------------------------------------------------------------
+
+demo: $(DEMO)
+	$(call say,running the demo)
+	$(BIN)/aeron demo
+
+test: test-rust test-loom test-python
+
+test-rust:
+	$(call say,Rust tests)
+	cargo test --workspace --quiet
+
+test-loom:
+	$(call say,loom models of the lock-free algorithms)
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(LOOM_TARGET_DIR) cargo test --quiet --release -p aeron-memory --test 'loom_*'
+
+test-python: $(DEVELOP)
+	$(call say,Python and interop tests)
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: lint-rust lint-python
+
+lint-rust:
+	$(call say,rustfmt and clippy)
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+
+lint-python: $(DEVELOP)
+	$(call say,ruff$(comma) mypy and stubtest)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	MYPYPATH=python $(BIN)/python -m mypy.stubtest aeron._aeron
+
+bench: $(BENCH)
+	$(call say,benchmarks: this takes a while$(comma) keep the machine quiet)
+	$(BIN)/python -m bench
+
+FUZZ_SECONDS ?= 120
+fuzz:
+	$(call say,fuzzing each target for $(FUZZ_SECONDS) s)
+	.ci/fuzz $(FUZZ_SECONDS)
+
+wheel: $(STAMPS)/venv
+	$(call say,building a wheel)
+	$(BIN)/maturin build --release --out dist
+
+clean:
+	rm -rf $(VENV) dist
+	cargo clean

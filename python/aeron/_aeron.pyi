@@ -1,0 +1,5 @@
+"""The native module; import ``aeron`` instead."""
+
+__all__ = ["__version__"]
+
+__version__: str
