@@ -1,1 +1,13 @@
 //! Shared memory: mapped files, atomic buffers, ring, broadcast, counters, log buffers, CnC file, error log.
+//!
+//! The layouts are those of Aeron 1.52 (CnC version 0.2.0). All bytes may come from another process: readers validate what they
+//! read, once, and never panic on it.
+
+pub mod buffer;
+#[cfg(loom)]
+pub mod loom_words;
+pub mod mapped;
+pub mod words;
+
+pub use buffer::SharedBuffer;
+pub use words::Words;

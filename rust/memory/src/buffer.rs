@@ -1,0 +1,390 @@
+//! [`SharedBuffer`]: memory on the heap or in a mapped file that other threads and processes change at will.
+//!
+//! It promises that no access leaves the memory and that the memory outlives every buffer that refers to it. It never hands out a
+//! Rust reference to the bytes: a peer may write them at any time.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU16, AtomicU32, Ordering, fence};
+
+use memmap2::MmapRaw;
+
+use crate::words::Words;
+
+#[cfg(not(target_endian = "little"))]
+compile_error!("the layouts of Aeron are native words on little-endian machines");
+
+/// A window on shared memory. Cheap to clone; the memory is freed or unmapped when the last clone or slice is dropped.
+#[derive(Clone)]
+pub struct SharedBuffer {
+    /// Aligned to 8 bytes; `len` bytes from here lie inside `_memory`.
+    start: NonNull<u8>,
+    len: usize,
+    _memory: Arc<Memory>,
+}
+
+/// What keeps the bytes alive.
+enum Memory {
+    Heap { start: NonNull<u8>, layout: Layout },
+    Mapped { _mapping: MmapRaw },
+}
+
+/// Heap blocks start on a cache line, as mapped sections do.
+const HEAP_ALIGNMENT: usize = 64;
+
+impl SharedBuffer {
+    /// A zeroed block of `len` bytes on the heap, for tests, simulation and private copies of files.
+    pub fn heap(len: usize) -> Self {
+        let layout = Layout::from_size_align(len.max(1), HEAP_ALIGNMENT)
+            .expect("length of a heap buffer is below isize::MAX");
+        // SAFETY: the layout has a size of at least one byte.
+        let block = unsafe { alloc_zeroed(layout) };
+        let start = NonNull::new(block).unwrap_or_else(|| handle_alloc_error(layout));
+        Self {
+            start,
+            len,
+            _memory: Arc::new(Memory::Heap { start, layout }),
+        }
+    }
+
+    /// A heap block that holds a copy of `bytes`.
+    pub fn copy_of(bytes: &[u8]) -> Self {
+        let buffer = Self::heap(bytes.len());
+        buffer.copy_in(0, bytes);
+        buffer
+    }
+
+    /// The whole of a mapping, which starts on a page.
+    pub(crate) fn mapped(mapping: MmapRaw) -> Self {
+        let start = NonNull::new(mapping.as_mut_ptr()).expect("a mapping is not at address zero");
+        Self {
+            start,
+            len: mapping.len(),
+            _memory: Arc::new(Memory::Mapped { _mapping: mapping }),
+        }
+    }
+
+    /// Address of the first byte, valid as long as this buffer or a clone of it lives.
+    ///
+    /// Other processes may write the bytes at any time: do not make a Rust reference of it unless the protocol excludes that.
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    /// The address of an aligned word of `1 << SHIFT` bytes.
+    ///
+    /// Rotating moves the low bits of a misaligned offset to the top, so one compare refuses what is misaligned and what is out of
+    /// bounds.
+    #[inline(always)]
+    fn word<const SHIFT: u32>(&self, offset: usize) -> *mut u8 {
+        if offset.rotate_right(SHIFT) >= self.len >> SHIFT {
+            bad_word(offset, 1 << SHIFT, self.len);
+        }
+        // SAFETY: the compare above keeps the whole word inside the memory.
+        unsafe { self.start.as_ptr().add(offset) }
+    }
+
+    #[inline(always)]
+    fn bytes(&self, offset: usize, len: usize) -> *mut u8 {
+        if len > self.len || offset > self.len - len {
+            bad_range(offset, len, self.len);
+        }
+        // SAFETY: the compare above keeps `len` bytes from `offset` inside the memory.
+        unsafe { self.start.as_ptr().add(offset) }
+    }
+
+    #[inline(always)]
+    fn u8(&self, offset: usize) -> &AtomicU8 {
+        // SAFETY: in bounds, and only accessed atomically through references of this kind.
+        unsafe { AtomicU8::from_ptr(self.word::<0>(offset)) }
+    }
+
+    #[inline(always)]
+    fn u16(&self, offset: usize) -> &AtomicU16 {
+        // SAFETY: in bounds and aligned, as `word` checks.
+        unsafe { AtomicU16::from_ptr(self.word::<1>(offset).cast()) }
+    }
+
+    #[inline(always)]
+    fn u32(&self, offset: usize) -> &AtomicU32 {
+        // SAFETY: in bounds and aligned, as `word` checks.
+        unsafe { AtomicU32::from_ptr(self.word::<2>(offset).cast()) }
+    }
+
+    #[inline(always)]
+    fn i32(&self, offset: usize) -> &AtomicI32 {
+        // SAFETY: in bounds and aligned, as `word` checks.
+        unsafe { AtomicI32::from_ptr(self.word::<2>(offset).cast()) }
+    }
+
+    #[inline(always)]
+    fn i64(&self, offset: usize) -> &AtomicI64 {
+        // SAFETY: in bounds and aligned, as `word` checks.
+        unsafe { AtomicI64::from_ptr(self.word::<3>(offset).cast()) }
+    }
+}
+
+// SAFETY: `Memory` is only ever dropped, by its last owner.
+unsafe impl Send for Memory {}
+// SAFETY: as for Send.
+unsafe impl Sync for Memory {}
+// SAFETY: the memory may be used from any thread: all accesses are atomic or, by the protocols, exclusive.
+unsafe impl Send for SharedBuffer {}
+// SAFETY: as for Send.
+unsafe impl Sync for SharedBuffer {}
+
+impl std::fmt::Debug for SharedBuffer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SharedBuffer")
+            .field("start", &self.start)
+            .field("len", &self.len)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if let Memory::Heap { start, layout } = self {
+            // SAFETY: allocated by `heap` with this layout; no buffer refers to it any more.
+            unsafe { dealloc(start.as_ptr(), *layout) }
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn bad_word(offset: usize, size: usize, len: usize) -> ! {
+    panic!("{size}-byte word at offset {offset} is misaligned or outside a buffer of {len} bytes")
+}
+
+#[cold]
+#[inline(never)]
+fn bad_range(offset: usize, count: usize, len: usize) -> ! {
+    panic!("{count} bytes at offset {offset} are outside a buffer of {len} bytes")
+}
+
+impl Words for SharedBuffer {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn slice(&self, offset: usize, len: usize) -> Self {
+        assert!(
+            offset.is_multiple_of(8),
+            "slice at {offset} does not start on an 8-byte boundary"
+        );
+        let start = NonNull::new(self.bytes(offset, len)).expect("inside an allocation");
+        Self {
+            start,
+            len,
+            _memory: Arc::clone(&self._memory),
+        }
+    }
+
+    #[inline(always)]
+    fn load_u8_relaxed(&self, offset: usize) -> u8 {
+        self.u8(offset).load(Ordering::Relaxed)
+    }
+
+    #[inline(always)]
+    fn load_u8_acquire(&self, offset: usize) -> u8 {
+        self.u8(offset).load(Ordering::Acquire)
+    }
+
+    #[inline(always)]
+    fn store_u8_relaxed(&self, offset: usize, value: u8) {
+        self.u8(offset).store(value, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn store_u8_release(&self, offset: usize, value: u8) {
+        self.u8(offset).store(value, Ordering::Release);
+    }
+
+    #[inline(always)]
+    fn load_u16_relaxed(&self, offset: usize) -> u16 {
+        self.u16(offset).load(Ordering::Relaxed)
+    }
+
+    #[inline(always)]
+    fn store_u16_relaxed(&self, offset: usize, value: u16) {
+        self.u16(offset).store(value, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn load_i32_relaxed(&self, offset: usize) -> i32 {
+        self.i32(offset).load(Ordering::Relaxed)
+    }
+
+    #[inline(always)]
+    fn load_i32_acquire(&self, offset: usize) -> i32 {
+        self.i32(offset).load(Ordering::Acquire)
+    }
+
+    #[inline(always)]
+    fn store_i32_relaxed(&self, offset: usize, value: i32) {
+        self.i32(offset).store(value, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn store_i32_release(&self, offset: usize, value: i32) {
+        self.i32(offset).store(value, Ordering::Release);
+    }
+
+    #[inline(always)]
+    fn fetch_add_i32(&self, offset: usize, delta: i32) -> i32 {
+        self.i32(offset).fetch_add(delta, Ordering::SeqCst)
+    }
+
+    #[inline(always)]
+    fn compare_exchange_i32(&self, offset: usize, current: i32, new: i32) -> Result<i32, i32> {
+        self.i32(offset)
+            .compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst)
+    }
+
+    #[inline(always)]
+    fn load_i64_relaxed(&self, offset: usize) -> i64 {
+        self.i64(offset).load(Ordering::Relaxed)
+    }
+
+    #[inline(always)]
+    fn load_i64_acquire(&self, offset: usize) -> i64 {
+        self.i64(offset).load(Ordering::Acquire)
+    }
+
+    #[inline(always)]
+    fn store_i64_relaxed(&self, offset: usize, value: i64) {
+        self.i64(offset).store(value, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn store_i64_release(&self, offset: usize, value: i64) {
+        self.i64(offset).store(value, Ordering::Release);
+    }
+
+    #[inline(always)]
+    fn fetch_add_i64(&self, offset: usize, delta: i64) -> i64 {
+        self.i64(offset).fetch_add(delta, Ordering::SeqCst)
+    }
+
+    #[inline(always)]
+    fn compare_exchange_i64(&self, offset: usize, current: i64, new: i64) -> Result<i64, i64> {
+        self.i64(offset)
+            .compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst)
+    }
+
+    #[inline(always)]
+    fn fence_release(&self) {
+        fence(Ordering::Release);
+    }
+
+    #[inline(always)]
+    fn fence_acquire(&self) {
+        fence(Ordering::Acquire);
+    }
+
+    #[inline(always)]
+    fn copy_in(&self, offset: usize, bytes: &[u8]) {
+        let target = self.bytes(offset, bytes.len());
+        // SAFETY: in bounds; `bytes` is a Rust slice, which never overlaps shared memory.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) }
+    }
+
+    #[inline(always)]
+    fn copy_out(&self, offset: usize, bytes: &mut [u8]) {
+        let source = self.bytes(offset, bytes.len());
+        // SAFETY: in bounds; `bytes` is a Rust slice, which never overlaps shared memory.
+        unsafe { std::ptr::copy_nonoverlapping(source, bytes.as_mut_ptr(), bytes.len()) }
+    }
+
+    fn copy_in_relaxed(&self, offset: usize, bytes: &[u8]) {
+        self.bytes(offset, bytes.len());
+        let (words, rest) = bytes.as_chunks::<4>();
+        for (i, word) in words.iter().enumerate() {
+            let target = self.u32(offset + 4 * i);
+            target.store(u32::from_le_bytes(*word), Ordering::Relaxed);
+        }
+        for (i, byte) in rest.iter().enumerate() {
+            let target = self.u8(offset + 4 * words.len() + i);
+            target.store(*byte, Ordering::Relaxed);
+        }
+    }
+
+    fn copy_out_relaxed(&self, offset: usize, bytes: &mut [u8]) {
+        self.bytes(offset, bytes.len());
+        let (words, rest) = bytes.as_chunks_mut::<4>();
+        for (i, word) in words.iter_mut().enumerate() {
+            let source = self.u32(offset + 4 * i);
+            *word = source.load(Ordering::Relaxed).to_le_bytes();
+        }
+        for (i, byte) in rest.iter_mut().enumerate() {
+            *byte = self
+                .u8(offset + 4 * words.len() + i)
+                .load(Ordering::Relaxed);
+        }
+    }
+
+    #[inline(always)]
+    fn fill_zero(&self, offset: usize, len: usize) {
+        let target = self.bytes(offset, len);
+        // SAFETY: in bounds, and the bytes belong to the caller for now.
+        unsafe { std::ptr::write_bytes(target, 0, len) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_little_endian_and_share_memory_with_slices() {
+        let buffer = SharedBuffer::heap(64);
+        buffer.store_i64_release(8, 0x1122_3344_5566_7788);
+        let slice = buffer.slice(8, 16);
+        assert_eq!(slice.load_i32_acquire(0), 0x5566_7788);
+        assert_eq!(slice.load_u16_relaxed(6), 0x1122);
+        assert_eq!(slice.load_u8_relaxed(7), 0x11);
+        drop(buffer);
+        assert_eq!(slice.fetch_add_i64(0, 1), 0x1122_3344_5566_7788);
+        assert_eq!(slice.load_i32_relaxed(0), 0x5566_7789);
+    }
+
+    #[test]
+    fn copies_work_at_any_alignment_and_relaxed_ones_for_any_length() {
+        let buffer = SharedBuffer::heap(64);
+        let bytes: Vec<u8> = (1..=13).collect();
+        buffer.copy_in(3, &bytes);
+        let mut seen = [0u8; 13];
+        buffer.copy_out(3, &mut seen);
+        assert_eq!(&seen[..], &bytes);
+        buffer.copy_in_relaxed(20, &bytes);
+        seen = [0; 13];
+        buffer.copy_out_relaxed(20, &mut seen);
+        assert_eq!(&seen[..], &bytes);
+        assert_eq!(buffer.load_u8_relaxed(33), 0);
+        buffer.fill_zero(20, 13);
+        buffer.copy_out(20, &mut seen);
+        assert_eq!(seen, [0; 13]);
+    }
+
+    fn panics(access: impl FnOnce(&SharedBuffer) + std::panic::UnwindSafe) -> bool {
+        std::panic::catch_unwind(|| access(&SharedBuffer::heap(20))).is_err()
+    }
+
+    #[test]
+    fn misaligned_and_out_of_bounds_accesses_panic() {
+        assert!(!panics(|b| b.store_i32_relaxed(16, 1)));
+        assert!(panics(|b| b.store_i32_relaxed(20, 1)));
+        assert!(panics(|b| b.store_i32_relaxed(17, 1)));
+        assert!(panics(|b| b.store_i64_relaxed(16, 1)));
+        assert!(panics(|b| b.store_i64_relaxed(4, 1)));
+        assert!(panics(|b| b.store_i32_relaxed(usize::MAX - 3, 1)));
+        assert!(panics(|b| b.copy_in(10, &[0; 11])));
+        assert!(panics(|b| b.copy_in(usize::MAX, &[0; 2])));
+        assert!(panics(|b| drop(b.slice(4, 8))));
+        assert!(panics(|b| drop(b.slice(16, 5))));
+        assert!(!panics(|b| drop(b.slice(16, 4))));
+    }
+}

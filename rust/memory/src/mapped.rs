@@ -1,0 +1,212 @@
+//! Files mapped whole, read-write and shared: the CnC file, log buffers, the loss report.
+//!
+//! A file is created exclusively with mode `0666 & ~umask`, mapped whole, and unmapped when the last [`SharedBuffer`] on it is
+//! dropped. Truncating a mapped file from outside kills the processes that touch it (SIGBUS); nothing here can prevent that. What
+//! is prevented is the same signal on a full file system: the pages behind a sparse file are allocated with
+//! [`MappedFile::allocate`], which answers an error, before anybody stores to them.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use memmap2::MmapOptions;
+use rustix::fs::{FallocateFlags, fallocate};
+
+use crate::buffer::SharedBuffer;
+
+/// A mapped file, with its descriptor where it was created here.
+#[derive(Debug)]
+pub struct MappedFile {
+    buffer: SharedBuffer,
+    /// Kept by the creator alone, to allocate pages later.
+    file: Option<File>,
+}
+
+/// How [`MappedFile::create`] gives the file its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Allocation {
+    /// Only the length is set; pages come with [`MappedFile::allocate`] or the first touch.
+    Sparse,
+    /// All blocks are allocated, without touching them through the mapping.
+    Allocated,
+    /// All blocks are allocated and mapped in (`MAP_POPULATE`).
+    Populated,
+}
+
+/// Size of a memory page of this machine, in bytes.
+pub fn page_size() -> usize {
+    rustix::param::page_size()
+}
+
+impl MappedFile {
+    /// Creates the file `path` with `len` zero bytes and maps it.
+    ///
+    /// Fails with `AlreadyExists` when the file is there, `StorageFull` when the file system is, `InvalidInput` when `len` is 0; a
+    /// file that could not be given its length is removed again.
+    pub fn create(path: &Path, len: usize, allocation: Allocation) -> io::Result<Self> {
+        if len == 0 {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("cannot map {}: its length would be 0", path.display()),
+            ));
+        }
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o666)
+            .open(path)?;
+        let mapped = set_length(&file, len, allocation)
+            .and_then(|()| map(&file, allocation == Allocation::Populated));
+        match mapped {
+            Ok(buffer) => Ok(Self {
+                buffer,
+                file: Some(file),
+            }),
+            Err(error) => {
+                // The first error is the one to report.
+                let _ = std::fs::remove_file(path);
+                Err(error)
+            }
+        }
+    }
+
+    /// Maps the existing file `path`; with `populate` all its pages are mapped in at once.
+    ///
+    /// Fails with `UnexpectedEof` for an empty file, which cannot be mapped.
+    pub fn open(path: &Path, populate: bool) -> io::Result<Self> {
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        if file.metadata()?.len() == 0 {
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                format!("{} is empty", path.display()),
+            ));
+        }
+        let buffer = map(&file, populate)?;
+        Ok(Self { buffer, file: None })
+    }
+
+    /// The whole file; keeps the mapping alive.
+    pub fn buffer(&self) -> &SharedBuffer {
+        &self.buffer
+    }
+
+    /// Allocates the blocks behind `[offset, offset + len)`, so that stores there cannot fail for want of space.
+    ///
+    /// Content does not change. Fails with `StorageFull` when the file system is full, and with `Unsupported` on file systems that
+    /// cannot do it or for a file that was opened rather than created.
+    pub fn allocate(&self, offset: usize, len: usize) -> io::Result<()> {
+        let file = self.file.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        Ok(fallocate(
+            file,
+            FallocateFlags::empty(),
+            offset as u64,
+            len as u64,
+        )?)
+    }
+}
+
+fn set_length(file: &File, len: usize, allocation: Allocation) -> io::Result<()> {
+    file.set_len(len as u64)?;
+    if allocation == Allocation::Sparse {
+        return Ok(());
+    }
+    match fallocate(file, FallocateFlags::empty(), 0, len as u64) {
+        Err(rustix::io::Errno::OPNOTSUPP) => write_zeros(file, len),
+        result => Ok(result?),
+    }
+}
+
+/// Allocates by writing, where the file system has no other way. The file is new: nobody else writes it yet.
+fn write_zeros(mut file: &File, len: usize) -> io::Result<()> {
+    static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+    let mut left = len;
+    while left > 0 {
+        left -= file.write(&ZEROS[..left.min(ZEROS.len())])?;
+    }
+    Ok(())
+}
+
+fn map(file: &File, populate: bool) -> io::Result<SharedBuffer> {
+    let mut options = MmapOptions::new();
+    if populate {
+        options.populate();
+    }
+    options.map_raw(file).map(SharedBuffer::mapped)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::words::Words;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn two_mappings_of_a_file_share_its_bytes_and_outlive_its_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let created = MappedFile::create(&path, 8192, Allocation::Sparse).unwrap();
+        let opened = MappedFile::open(&path, false).unwrap();
+        created.buffer().store_i64_release(4096, 42);
+        assert_eq!(opened.buffer().load_i64_acquire(4096), 42);
+        std::fs::remove_file(&path).unwrap();
+        let tail = opened.buffer().slice(4096, 4096);
+        drop((created, opened));
+        assert_eq!(tail.load_i64_acquire(0), 42);
+    }
+
+    /// 01-3 (files)
+    #[test]
+    fn files_are_created_exclusively_with_the_mode_that_umask_leaves() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let reference = dir.path().join("reference");
+        File::create(&reference).unwrap();
+        MappedFile::create(&path, 4096, Allocation::Sparse).unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().mode();
+        assert_eq!(mode(&path), mode(&reference));
+        let again = MappedFile::create(&path, 4096, Allocation::Sparse).unwrap_err();
+        assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+    }
+
+    #[test]
+    fn sparse_files_occupy_what_was_allocated_and_allocated_ones_everything() {
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        let blocks = |name: &str| std::fs::metadata(dir.path().join(name)).unwrap().blocks() * 512;
+        let create = |name: &str, allocation| {
+            MappedFile::create(&dir.path().join(name), 1 << 20, allocation).unwrap()
+        };
+        let sparse = create("sparse", Allocation::Sparse);
+        assert_eq!(blocks("sparse"), 0);
+        sparse.allocate(65_536, 65_536).unwrap();
+        assert_eq!(blocks("sparse"), 65_536);
+        create("allocated", Allocation::Allocated);
+        assert_eq!(blocks("allocated"), 1 << 20);
+        create("populated", Allocation::Populated);
+        assert_eq!(blocks("populated"), 1 << 20);
+    }
+
+    #[test]
+    fn a_file_that_does_not_fit_is_an_error_and_leaves_nothing_behind() {
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        let path = dir.path().join("huge");
+        let error = MappedFile::create(&path, 1 << 46, Allocation::Allocated).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert!(!path.exists());
+        let sparse = MappedFile::create(&path, 1 << 44, Allocation::Sparse).unwrap();
+        let error = sparse.allocate(0, 1 << 44).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    }
+
+    #[test]
+    fn an_empty_file_and_an_empty_creation_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("empty");
+        let error = MappedFile::create(&path, 0, Allocation::Sparse).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        File::create(&path).unwrap();
+        let error = MappedFile::open(&path, false).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+    }
+}
