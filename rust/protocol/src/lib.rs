@@ -1,2 +1,24 @@
-//! Bytes that travel: client/driver commands and events, channel URIs.
+//! Bytes that travel between clients and the media driver: commands, events and channel URIs.
+//!
+//! Nothing here does I/O, keeps state or allocates while decoding. Every parser is total: whatever the bytes are, it
+//! answers a value or a precise error and never panics, because the bytes come from other processes.
+//!
+//! * [`command`]: what a client asks of the driver.
+//! * [`event`]: what the driver answers and announces.
+//! * [`ErrorCode`]: the codes that travel in answers.
 #![forbid(unsafe_code)]
+
+pub mod command;
+pub mod event;
+
+mod codec;
+mod error_code;
+
+pub use codec::{DecodeError, EncodeError};
+pub use error_code::ErrorCode;
+
+/// Version of the control protocol spoken here, as a semantic version (1.0.0): major << 16 | minor << 8 | patch.
+///
+/// A driver publishes it in system counter 43; clients send newer commands only to a driver that shows at least the
+/// version that introduced them.
+pub const CONTROL_PROTOCOL_VERSION: i32 = 0x0001_0000;

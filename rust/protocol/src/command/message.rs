@@ -1,0 +1,219 @@
+//! The fields of each command, in the order in which they travel.
+
+use crate::DecodeError;
+use crate::codec::{Message, Reader, Writer, message};
+
+message! {
+    /// Adds a publication; shared or exclusive is said by the command that carries it.
+    pub struct AddPublication<'a> {
+        /// Client that sends the command.
+        pub client_id: i64,
+        /// Becomes the registration id.
+        pub correlation_id: i64,
+        /// Any value is legal.
+        pub stream_id: i32,
+        /// Channel URI.
+        pub channel: &'a [u8],
+    }
+}
+
+/// Gives up a publication.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RemovePublication {
+    /// Client that sends the command.
+    pub client_id: i64,
+    /// Names the answer.
+    pub correlation_id: i64,
+    /// Registration id of this client's add, not that of the first sharer.
+    pub registration_id: i64,
+    /// End the stream at once, for all who share it.
+    pub revoke: bool,
+}
+
+const REVOKE_FLAG: u64 = 1;
+
+/// Length of the form that older clients send, which has no flags.
+const REMOVE_PUBLICATION_LEGACY_LENGTH: usize = 24;
+
+impl<'a> Message<'a> for RemovePublication {
+    fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            client_id: reader.field("client_id")?,
+            correlation_id: reader.field("correlation_id")?,
+            registration_id: reader.field("registration_id")?,
+            revoke: match reader.length() {
+                REMOVE_PUBLICATION_LEGACY_LENGTH => false,
+                _ => reader.field::<u64>("flags")? & REVOKE_FLAG != 0,
+            },
+        })
+    }
+
+    fn write(&self, writer: &mut Writer<'_>) {
+        writer.field(&self.client_id);
+        writer.field(&self.correlation_id);
+        writer.field(&self.registration_id);
+        writer.field(&if self.revoke { REVOKE_FLAG } else { 0 });
+    }
+}
+
+message! {
+    /// Adds a subscription.
+    pub struct AddSubscription<'a> {
+        /// Client that sends the command.
+        pub client_id: i64,
+        /// Becomes the registration id.
+        pub correlation_id: i64,
+        /// Unused; clients write −1 or leave 0.
+        pub registration_correlation_id: i64,
+        /// Any value is legal.
+        pub stream_id: i32,
+        /// Channel URI.
+        pub channel: &'a [u8],
+    }
+}
+
+message! {
+    /// Gives up a subscription.
+    pub struct RemoveSubscription {
+        /// Client that sends the command.
+        pub client_id: i64,
+        /// Names the answer.
+        pub correlation_id: i64,
+        /// Correlation id of the add.
+        pub registration_id: i64,
+    }
+}
+
+message! {
+    /// Says that a client is alive.
+    pub struct ClientKeepalive {
+        /// Client that is alive.
+        pub client_id: i64,
+        /// Not used; the command is never answered.
+        pub correlation_id: i64,
+    }
+}
+
+message! {
+    /// Names a destination of a publication or subscription by its channel.
+    pub struct Destination<'a> {
+        /// Client that sends the command.
+        pub client_id: i64,
+        /// Names the answer; for a publication's added destination, its registration id.
+        pub correlation_id: i64,
+        /// Original registration id of the publication, or registration id of the subscription.
+        pub registration_correlation_id: i64,
+        /// Channel URI of the destination.
+        pub channel: &'a [u8],
+    }
+}
+
+message! {
+    /// Adds a counter that lives as long as its client.
+    pub struct AddCounter<'a> {
+        /// Client that sends the command, and owner of the counter.
+        pub client_id: i64,
+        /// Becomes the registration id.
+        pub correlation_id: i64,
+        /// Type id of the counter.
+        pub type_id: i32,
+        /// Key of the counter; the driver cuts it to 112 bytes.
+        pub key: &'a [u8],
+        /// Label of the counter; the driver cuts it to 380 bytes.
+        pub label: &'a [u8],
+    }
+}
+
+message! {
+    /// Gives up a counter.
+    pub struct RemoveCounter {
+        /// Client that sends the command and owns the counter.
+        pub client_id: i64,
+        /// Names the answer.
+        pub correlation_id: i64,
+        /// Correlation id of the add.
+        pub registration_id: i64,
+    }
+}
+
+message! {
+    /// Adds a counter that outlives its client, or finds the one of this type and registration id.
+    pub struct AddStaticCounter<'a> {
+        /// Client that sends the command.
+        pub client_id: i64,
+        /// Names the answer.
+        pub correlation_id: i64,
+        /// Chosen by the caller, unique with the type id.
+        pub registration_id: i64,
+        /// Type id of the counter.
+        pub type_id: i32,
+        /// Key of a new counter.
+        pub key: &'a [u8],
+        /// Label of a new counter.
+        pub label: &'a [u8],
+    }
+}
+
+message! {
+    /// Says that a client is gone.
+    pub struct ClientClose {
+        /// Client that closes.
+        pub client_id: i64,
+        /// Not used, −1; the command is not answered directly.
+        pub correlation_id: i64,
+    }
+}
+
+message! {
+    /// Asks the driver to end.
+    pub struct TerminateDriver<'a> {
+        /// A fresh id; no client needs to exist.
+        pub client_id: i64,
+        /// Not used; the command is never answered.
+        pub correlation_id: i64,
+        /// Shown to the driver's termination validator.
+        pub token: &'a [u8],
+    }
+}
+
+message! {
+    /// Refuses an image. Padded to the 40 bytes that C drivers demand whatever the reason's length.
+    pub struct RejectImage<'a> at least 40 {
+        /// Client that sends the command; 0 from C clients.
+        pub client_id: i64,
+        /// Names the answer; 0 from C clients.
+        pub correlation_id: i64,
+        /// Correlation id of the image.
+        pub image_correlation_id: i64,
+        /// Position of the image, for information.
+        pub position: i64,
+        /// Shown to the publisher, at most [`MAX_REJECTION_REASON_LENGTH`](super::MAX_REJECTION_REASON_LENGTH) bytes.
+        pub reason: &'a [u8],
+    }
+}
+
+message! {
+    /// Removes a publication's destination by its registration id.
+    pub struct RemoveDestinationById {
+        /// Client that sends the command.
+        pub client_id: i64,
+        /// Names the answer.
+        pub correlation_id: i64,
+        /// Original registration id of the publication.
+        pub resource_registration_id: i64,
+        /// Correlation id of the command that added the destination.
+        pub destination_registration_id: i64,
+    }
+}
+
+message! {
+    /// Asks for a session id that no publication uses on the stream.
+    pub struct GetNextAvailableSessionId {
+        /// Client that sends the command.
+        pub client_id: i64,
+        /// Names the answer.
+        pub correlation_id: i64,
+        /// Any value is legal.
+        pub stream_id: i32,
+    }
+}

@@ -1,0 +1,155 @@
+//! The fields of each event, in the order in which they travel.
+
+use std::net::SocketAddr;
+
+use crate::ErrorCode;
+use crate::codec::message;
+
+/// Counter id in an event where there is no counter, such as the channel status of IPC.
+pub const NO_COUNTER_ID: i32 = -1;
+
+message! {
+    /// Says why a command was refused.
+    pub struct Error<'a> {
+        /// Correlation id of the refused command.
+        pub offending_command_correlation_id: i64,
+        /// Kind of the refusal.
+        pub error_code: ErrorCode,
+        /// What a person needs to know.
+        pub error_message: &'a [u8],
+    }
+}
+
+message! {
+    /// A publication of the client is ready; shared or exclusive is said by the event that carries it.
+    pub struct PublicationReady<'a> {
+        /// Correlation id of the command.
+        pub correlation_id: i64,
+        /// Original registration id: that of the first add of a shared publication.
+        pub registration_id: i64,
+        /// Session id of the publication.
+        pub session_id: i32,
+        /// Stream id of the publication.
+        pub stream_id: i32,
+        /// Counter that holds the position up to which the client may publish.
+        pub publication_limit_counter_id: i32,
+        /// Counter that holds the channel's status, [`NO_COUNTER_ID`] for IPC.
+        pub channel_status_indicator_id: i32,
+        /// Path of the log buffer file.
+        pub log_file_name: &'a [u8],
+    }
+}
+
+message! {
+    /// A subscription of the client is ready.
+    pub struct SubscriptionReady {
+        /// Correlation id of the command.
+        pub correlation_id: i64,
+        /// Counter that holds the channel's status, [`NO_COUNTER_ID`] for IPC and spies.
+        pub channel_status_indicator_id: i32,
+    }
+}
+
+message! {
+    /// A subscription has a new image.
+    pub struct AvailableImage<'a> {
+        /// Correlation id of the image.
+        pub correlation_id: i64,
+        /// Session id of the stream.
+        pub session_id: i32,
+        /// Stream id of the stream.
+        pub stream_id: i32,
+        /// Registration id of the subscription.
+        pub subscription_registration_id: i64,
+        /// Counter that holds the subscriber's position.
+        pub subscriber_position_id: i32,
+        /// Path of the log buffer file.
+        pub log_file_name: &'a [u8],
+        /// `aeron:ipc`, or `host:port` of the sender.
+        pub source_identity: &'a [u8],
+    }
+}
+
+message! {
+    /// A subscription lost an image.
+    pub struct UnavailableImage<'a> {
+        /// Correlation id of the image.
+        pub correlation_id: i64,
+        /// Registration id of the subscription.
+        pub subscription_registration_id: i64,
+        /// Stream id of the stream.
+        pub stream_id: i32,
+        /// For information: a channel of the subscription.
+        pub channel: &'a [u8],
+    }
+}
+
+message! {
+    /// A command that adds nothing succeeded.
+    pub struct OperationSuccess {
+        /// Correlation id of the command.
+        pub correlation_id: i64,
+    }
+}
+
+message! {
+    /// A counter of a client appeared or went.
+    pub struct CounterUpdate {
+        /// Registration id of the counter; the client's id for its heartbeat.
+        pub correlation_id: i64,
+        /// Id of the counter.
+        pub counter_id: i32,
+    }
+}
+
+message! {
+    /// A static counter was added or found.
+    pub struct StaticCounter {
+        /// Correlation id of the command.
+        pub correlation_id: i64,
+        /// Id of the counter.
+        pub counter_id: i32,
+    }
+}
+
+message! {
+    /// The driver gave a client up.
+    pub struct ClientTimeout {
+        /// Client that timed out.
+        pub client_id: i64,
+    }
+}
+
+message! {
+    /// A session id that no publication uses; nothing is reserved.
+    pub struct NextAvailableSessionId {
+        /// Correlation id of the command.
+        pub correlation_id: i64,
+        /// The session id.
+        pub next_session_id: i32,
+    }
+}
+
+message! {
+    /// A receiver reported an error to a publication. Padded to the 72 bytes that C clients demand.
+    pub struct PublicationError<'a> at least 72 {
+        /// Original registration id of the publication.
+        pub registration_id: i64,
+        /// Registration id of the destination, −1 if none.
+        pub destination_registration_id: i64,
+        /// Session id of the publication.
+        pub session_id: i32,
+        /// Stream id of the publication.
+        pub stream_id: i32,
+        /// Id of the receiver, −1 for IPC.
+        pub receiver_id: i64,
+        /// Group tag of the receiver, −1 if none.
+        pub group_tag: i64,
+        /// Where the report came from; `None` for an address type that is not known.
+        pub source_address: Option<SocketAddr>,
+        /// Kind of the error.
+        pub error_code: ErrorCode,
+        /// What a person needs to know.
+        pub error_message: &'a [u8],
+    }
+}
