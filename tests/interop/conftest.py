@@ -1,0 +1,120 @@
+"""Fixtures that start real and own clients and drivers, and leave no process and no directory behind."""
+
+import itertools
+import os
+import shutil
+import uuid
+from pathlib import Path
+
+import pytest
+
+from interop import toolchain
+from interop.drivers import Driver
+from interop.peers import Peer
+
+_SHARED_MEMORY = Path("/dev/shm")
+
+
+def _started(start):
+    """What `start` makes; where a tool is missing the test is skipped with that reason, and fails in CI."""
+    try:
+        return start()
+    except toolchain.Unavailable as reason:
+        if os.environ.get("CI"):
+            pytest.fail(f"interop tests must not be skipped in CI: {reason}")
+        pytest.skip(str(reason))
+
+
+@pytest.fixture(scope="session")
+def run_directory():
+    """A directory in shared memory for the Aeron directories of this run."""
+    path = _SHARED_MEMORY / f"aeron-interop-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    path.mkdir()
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def shared_drivers(run_directory, tmp_path_factory):
+    """`shared_drivers(kind)`: the driver of a kind that all tests share which neither end nor configure it."""
+    running = {}
+
+    def get(kind):
+        driver = running.get(kind)
+        if driver is None or driver.process.exit_code is not None:
+            log = tmp_path_factory.mktemp(f"driver-{kind}") / "errors.txt"
+            running[kind] = driver = _started(lambda: Driver(kind, run_directory / f"{kind}-{len(running)}", log))
+        return driver
+
+    yield get
+    for driver in running.values():
+        driver.remove()
+
+
+@pytest.fixture
+def start_driver(run_directory, tmp_path):
+    """`start_driver(kind, settings)`: a driver of the test's own, which it may configure, stop and kill."""
+    started = []
+
+    def start(kind, settings=None, *, directory=None):
+        number = len(started)
+        directory = directory or run_directory / f"own-{uuid.uuid4().hex[:8]}"
+        log = tmp_path / f"driver-{kind}-{number}.txt"
+        started.append(_started(lambda: Driver(kind, directory, log, settings)))
+        return started[-1]
+
+    yield start
+    for driver in started:
+        driver.remove()
+
+
+@pytest.fixture(scope="session")
+def idle_peers():
+    """Peer processes between two tests: a JVM takes longer to start than most tests to run."""
+    idle = []
+    yield idle
+    for peer in idle:
+        peer.kill()
+
+
+@pytest.fixture
+def start_peer(idle_peers, tmp_path_factory):
+    """`start_peer(kind, driver, **settings)`: a connected client in a process of its own."""
+    used = []
+
+    def start(kind, driver, **settings):
+        peer = next((peer for peer in idle_peers if peer.kind == kind), None)
+        if peer:
+            idle_peers.remove(peer)
+        else:
+            log = tmp_path_factory.mktemp(f"peer-{kind}") / "errors.txt"
+            peer = _started(lambda: Peer(kind, log))
+        used.append(peer)
+        peer.connect(driver, **settings)
+        return peer
+
+    yield start
+    for peer in used:
+        if _is_idle_again(peer):
+            idle_peers.append(peer)
+        else:
+            peer.kill()
+
+
+def _is_idle_again(peer):
+    if peer.process.exit_code is not None:
+        return False
+    try:
+        peer.call("disconnect", answer_timeout_s=5)
+        return True
+    except Exception:
+        return False
+
+
+_streams = itertools.count(2001)
+
+
+@pytest.fixture
+def stream():
+    """A stream id that no other test uses."""
+    return next(_streams)

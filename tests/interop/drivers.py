@@ -1,0 +1,120 @@
+"""Media drivers as processes: the real Java and C ones and ours, with the same settings under the names of the C driver."""
+
+import mmap
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from interop import toolchain
+from interop.processes import Process
+
+_START_TIMEOUT_S = 20
+_CNC_VERSION = 0x00000200
+_HEARTBEAT_OFFSET = 640
+_RING_TRAILER_LENGTH = 768
+
+# SHARED leaves the other core to the clients; short timers let ends of clients and publications be seen within seconds.
+SETTINGS = {
+    "AERON_THREADING_MODE": "SHARED",
+    "AERON_IPC_TERM_BUFFER_LENGTH": "1m",
+    "AERON_TERM_BUFFER_LENGTH": "1m",
+    "AERON_TIMER_INTERVAL": "100ms",
+    "AERON_CLIENT_LIVENESS_TIMEOUT": "2s",
+    "AERON_PUBLICATION_UNBLOCK_TIMEOUT": "3s",
+    "AERON_IMAGE_LIVENESS_TIMEOUT": "1s",
+}
+
+
+class Driver:
+    """A running media driver with a directory of its own."""
+
+    def __init__(self, kind, directory, log, settings=None):
+        self.kind = kind
+        self.directory = str(directory)
+        settings = {**SETTINGS, **(settings or {})}
+        self.process = Process(_command(kind, self.directory, settings), log=log, environment=_environment(settings))
+        self._await_ready()
+
+    def kill(self):
+        """Ends the driver as `kill -9` does; its directory stays."""
+        self.process.kill()
+
+    def stop(self):
+        """Ends the driver in order and answers its exit code."""
+        return self.process.terminate()
+
+    def remove(self):
+        """Ends the driver whatever its state, and deletes its directory."""
+        if self.process.exit_code is None:
+            self.process.kill()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _await_ready(self):
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while not _is_ready(Path(self.directory) / "cnc.dat"):
+            if self.process.exit_code is not None or time.monotonic() > deadline:
+                output = self.process.output()
+                self.remove()
+                raise AssertionError(f"the {self.kind} driver did not start\n{output}")
+            time.sleep(0.01)
+
+
+def _is_ready(cnc):
+    """Whether the version is written and the driver's first heartbeat is there."""
+    try:
+        with open(cnc, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            version, ring_length = struct.unpack_from("<ii", data, 0)
+            heartbeat_at = 128 + ring_length - _RING_TRAILER_LENGTH + _HEARTBEAT_OFFSET
+            return version == _CNC_VERSION and struct.unpack_from("<q", data, heartbeat_at)[0] > 0
+    except (OSError, ValueError, struct.error):
+        return False
+
+
+def _command(kind, directory, settings):
+    if kind == "java":
+        properties = {_java_property(name): _java_value(name, value) for name, value in settings.items()}
+        return toolchain.java_driver_command({"aeron.dir": directory, **properties})
+    if kind == "c":
+        return (toolchain.wheel_python(), toolchain.HERE / "peer" / "c_driver.py", directory)
+    if kind == "ours":
+        return (_our_driver(), f"-Daeron.dir={directory}")
+    raise ValueError(f"no driver of kind {kind}")
+
+
+def _environment(settings):
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("AERON_")}
+    return {**clean, **settings}
+
+
+def _java_property(name):
+    return name.lower().replace("_", ".")
+
+
+def _java_value(name, value):
+    """The validators that C calls by name are classes in Java."""
+    if name == "AERON_DRIVER_TERMINATION_VALIDATOR":
+        return f"io.aeron.driver.Default{value.capitalize()}TerminationValidator"
+    return value
+
+
+def _our_driver():
+    """The console script of the installed package, or before there is one the example of the driver crate."""
+    script = Path(sys.executable).parent / "aeronmd"
+    if script.exists():
+        return script
+    built = subprocess.run(
+        ["cargo", "build", "-q", "-p", "aeron-driver", "--example", "aeronmd"],
+        cwd=toolchain.PROJECT,
+        capture_output=True,
+        text=True,
+    )
+    if built.returncode != 0:
+        raise toolchain.Unavailable(
+            f"neither `aeronmd` is installed nor can the driver be built: {built.stderr[-1000:]}"
+        )
+    target = Path(os.environ.get("CARGO_TARGET_DIR", toolchain.PROJECT / "target"))
+    return target / "debug" / "examples" / "aeronmd"

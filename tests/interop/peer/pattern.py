@@ -1,0 +1,13 @@
+"""The content of test messages: number n holds n in its first eight bytes, then (n + index) mod 256 in each further byte."""
+
+import struct
+
+_LONGEST = 17 * 1024 * 1024
+_RAMP = bytes(range(256)) * (_LONGEST // 256 + 1)
+
+
+def message(number, length):
+    """The bytes of message `number`."""
+    start = number & 0xFF
+    head = struct.pack("<q", number)[:length]
+    return head + _RAMP[start + len(head) : start + length]

@@ -1,0 +1,233 @@
+"""Clients as processes: the real Java and C ones and ours, driven alike by one line of text per operation.
+
+A request is `operation<TAB>name=value<TAB>...`, an answer one line of JSON: `{"ok": {...}}` or
+`{"error": {"type", "code", "text"}}`. Resources are named by their registration id (`id`). Messages are numbered per
+publication and hold the pattern of `peer/pattern.py`, which receivers check, so no payload crosses this protocol.
+
+operations: connect, disconnect, closed, add_publication, add_subscription, publish (many), offer (one attempt), hold and
+finish (a claim left open), pad, publication and subscription (state), receive, reject, add_counter, set_counter, counters,
+next_session, events, close.
+"""
+
+import json
+import os
+import time
+from dataclasses import dataclass
+
+from interop import toolchain
+from interop.processes import LineProcess
+
+_CALL_TIMEOUT_S = 20
+_TRANSFER_TIMEOUT_S = 30
+
+
+class PeerError(Exception):
+    """An operation failed inside the peer; `code` is Aeron's error code when the driver refused."""
+
+    def __init__(self, error):
+        super().__init__(f"{error['type']}: {error['text']}")
+        self.type, self.code, self.text = error["type"], abs(error["code"]), error["text"]
+
+
+class Peer:
+    """One client process. Operations are methods of the name given above, or `call` and `start`/`finish` for overlap."""
+
+    def __init__(self, kind, log):
+        self.kind = kind
+        self.process = LineProcess(_command(kind), log=log, environment=_environment())
+
+    def connect(self, driver, **settings):
+        """Connects to a driver; answers the client id."""
+        return self.call("connect", dir=driver.directory, **settings)["client"]
+
+    def add_publication(self, channel, stream, *, exclusive=False):
+        return Publication(self, self.call("add_publication", channel=channel, stream=stream, exclusive=exclusive))
+
+    def add_subscription(self, channel, stream):
+        return Subscription(self, self.call("add_subscription", channel=channel, stream=stream))
+
+    def add_counter(self, type, label, key=b"", registration=""):
+        """A counter of the client, or with a registration id a static one."""
+        values = self.call("add_counter", type=type, label=label, key=key.hex(), registration=registration)
+        return Counter(self, values["id"], values["registration"])
+
+    def counters(self):
+        return self.call("counters")["counters"]
+
+    def events(self):
+        """Events since the last call: images, counters, errors, the close of the client."""
+        return self.call("events")["events"]
+
+    def await_events(self, *kinds, timeout_s=10, count=1):
+        """Polls until so many events of these kinds came, and answers every event seen."""
+        seen = []
+        deadline = time.monotonic() + timeout_s
+        while sum(event["event"] in kinds for event in seen) < count:
+            assert time.monotonic() < deadline, f"{self.kind}: no {kinds} within {timeout_s} s, only {seen}"
+            seen += self.events()
+            time.sleep(0.02)
+        return seen
+
+    def is_closed(self):
+        return self.call("closed")["closed"]
+
+    def call(self, operation, *, answer_timeout_s=_CALL_TIMEOUT_S, **values):
+        self.start(operation, **values)
+        return self.answer(answer_timeout_s)
+
+    def start(self, operation, **values):
+        """Sends a request; `answer` takes what it answers, so that several peers can work at once."""
+        pairs = (f"\t{name}={_text(value)}" for name, value in values.items())
+        self.process.write(operation + "".join(pairs))
+
+    def answer(self, timeout_s=_CALL_TIMEOUT_S):
+        answer = json.loads(self.process.read(timeout_s))
+        if "error" in answer:
+            raise PeerError(answer["error"])
+        return answer["ok"]
+
+    def kill(self):
+        """Ends the process as `kill -9` does."""
+        self.process.kill()
+
+
+@dataclass
+class Resource:
+    """Something of a peer that has a registration id."""
+
+    peer: Peer
+    values: dict
+
+    def __getattr__(self, name):
+        try:
+            return self.values[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def _call(self, operation, **values):
+        return self.peer.call(operation, id=self.values["registration"], **values)
+
+    def close(self, **values):
+        self._call("close", **values)
+
+
+class Publication(Resource):
+    """A publication, with the constants that its client knows as attributes."""
+
+    def start_publish(self, count, lengths, *, how="offer"):
+        self.peer.start(
+            "publish",
+            id=self.registration,
+            count=count,
+            lengths=lengths,
+            how=how,
+            timeout_ms=_TRANSFER_TIMEOUT_S * 1000,
+        )
+
+    def offer(self, length, *, how="offer"):
+        """One attempt; answers Aeron's result."""
+        return self._call("offer", length=length, how=how)["result"]
+
+    def hold(self, length):
+        """Claims and keeps the claim open until `finish`."""
+        return self._call("hold", length=length)["result"]
+
+    def finish(self, *, abort=False):
+        self._call("finish", abort=abort)
+
+    def pad(self, length):
+        return self._call("pad", length=length)["result"]
+
+    def state(self):
+        return self._call("publication")
+
+    def await_connected(self, connected=True, timeout_s=10):
+        deadline = time.monotonic() + timeout_s
+        while self.state()["connected"] != connected:
+            assert time.monotonic() < deadline, f"{self.peer.kind}: not connected={connected} within {timeout_s} s"
+            time.sleep(0.01)
+
+
+class Subscription(Resource):
+    """A subscription; `receive` joins fragments and checks every byte."""
+
+    def start_receive(self, count, lengths, *, first=0, timeout_s=_TRANSFER_TIMEOUT_S):
+        self.peer.start(
+            "receive", id=self.registration, count=count, lengths=lengths, first=first, timeout_ms=int(timeout_s * 1000)
+        )
+
+    def receive(self, count, lengths, *, first=0, timeout_s=_TRANSFER_TIMEOUT_S):
+        self.start_receive(count, lengths, first=first, timeout_s=timeout_s)
+        return self.peer.answer(timeout_s + _CALL_TIMEOUT_S)
+
+    def state(self):
+        return self._call("subscription")
+
+    def images(self):
+        return self.state()["images"]
+
+    def await_images(self, count, timeout_s=10):
+        deadline = time.monotonic() + timeout_s
+        while len(images := self.images()) != count:
+            assert time.monotonic() < deadline, (
+                f"{self.peer.kind}: {len(images)} images after {timeout_s} s, not {count}"
+            )
+            time.sleep(0.01)
+        return images
+
+    def reject(self, session, reason):
+        self._call("reject", session=session, reason=reason)
+
+
+@dataclass
+class Counter:
+    """A counter of a peer."""
+
+    peer: Peer
+    id: int
+    registration: int
+
+    def set(self, value):
+        self.peer.call("set_counter", id=self.registration, value=value)
+
+    def close(self):
+        self.peer.call("close", id=self.registration)
+
+
+def transfer(publications, subscriptions, count, lengths, *, how="offer"):
+    """Sends `count` messages on each publication and takes them on each subscription, and checks that nothing was lost.
+
+    Every publication and subscription must belong to a peer of its own, as all work at once. Answers what each
+    subscription received.
+    """
+    for subscription in subscriptions:
+        subscription.start_receive(count * len(publications), lengths)
+    for publication in publications:
+        publication.start_publish(count, lengths, how=how)
+    sent = [publication.peer.answer(_TRANSFER_TIMEOUT_S + _CALL_TIMEOUT_S) for publication in publications]
+    received = [subscription.peer.answer(_TRANSFER_TIMEOUT_S + _CALL_TIMEOUT_S) for subscription in subscriptions]
+    for answer in sent:
+        assert answer["sent"] == count, answer
+    for answer in received:
+        assert answer["faults"] == [] and answer["received"] == count * len(publications), answer
+    return received
+
+
+def _command(kind):
+    if kind == "java":
+        return toolchain.java_peer_command()
+    if kind == "c":
+        return (toolchain.wheel_python(), "-u", toolchain.HERE / "peer" / "c_peer.py")
+    raise ValueError(f"no peer of kind {kind}")
+
+
+def _environment():
+    return {name: value for name, value in os.environ.items() if not name.startswith("AERON_")}
+
+
+def _text(value):
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(str, value))
+    return str(value)

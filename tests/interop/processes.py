@@ -1,0 +1,102 @@
+"""Processes that cannot hang a test: every wait is bounded, and stopping always ends in a kill."""
+
+import queue
+import signal
+import subprocess
+import threading
+
+_STOP_TIMEOUT_S = 5
+
+
+class Process:
+    """A child process whose standard error goes to a file; `output()` tells what it wrote there."""
+
+    def __init__(self, command, *, log, environment=None, **options):
+        self.command = [str(part) for part in command]
+        self._log = log
+        with open(log, "wb") as errors:
+            self._popen = subprocess.Popen(self.command, stderr=errors, env=environment, **options)
+        self.pid = self._popen.pid
+
+    @property
+    def exit_code(self):
+        """The exit code, or None while the process runs."""
+        return self._popen.poll()
+
+    def kill(self):
+        """Ends the process as `kill -9` does."""
+        self._popen.kill()
+        self._popen.wait(_STOP_TIMEOUT_S)
+        self._close_pipes()
+
+    def pause(self):
+        """Stops the process from running until it is killed or resumed."""
+        self._popen.send_signal(signal.SIGSTOP)
+
+    def resume(self):
+        self._popen.send_signal(signal.SIGCONT)
+
+    def terminate(self, timeout_s=_STOP_TIMEOUT_S):
+        """Asks the process to end, kills it when it does not, and answers its exit code."""
+        self._popen.terminate()
+        return self.wait(timeout_s)
+
+    def wait(self, timeout_s):
+        """The exit code; a process that does not end in time is killed."""
+        try:
+            return self._popen.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"{self.command} did not end within {timeout_s} s\n{self.output()}") from None
+        finally:
+            self._close_pipes()
+
+    def output(self):
+        """What the process wrote to standard error."""
+        return self._log.read_text(errors="replace")
+
+    def _close_pipes(self):
+        for pipe in (self._popen.stdin, self._popen.stdout):
+            if pipe:
+                pipe.close()
+
+
+class LineProcess(Process):
+    """A child process that answers each line with a line."""
+
+    def __init__(self, command, *, log, environment=None):
+        super().__init__(
+            command,
+            log=log,
+            environment=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+        )
+        self._lines = queue.SimpleQueue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def write(self, line):
+        try:
+            self._popen.stdin.write(line + "\n")
+        except (BrokenPipeError, ValueError) as error:
+            raise AssertionError(f"{self.command} has ended\n{self.output()}") from error
+
+    def read(self, timeout_s):
+        """The next line, or an error with the process's own words when none comes."""
+        try:
+            line = self._lines.get(timeout=timeout_s)
+        except queue.Empty:
+            raise AssertionError(f"{self.command} did not answer within {timeout_s} s\n{self.output()}") from None
+        if not line:
+            raise AssertionError(f"{self.command} ended with exit code {self._popen.wait(1)}\n{self.output()}")
+        return line
+
+    def _read(self):
+        try:
+            for line in self._popen.stdout:
+                self._lines.put(line)
+        except ValueError:  # closed by kill() in another thread
+            pass
+        self._lines.put("")

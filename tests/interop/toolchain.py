@@ -1,0 +1,131 @@
+"""How the real thing is obtained: Aeron's jar from Maven Central, its C client and driver from the `pyaeron` wheel.
+
+Everything is kept below `.cache/interop` of the project and made once. What cannot be made here raises `Unavailable` with
+the reason; the fixtures turn that into a skip, or into a failure where `CI` is set.
+"""
+
+import fcntl
+import functools
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+JAR = "io.aeron:aeron-all:1.51.0"
+WHEEL = "pyaeron==0.1.0"
+WHEEL_VERSION_TEXT = "1.53.0-SNAPSHOT"
+
+HERE = Path(__file__).parent
+PROJECT = HERE.parent.parent
+CACHE = PROJECT / ".cache" / "interop"
+
+_WHEEL_PYTHONS = ("3.13", "3.12", "3.14", "3.15")
+_DOWNLOAD_TIMEOUT_S = 300
+_JAVA = (
+    "java",
+    "--add-opens",
+    "java.base/jdk.internal.misc=ALL-UNNAMED",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+)
+
+
+class Unavailable(Exception):
+    """A tool that the tests need is not on this machine."""
+
+
+@functools.cache
+def jar():
+    """The path of the real Aeron's jar."""
+    _, artifact, version = JAR.split(":")
+    path = CACHE / f"{artifact}-{version}.jar"
+    with _made_once(path) as missing:
+        if missing:
+            _need("mvn", "Maven")
+            _run("mvn", "-q", "-B", "dependency:copy", f"-Dartifact={JAR}", f"-DoutputDirectory={CACHE}")
+    return path
+
+
+@functools.cache
+def java_peer_command():
+    """The command of the Java client peer, compiled when its sources changed."""
+    _need("javac", "a JDK")
+    sources = sorted((HERE / "java").glob("*.java"))
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+    classes = CACHE / f"java-peer-{digest}"
+    with _made_once(classes / "JavaPeer.class") as missing:
+        if missing:
+            _run("javac", "-cp", jar(), "-d", classes, *sources)
+    return (*_JAVA, "-cp", f"{jar()}:{classes}", "JavaPeer")
+
+
+def java_driver_command(properties):
+    """The command of the real Java media driver with these system properties."""
+    _need("java", "a JDK")
+    settings = (f"-D{name}={value}" for name, value in properties.items())
+    return (*_JAVA, *settings, "-cp", str(jar()), "io.aeron.driver.MediaDriver")
+
+
+@functools.cache
+def wheel_python():
+    """The interpreter of the environment that holds the wheel."""
+    environment = CACHE / "c-peer"
+    python = environment / "bin" / "python"
+    with _made_once(environment / "installed") as missing:
+        if missing:
+            shutil.rmtree(environment, ignore_errors=True)
+            _run(_python_for_the_wheel(), "-m", "venv", environment)
+            _run(python, "-m", "pip", "install", "-q", WHEEL)
+            (environment / "installed").touch()
+    return python
+
+
+def _python_for_the_wheel():
+    current = f"{sys.version_info.major}.{sys.version_info.minor}"
+    if current in _WHEEL_PYTHONS:
+        return sys.executable
+    for version in _WHEEL_PYTHONS:
+        found = shutil.which(f"python{version}")
+        if found and _works(found):
+            return found
+        if path := _from_pyenv(version):
+            return path
+    raise Unavailable(f"the wheel {WHEEL} needs CPython {' or '.join(_WHEEL_PYTHONS)}, and none is on this machine")
+
+
+def _from_pyenv(version):
+    if not shutil.which("pyenv"):
+        return None
+    prefix = subprocess.run(["pyenv", "prefix", version], capture_output=True, text=True, timeout=60)
+    return Path(prefix.stdout.strip()) / "bin" / "python" if prefix.returncode == 0 else None
+
+
+def _works(python):
+    """A shim on the path may stand for a version that is not selected."""
+    return subprocess.run([python, "-c", ""], capture_output=True, timeout=60).returncode == 0
+
+
+def _need(program, name):
+    if not shutil.which(program):
+        raise Unavailable(f"{name} is needed, but there is no `{program}` on the path")
+
+
+@contextmanager
+def _made_once(path):
+    """Whether `path` is missing, with a lock held so that only one process makes it."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with open(CACHE / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield not path.exists()
+
+
+def _run(*command):
+    environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    result = subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, timeout=_DOWNLOAD_TIMEOUT_S, env=environment
+    )
+    if result.returncode != 0:
+        raise Unavailable(f"`{' '.join(map(str, command))}` failed: {(result.stderr or result.stdout).strip()[-2000:]}")
