@@ -30,8 +30,8 @@ enum Memory {
     Mapped { _mapping: MmapRaw },
 }
 
-/// Heap blocks start on a cache line, as mapped sections do.
-const HEAP_ALIGNMENT: usize = 64;
+/// Enough for every word, and what lets the system hand out large zeroed blocks without touching them.
+const HEAP_ALIGNMENT: usize = 8;
 
 impl SharedBuffer {
     /// A zeroed block of `len` bytes on the heap, for tests, simulation and private copies of files.

@@ -7,6 +7,7 @@ pub mod buffer;
 #[cfg(loom)]
 pub mod loom_words;
 pub mod mapped;
+pub mod ring;
 pub mod words;
 
 pub use buffer::SharedBuffer;

@@ -1,0 +1,257 @@
+//! Reading from the ring, and getting it going again when a producer died.
+
+use super::{
+    HEAD_POSITION_OFFSET, ManyToOneRing, PADDING_TYPE_ID, RECORD_ALIGNMENT, RECORD_HEADER_LENGTH,
+    TYPE_OFFSET,
+};
+use crate::words::{Words, align};
+
+/// What a handler of [`RingConsumer::controlled_read`] wants to happen after a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Take the message back and stop: the next read delivers it again.
+    Abort,
+    /// Stop after this message.
+    Break,
+    /// Give the space up to here back to the producers, then go on.
+    Commit,
+    /// Go on.
+    Continue,
+}
+
+/// A record whose length cannot be: everything claimed up to the end of the data area was discarded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "corrupt record in the ring buffer: length {length}, type {msg_type_id} at position {position}; {discarded} bytes discarded"
+)]
+pub struct CorruptRecord {
+    /// Where the record starts.
+    pub position: i64,
+    /// Its length field.
+    pub length: i32,
+    /// Its type field.
+    pub msg_type_id: i32,
+    /// Bytes that were skipped.
+    pub discarded: usize,
+}
+
+/// The one reader of a ring. Messages are copied before they are handed out, since producers could still change them.
+#[derive(Debug)]
+pub struct RingConsumer<W: Words> {
+    ring: ManyToOneRing<W>,
+    scratch: Vec<u8>,
+}
+
+impl<W: Words> RingConsumer<W> {
+    /// The consumer of `ring`. There must be only one at a time.
+    pub fn new(ring: ManyToOneRing<W>) -> Self {
+        let scratch = vec![0; ring.max_message_length()];
+        Self { ring, scratch }
+    }
+
+    /// The ring this reads.
+    pub fn ring(&self) -> &ManyToOneRing<W> {
+        &self.ring
+    }
+
+    /// Hands at most `limit` messages to `handler(msg_type_id, payload)` and answers how many it was.
+    ///
+    /// Stops at the end of the data area; the next call goes on at its start. If the handler panics, what was handed out counts as
+    /// consumed.
+    pub fn read(
+        &mut self,
+        limit: usize,
+        mut handler: impl FnMut(i32, &[u8]),
+    ) -> Result<usize, CorruptRecord> {
+        self.controlled_read(limit, |msg_type_id, payload| {
+            handler(msg_type_id, payload);
+            Action::Continue
+        })
+    }
+
+    /// As [`read`](Self::read), the handler deciding how to go on after each message. An aborted message does not count.
+    pub fn controlled_read(
+        &mut self,
+        limit: usize,
+        mut handler: impl FnMut(i32, &[u8]) -> Action,
+    ) -> Result<usize, CorruptRecord> {
+        let mut lap = Lap::begin(&self.ring);
+        let mut messages = 0;
+        while messages < limit {
+            let Some((msg_type_id, length)) = lap.next_message(self.scratch.len())? else {
+                break;
+            };
+            let payload = &mut self.scratch[..length];
+            lap.copy_payload(payload);
+            lap.consume(RECORD_HEADER_LENGTH + length);
+            match handler(msg_type_id, payload) {
+                Action::Abort => {
+                    lap.take_back(RECORD_HEADER_LENGTH + length);
+                    break;
+                }
+                Action::Break => {
+                    messages += 1;
+                    break;
+                }
+                Action::Commit => lap.release(),
+                Action::Continue => {}
+            }
+            messages += 1;
+        }
+        Ok(messages)
+    }
+
+    /// Pads over a record at the head that its producer will not finish; answers whether it did something.
+    ///
+    /// Only for a head that has not moved for longer than a live producer could need. A claim of which nothing at all was written is
+    /// padded only if a later record shows where it ends.
+    pub fn unblock(&mut self) -> bool {
+        let ring = &self.ring;
+        let head = ring.consumer_position();
+        let tail = ring.producer_position();
+        if head == tail {
+            return false;
+        }
+        let blocked = ring.index(head);
+        match ring.words.load_i32_acquire(blocked) {
+            length @ i32::MIN..0 => {
+                let block = ring.capacity - blocked;
+                ring.pad(
+                    blocked,
+                    (length.unsigned_abs() as usize).clamp(RECORD_HEADER_LENGTH, block),
+                );
+                true
+            }
+            0 => self.unblock_unwritten(blocked, ring.index(tail)),
+            _ => false,
+        }
+    }
+
+    /// Pads the zeros from `blocked` up to the next thing written, if they still are zeros then.
+    fn unblock_unwritten(&self, blocked: usize, tail_index: usize) -> bool {
+        let words = &self.ring.words;
+        let limit = if tail_index > blocked {
+            tail_index
+        } else {
+            self.ring.capacity
+        };
+        let unwritten = |index: usize| words.load_i32_acquire(index) == 0;
+        let mut candidates = (blocked + RECORD_ALIGNMENT..limit).step_by(RECORD_ALIGNMENT);
+        let Some(written) = candidates.find(|&index| !unwritten(index)) else {
+            return false;
+        };
+        // Backwards: had a slow producer begun any of these records, then before what was found written after it.
+        let still_unwritten = (blocked..written)
+            .step_by(RECORD_ALIGNMENT)
+            .rev()
+            .all(unwritten);
+        if still_unwritten {
+            self.ring.pad(blocked, written - blocked);
+        }
+        still_unwritten
+    }
+}
+
+/// The part of a read that is consumed but not yet given back; dropping it gives it back.
+struct Lap<'a, W: Words> {
+    ring: &'a ManyToOneRing<W>,
+    head: i64,
+    index: usize,
+    consumed: usize,
+}
+
+impl<'a, W: Words> Lap<'a, W> {
+    fn begin(ring: &'a ManyToOneRing<W>) -> Self {
+        let head = ring
+            .words
+            .load_i64_relaxed(ring.trailer(HEAD_POSITION_OFFSET));
+        Self {
+            ring,
+            head,
+            index: ring.index(head),
+            consumed: 0,
+        }
+    }
+
+    /// Skips padding up to the next message; its type and payload length.
+    fn next_message(&mut self, max_length: usize) -> Result<Option<(i32, usize)>, CorruptRecord> {
+        while self.at() < self.ring.capacity {
+            let length = self.ring.words.load_i32_acquire(self.at());
+            if length <= 0 {
+                return Ok(None);
+            }
+            let msg_type_id = self.ring.words.load_i32_relaxed(self.at() + TYPE_OFFSET);
+            let record_length = length as usize;
+            let is_padding = msg_type_id == PADDING_TYPE_ID;
+            let max_record_length = match is_padding {
+                true => self.ring.capacity - self.at(),
+                false => (self.ring.capacity - self.at()).min(RECORD_HEADER_LENGTH + max_length),
+            };
+            if !(RECORD_HEADER_LENGTH..=max_record_length).contains(&record_length) {
+                return Err(self.discard(length, msg_type_id));
+            }
+            if !is_padding {
+                return Ok(Some((msg_type_id, record_length - RECORD_HEADER_LENGTH)));
+            }
+            self.consume(record_length);
+        }
+        Ok(None)
+    }
+
+    fn copy_payload(&self, payload: &mut [u8]) {
+        self.ring
+            .words
+            .copy_out(self.at() + RECORD_HEADER_LENGTH, payload);
+    }
+
+    fn consume(&mut self, record_length: usize) {
+        self.consumed += align(record_length, RECORD_ALIGNMENT);
+    }
+
+    fn take_back(&mut self, record_length: usize) {
+        self.consumed -= align(record_length, RECORD_ALIGNMENT);
+    }
+
+    /// Zeroes what was consumed and lets producers have it.
+    fn release(&mut self) {
+        if self.consumed == 0 {
+            return;
+        }
+        self.ring.words.fill_zero(self.index, self.consumed);
+        self.head = self.head.wrapping_add(self.consumed as i64);
+        self.index += self.consumed;
+        self.consumed = 0;
+        let head_position = self.ring.trailer(HEAD_POSITION_OFFSET);
+        self.ring.words.store_i64_release(head_position, self.head);
+    }
+
+    /// Gives up all that is claimed in this lap: where the next record starts can no longer be known.
+    fn discard(&mut self, length: i32, msg_type_id: i32) -> CorruptRecord {
+        let position = self.head.wrapping_add(self.consumed as i64);
+        let claimed = self.ring.producer_position().wrapping_sub(position);
+        let rest = self.ring.capacity - self.at();
+        // A tail at or behind a written record is corrupt as well: then the whole rest goes.
+        let discarded = match usize::try_from(claimed) {
+            Ok(claimed @ 1..) => align(claimed.min(rest), RECORD_ALIGNMENT),
+            _ => rest,
+        };
+        self.consumed += discarded;
+        CorruptRecord {
+            position,
+            length,
+            msg_type_id,
+            discarded,
+        }
+    }
+
+    /// Index of the first byte that is not consumed.
+    fn at(&self) -> usize {
+        self.index + self.consumed
+    }
+}
+
+impl<W: Words> Drop for Lap<'_, W> {
+    fn drop(&mut self) {
+        self.release();
+    }
+}

@@ -1,0 +1,141 @@
+//! Many-to-one ring buffer: the commands of all clients on their way to the driver (layouts, section 3).
+//!
+//! Data area first, trailer after it. A record is a 32-bit length (0: nothing yet, negative: being written, positive: complete), a
+//! 32-bit type and the payload, on 8-byte boundaries, never wrapped. Producers of any process claim space with a
+//! compare-and-swap of the tail; the one consumer zeroes what it has read before it releases the head, so that length 0 means "not
+//! yet written" on the next lap too.
+//!
+//! Nothing here panics on what other processes write: positions are masked into the buffer and lengths are checked once read.
+
+mod consumer;
+mod producer;
+
+pub use consumer::{Action, CorruptRecord, RingConsumer};
+pub use producer::{ClaimError, CommitError};
+
+use crate::words::Words;
+
+/// Bytes after the data area.
+pub const TRAILER_LENGTH: usize = 768;
+/// Bytes of a record before its payload.
+pub const RECORD_HEADER_LENGTH: usize = 8;
+/// Type of a record that only fills space.
+pub const PADDING_TYPE_ID: i32 = -1;
+
+const RECORD_ALIGNMENT: usize = 8;
+/// Offset of the type in a record.
+const TYPE_OFFSET: usize = 4;
+
+// Offsets in the trailer.
+const TAIL_POSITION_OFFSET: usize = 128;
+const HEAD_CACHE_POSITION_OFFSET: usize = 256;
+const HEAD_POSITION_OFFSET: usize = 384;
+const CORRELATION_COUNTER_OFFSET: usize = 512;
+const CONSUMER_HEARTBEAT_OFFSET: usize = 640;
+
+/// The length of a section does not belong to a ring buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "ring buffer of {length} bytes: length - {TRAILER_LENGTH} must be a power of two from 8 to 2^30"
+)]
+pub struct InvalidRingLength {
+    /// Length of the section in bytes.
+    pub length: usize,
+}
+
+/// A ring buffer as all its users see it. May be used by any number of threads and processes at once.
+#[derive(Clone, Debug)]
+pub struct ManyToOneRing<W> {
+    words: W,
+    capacity: usize,
+}
+
+impl<W: Words> ManyToOneRing<W> {
+    /// The ring in `words`: a power of two of data, then the trailer.
+    pub fn new(words: W) -> Result<Self, InvalidRingLength> {
+        let length = words.len();
+        let capacity = length.saturating_sub(TRAILER_LENGTH);
+        if !capacity.is_power_of_two() || !(RECORD_ALIGNMENT..=1 << 30).contains(&capacity) {
+            return Err(InvalidRingLength { length });
+        }
+        Ok(Self { words, capacity })
+    }
+
+    /// Bytes of the data area, a power of two.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// The longest payload, in bytes: an eighth of the capacity (at least 8, where 8 fit).
+    pub fn max_message_length(&self) -> usize {
+        if self.capacity == RECORD_ALIGNMENT {
+            return 0;
+        }
+        (self.capacity / 8).max(8)
+    }
+
+    /// The memory of data area and trailer; a claim's payload is written through it.
+    pub fn words(&self) -> &W {
+        &self.words
+    }
+
+    /// A number that no other client or driver of this ring gets.
+    pub fn next_correlation_id(&self) -> i64 {
+        self.words
+            .fetch_add_i64(self.trailer(CORRELATION_COUNTER_OFFSET), 1)
+    }
+
+    /// Epoch milliseconds of the consumer's last sign of life; 0 before its first, -1 after it closed.
+    pub fn consumer_heartbeat_ms(&self) -> i64 {
+        self.words
+            .load_i64_acquire(self.trailer(CONSUMER_HEARTBEAT_OFFSET))
+    }
+
+    /// A sign of life of the consumer; publishes all that it stored before.
+    pub fn set_consumer_heartbeat_ms(&self, epoch_ms: i64) {
+        self.words
+            .store_i64_release(self.trailer(CONSUMER_HEARTBEAT_OFFSET), epoch_ms);
+    }
+
+    /// Bytes claimed since the ring was made.
+    pub fn producer_position(&self) -> i64 {
+        self.words
+            .load_i64_acquire(self.trailer(TAIL_POSITION_OFFSET))
+    }
+
+    /// Bytes consumed since the ring was made.
+    pub fn consumer_position(&self) -> i64 {
+        self.words
+            .load_i64_acquire(self.trailer(HEAD_POSITION_OFFSET))
+    }
+
+    /// Bytes claimed and not yet consumed, from 0 to the capacity.
+    pub fn size(&self) -> usize {
+        let mut head = self.consumer_position();
+        loop {
+            let tail = self.producer_position();
+            let head_after = self.consumer_position();
+            if head == head_after {
+                let size = tail.wrapping_sub(head).clamp(0, self.capacity as i64);
+                return size as usize;
+            }
+            head = head_after;
+        }
+    }
+
+    fn trailer(&self, offset: usize) -> usize {
+        self.capacity + offset
+    }
+
+    /// Index of the record at `position`. The low bits are cleared, so that a corrupt position still gives an aligned index.
+    fn index(&self, position: i64) -> usize {
+        position as usize & (self.capacity - RECORD_ALIGNMENT)
+    }
+
+    /// Turns the `length` bytes at `index`, which nobody writes any more, into a padding record.
+    fn pad(&self, index: usize, length: usize) {
+        self.words
+            .store_i32_relaxed(index + TYPE_OFFSET, PADDING_TYPE_ID);
+        self.words.store_i32_release(index, length as i32);
+    }
+}
