@@ -1,2 +1,44 @@
-//! Agents, runners, idle strategies, clocks, duration and size values, property files.
+//! What driver, client and archive share: agents and the ways to run them, idle strategies, clocks, configuration values.
+//!
+//! An [`Agent`] is a piece of work done in a loop (a *duty cycle*). Who owns the loop is a matter of taste and of threads:
+//! an [`AgentRunner`] gives it a thread, an [`AgentInvoker`] leaves it to the caller, a [`CompositeAgent`] puts several agents into
+//! one loop. An [`IdleStrategy`] decides what a loop does when there was nothing to do.
+//!
+//! Configuration arrives as text: [`value`] reads and prints sizes and durations, [`properties`] reads property files.
 #![forbid(unsafe_code)]
+
+pub mod clock;
+pub mod idle;
+pub mod properties;
+pub mod thread;
+pub mod value;
+
+mod agent;
+mod composite;
+mod duty_cycle;
+mod dynamic_composite;
+mod error_handler;
+mod invoker;
+mod runner;
+mod shutdown;
+#[cfg(test)]
+mod testing;
+
+pub use agent::{Agent, AgentError, BoxError, Panicked};
+pub use clock::{
+    CachedEpochClock, CachedNanoClock, EpochClock, NanoClock, SystemEpochClock, SystemNanoClock,
+};
+pub use composite::{CompositeAgent, CompositeError, NoAgents};
+pub use duty_cycle::{DutyCycle, DutyCycleTracker};
+pub use dynamic_composite::{
+    AgentId, AgentStatus, DynamicAgents, DynamicCompositeAgent, NotActive, TryAddError,
+};
+pub use error_handler::{CountedErrorHandler, ErrorCounter, ErrorHandler};
+pub use idle::{
+    BackoffIdleStrategy, BusySpinIdleStrategy, ControllableIdleStrategy, IdleStrategy,
+    IdleStrategySpec, NoOpIdleStrategy, SleepingIdleStrategy, SleepingMillisIdleStrategy,
+    YieldingIdleStrategy,
+};
+pub use invoker::AgentInvoker;
+pub use runner::AgentRunner;
+pub use shutdown::{Shutdown, ShutdownSignalBarrier};

@@ -1,0 +1,146 @@
+//! Clocks: wall-clock time in milliseconds, monotonic time in nanoseconds, and both as values that somebody else moves.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Milliseconds since 1 January 1970 UTC. It may jump when the machine's time is set.
+pub trait EpochClock: Send + Sync {
+    /// Now, in milliseconds.
+    fn time_ms(&self) -> i64;
+}
+
+/// Nanoseconds since some moment. It never goes back, and is the same for all processes of the machine.
+pub trait NanoClock: Send + Sync {
+    /// Now, in nanoseconds.
+    fn nano_time(&self) -> i64;
+}
+
+/// The machine's wall clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemEpochClock;
+
+/// The machine's monotonic clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemNanoClock;
+
+/// A wall clock that stands still until it is told the time: read once a duty cycle by its owner, or moved by a test.
+#[derive(Debug, Default)]
+pub struct CachedEpochClock(CachedTime);
+
+/// A monotonic clock that stands still until it is told the time: read once a duty cycle by its owner, or moved by a test.
+#[derive(Debug, Default)]
+pub struct CachedNanoClock(CachedTime);
+
+impl EpochClock for SystemEpochClock {
+    fn time_ms(&self) -> i64 {
+        match SystemTime::now().duration_since(UNIX_EPOCH) {
+            Ok(since) => since.as_millis() as i64,
+            Err(before) => -(before.duration().as_millis() as i64),
+        }
+    }
+}
+
+impl NanoClock for SystemNanoClock {
+    fn nano_time(&self) -> i64 {
+        let now = clock_gettime(ClockId::Monotonic);
+        now.tv_sec * 1_000_000_000 + now.tv_nsec
+    }
+}
+
+impl EpochClock for CachedEpochClock {
+    fn time_ms(&self) -> i64 {
+        self.0.get()
+    }
+}
+
+impl NanoClock for CachedNanoClock {
+    fn nano_time(&self) -> i64 {
+        self.0.get()
+    }
+}
+
+impl CachedEpochClock {
+    /// A clock that shows `time_ms`.
+    pub fn new(time_ms: i64) -> Self {
+        Self(CachedTime(AtomicI64::new(time_ms)))
+    }
+
+    /// Sets the time. One thread writes, any thread reads.
+    pub fn update(&self, time_ms: i64) {
+        self.0.set(time_ms);
+    }
+
+    /// Moves the time on. One thread writes, any thread reads.
+    pub fn advance(&self, by_ms: i64) {
+        self.0.advance(by_ms);
+    }
+}
+
+impl CachedNanoClock {
+    /// A clock that shows `time_ns`.
+    pub fn new(time_ns: i64) -> Self {
+        Self(CachedTime(AtomicI64::new(time_ns)))
+    }
+
+    /// Sets the time. One thread writes, any thread reads.
+    pub fn update(&self, time_ns: i64) {
+        self.0.set(time_ns);
+    }
+
+    /// Moves the time on. One thread writes, any thread reads.
+    pub fn advance(&self, by_ns: i64) {
+        self.0.advance(by_ns);
+    }
+}
+
+#[derive(Debug, Default)]
+struct CachedTime(AtomicI64);
+
+impl CachedTime {
+    fn get(&self) -> i64 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    fn set(&self, time: i64) {
+        self.0.store(time, Ordering::Release);
+    }
+
+    /// A plain load and store: there is only one writer.
+    fn advance(&self, by: i64) {
+        self.set(self.0.load(Ordering::Relaxed).wrapping_add(by));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_monotonic_clock_does_not_go_back() {
+        let times: Vec<_> = (0..1_000).map(|_| SystemNanoClock.nano_time()).collect();
+        assert!(times.is_sorted());
+    }
+
+    #[test]
+    fn the_wall_clock_counts_milliseconds_since_1970() {
+        let year_2020_ms = 1_577_836_800_000;
+        let year_2200_ms = 7_258_118_400_000;
+        assert!((year_2020_ms..year_2200_ms).contains(&SystemEpochClock.time_ms()));
+    }
+
+    #[test]
+    fn cached_clocks_stand_still_until_they_are_moved() {
+        let epoch = CachedEpochClock::new(5);
+        epoch.advance(2);
+        assert_eq!(epoch.time_ms(), 7);
+        epoch.update(3);
+        assert_eq!(epoch.time_ms(), 3);
+
+        let nano = CachedNanoClock::default();
+        nano.update(10);
+        nano.advance(-1);
+        assert_eq!(nano.nano_time(), 9);
+    }
+}

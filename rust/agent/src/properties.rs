@@ -1,0 +1,256 @@
+//! Property files: `name=value` lines that stand for environment variables.
+//!
+//! The dialect is the one of Aeron's C media driver: `=` or `:` as separator, `#` and `!` comments, `\` at the end of a line
+//! continues it, no escapes. Each line, also the last one, ends with LF or CRLF; a line and a joined property stay under 2048 bytes.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Bound of a line, and of a property joined from several lines, in bytes.
+pub const MAX_PROPERTY_LENGTH: usize = 2048;
+
+/// One `name=value`. An empty value removes the setting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Property {
+    /// The name as written, for instance `aeron.term.buffer.length`.
+    pub name: String,
+    /// The value with trailing blanks, as written.
+    pub value: String,
+}
+
+/// Why a property file was refused. Line numbers begin at 1.
+#[derive(Debug, thiserror::Error)]
+pub enum PropertiesError {
+    /// The line is not `name=value`.
+    #[error("properties file line {0} malformed")]
+    Malformed(usize),
+    /// The line is not under [`MAX_PROPERTY_LENGTH`], or it is the last one and not ended.
+    #[error("properties file line {0} too long or does not end with newline")]
+    TooLong(usize),
+    /// The file could not be read.
+    #[error("could not open properties file: {}", path.display())]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// The properties of a file, in its order.
+pub fn load(path: impl AsRef<Path>) -> Result<Vec<Property>, PropertiesError> {
+    let path = path.as_ref();
+    let bytes = std::fs::read(path).map_err(|source| PropertiesError::Unreadable {
+        path: path.to_owned(),
+        source,
+    })?;
+    parse(&bytes)
+}
+
+/// The properties of a file's bytes, in their order.
+pub fn parse(bytes: &[u8]) -> Result<Vec<Property>, PropertiesError> {
+    let mut properties = Vec::new();
+    let mut joined = String::new();
+    for (index, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
+        let number = index + 1;
+        let line = trim_line(line, number)?;
+        if is_comment(line) {
+            continue;
+        }
+        let (part, goes_on) = match line.strip_suffix('\\') {
+            Some(part) => (part, true),
+            None => (line, false),
+        };
+        joined.push_str(part);
+        if joined.len() >= MAX_PROPERTY_LENGTH {
+            return Err(PropertiesError::TooLong(number));
+        }
+        if !goes_on && !joined.is_empty() {
+            properties.push(parse_property(&joined).ok_or(PropertiesError::Malformed(number))?);
+            joined.clear();
+        }
+    }
+    if joined.is_empty() {
+        Ok(properties)
+    } else {
+        Err(PropertiesError::Malformed(
+            bytes.split(|byte| *byte == b'\n').count() - 1,
+        ))
+    }
+}
+
+/// One `name=value` or `name:value`, as after `-D` on a command line.
+pub fn parse_property(text: &str) -> Option<Property> {
+    let (name, value) = text.split_once(['=', ':'])?;
+    let name = name.trim_matches(BLANKS);
+    (!name.is_empty()).then(|| Property {
+        name: name.to_owned(),
+        value: value.trim_start_matches(BLANKS).to_owned(),
+    })
+}
+
+/// The environment variable a property stands for: `aeron.mtu.length` is `AERON_MTU_LENGTH`.
+pub fn environment_name(property_name: &str) -> String {
+    property_name.to_ascii_uppercase().replace('.', "_")
+}
+
+/// Lays `properties` over an environment: a later one wins, an empty value removes the variable.
+pub fn overlay(
+    environment: &mut BTreeMap<String, String>,
+    properties: impl IntoIterator<Item = Property>,
+) {
+    for Property { name, value } in properties {
+        let name = environment_name(&name);
+        if value.is_empty() {
+            environment.remove(&name);
+        } else {
+            environment.insert(name, value);
+        }
+    }
+}
+
+const BLANKS: [char; 2] = [' ', '\t'];
+
+/// The line without its end and leading blanks.
+fn trim_line(line: &[u8], number: usize) -> Result<&str, PropertiesError> {
+    let Some(line) = line
+        .strip_suffix(b"\n")
+        .filter(|line| line.len() < MAX_PROPERTY_LENGTH)
+    else {
+        return Err(PropertiesError::TooLong(number));
+    };
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let line = std::str::from_utf8(line).map_err(|_| PropertiesError::Malformed(number))?;
+    Ok(line.trim_start_matches(BLANKS))
+}
+
+fn is_comment(line: &str) -> bool {
+    line.starts_with(['#', '!'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn pairs(text: &str) -> Vec<(String, String)> {
+        parse(text.as_bytes())
+            .unwrap()
+            .into_iter()
+            .map(|property| (property.name, property.value))
+            .collect()
+    }
+
+    fn refusal(text: &str) -> String {
+        parse(text.as_bytes()).unwrap_err().to_string()
+    }
+
+    fn owned<const N: usize>(pairs: [(&str, &str); N]) -> Vec<(String, String)> {
+        pairs
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into()
+    }
+
+    #[test]
+    fn both_separators_are_read_and_blanks_around_them_dropped_05_48() {
+        let text = "a=1\n  b : 2\n\tc\t=\t3 \nurl=aeron:udp?endpoint=x:1\n";
+        assert_eq!(
+            pairs(text),
+            owned([
+                ("a", "1"),
+                ("b", "2"),
+                ("c", "3 "),
+                ("url", "aeron:udp?endpoint=x:1")
+            ])
+        );
+    }
+
+    #[test]
+    fn comments_and_blank_lines_are_skipped_05_48() {
+        assert_eq!(pairs("# one\n\n   ! two\n \t\na=1\n"), owned([("a", "1")]));
+    }
+
+    #[test]
+    fn a_backslash_continues_a_line_over_comments_05_48() {
+        assert_eq!(
+            pairs("a=1\\\n   2\\\n# between\n\t3\nb=4\n"),
+            owned([("a", "123"), ("b", "4")])
+        );
+    }
+
+    #[test]
+    fn lines_may_end_with_crlf_05_48() {
+        assert_eq!(
+            pairs("a=1\r\nb=2\\\r\n 3\r\n"),
+            owned([("a", "1"), ("b", "23")])
+        );
+    }
+
+    #[test]
+    fn the_last_line_needs_its_newline_05_48() {
+        assert_eq!(
+            refusal("a=1\nb=2"),
+            "properties file line 2 too long or does not end with newline"
+        );
+        assert_eq!(refusal("a=1\\\n"), "properties file line 1 malformed");
+    }
+
+    #[test]
+    fn a_malformed_line_is_named_by_its_number_05_48() {
+        assert_eq!(
+            refusal("a=1\n\nnonsense\n"),
+            "properties file line 3 malformed"
+        );
+        assert_eq!(refusal("=1\n"), "properties file line 1 malformed");
+        assert!(matches!(
+            parse(b"a=\xff\n"),
+            Err(PropertiesError::Malformed(1))
+        ));
+    }
+
+    #[test]
+    fn lines_and_joined_properties_stay_under_2048_bytes() {
+        let fits = format!("a={}\n", "x".repeat(2045));
+        assert_eq!(pairs(&fits).len(), 1);
+        let too_long = format!("a={}\n", "x".repeat(2046));
+        assert_eq!(
+            refusal(&too_long),
+            "properties file line 1 too long or does not end with newline"
+        );
+        let joined_too_long = format!("a={}\\\n{}\n", "x".repeat(2000), "y".repeat(100));
+        assert_eq!(
+            refusal(&joined_too_long),
+            "properties file line 2 too long or does not end with newline"
+        );
+    }
+
+    #[test]
+    fn an_empty_value_removes_the_variable_05_48() {
+        let mut environment = BTreeMap::from([("AERON_DIR".to_owned(), "/tmp/x".to_owned())]);
+        overlay(
+            &mut environment,
+            parse(b"aeron.dir=\naeron.mtu.length=1408\naeron.mtu.length=8k\n").unwrap(),
+        );
+        assert_eq!(
+            environment,
+            BTreeMap::from([("AERON_MTU_LENGTH".to_owned(), "8k".to_owned())])
+        );
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let error = load("/nowhere/at.all").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "could not open properties file: /nowhere/at.all"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(prop_oneof![any::<u8>(), prop::sample::select(b"=:\\\n\r #!a".as_slice())], 0..200)) {
+            let _ = parse(&bytes);
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Settings of the calling thread that a low latency loop wants. Linux only; elsewhere they do nothing.
+
+use std::io;
+
+/// Lets sleeps of the calling thread end within `slack_ns` of their time.
+///
+/// The kernel's default of 50 µs makes each park of 1 µs one of about 80 µs; 1 ns makes it about 23 µs, at the price of fewer wake-ups
+/// shared with other threads. 0 restores the default.
+pub fn set_timer_slack(slack_ns: u64) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(slack_ns))?;
+    #[cfg(not(target_os = "linux"))]
+    let _ = slack_ns;
+    Ok(())
+}
+
+/// Binds the calling thread to one processor.
+pub fn set_cpu_affinity(cpu: usize) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::thread::{CpuSet, sched_setaffinity};
+        if cpu >= CpuSet::MAX_CPU {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("cpu {cpu} is not below {}", CpuSet::MAX_CPU),
+            ));
+        }
+        let mut cpus = CpuSet::new();
+        cpus.set(cpu);
+        sched_setaffinity(None, &cpus)?;
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = cpu;
+    Ok(())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timer_slack_is_set_for_the_calling_thread() {
+        std::thread::spawn(|| {
+            set_timer_slack(1).unwrap();
+            assert_eq!(rustix::thread::current_timer_slack().unwrap(), 1);
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn a_thread_can_be_bound_to_one_cpu() {
+        std::thread::spawn(|| {
+            let allowed = rustix::thread::sched_getaffinity(None).unwrap();
+            let cpu = (0..rustix::thread::CpuSet::MAX_CPU)
+                .find(|cpu| allowed.is_set(*cpu))
+                .unwrap();
+            set_cpu_affinity(cpu).unwrap();
+            assert_eq!(rustix::thread::sched_getaffinity(None).unwrap().count(), 1);
+            assert!(set_cpu_affinity(usize::MAX).is_err());
+        })
+        .join()
+        .unwrap();
+    }
+}
