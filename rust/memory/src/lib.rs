@@ -3,6 +3,7 @@
 //! The layouts are those of Aeron 1.52 (CnC version 0.2.0). All bytes may come from another process: readers validate what they
 //! read, once, and never panic on it.
 
+pub mod broadcast;
 pub mod buffer;
 #[cfg(loom)]
 pub mod loom_words;

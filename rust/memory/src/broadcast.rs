@@ -1,0 +1,273 @@
+//! Broadcast buffer: the driver's events on their way to all clients (layouts, section 4).
+//!
+//! One transmitter overwrites the oldest records; receivers only read, and find out afterwards whether the transmitter overtook
+//! them. Records are a 32-bit length, a 32-bit type and the payload, on 8-byte boundaries, never wrapped. Both sides touch the same
+//! bytes at once, so records are written and copied in relaxed words: the transmitter announces what it is about to overwrite
+//! (`tail_intent`), and a copy counts only if that announcement had not reached it when the copy was done.
+
+use crate::words::{Words, align};
+
+/// Bytes after the data area.
+pub const TRAILER_LENGTH: usize = 128;
+/// Bytes of a record before its payload.
+pub const RECORD_HEADER_LENGTH: usize = 8;
+/// Type of a record that only fills the space before the end.
+pub const PADDING_TYPE_ID: i32 = -1;
+
+const RECORD_ALIGNMENT: usize = 8;
+const TYPE_OFFSET: usize = 4;
+
+// Offsets in the trailer.
+const TAIL_INTENT_OFFSET: usize = 0;
+const TAIL_OFFSET: usize = 8;
+const LATEST_OFFSET: usize = 16;
+
+/// The length of a section does not belong to a broadcast buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "broadcast buffer of {length} bytes: length - {TRAILER_LENGTH} must be a power of two from 8 to 2^30"
+)]
+pub struct InvalidBroadcastLength {
+    /// Length of the section in bytes.
+    pub length: usize,
+}
+
+/// Why a message was not transmitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TransmitError {
+    /// The payload exceeds an eighth of the capacity.
+    #[error("message of {length} bytes exceeds the maximum of {max} bytes")]
+    TooLong {
+        /// Length of the payload in bytes.
+        length: usize,
+        /// The longest payload in bytes.
+        max: usize,
+    },
+    /// Types below 1 are reserved.
+    #[error("message type id {0} must be at least 1")]
+    InvalidType(i32),
+}
+
+/// Why a receiver lost messages. It goes on with the next message that is transmitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReceiveError {
+    /// The transmitter overwrote messages that were not read yet.
+    #[error("unable to keep up with broadcast")]
+    Lapped,
+    /// A record has a length that cannot be.
+    #[error(
+        "corrupt record in the broadcast buffer: length {length}, type {msg_type_id} at position {position}"
+    )]
+    Corrupt {
+        /// Where the record starts.
+        position: i64,
+        /// Its length field.
+        length: i32,
+        /// Its type field.
+        msg_type_id: i32,
+    },
+}
+
+/// Data area and trailer, as both sides see them.
+#[derive(Clone, Debug)]
+struct Broadcast<W> {
+    words: W,
+    capacity: usize,
+}
+
+/// The one writer of a broadcast buffer.
+#[derive(Debug)]
+pub struct BroadcastTransmitter<W> {
+    buffer: Broadcast<W>,
+}
+
+/// One of many readers, with its own position and a private copy of each message.
+#[derive(Debug)]
+pub struct BroadcastReceiver<W> {
+    buffer: Broadcast<W>,
+    next_record: i64,
+    lapped_count: u64,
+    scratch: Vec<u8>,
+}
+
+impl<W: Words> BroadcastTransmitter<W> {
+    /// The transmitter of the buffer in `words`. There must be only one.
+    pub fn new(words: W) -> Result<Self, InvalidBroadcastLength> {
+        Ok(Self {
+            buffer: Broadcast::new(words)?,
+        })
+    }
+
+    /// The longest payload in bytes.
+    pub fn max_message_length(&self) -> usize {
+        self.buffer.max_message_length()
+    }
+
+    /// Sends one message to all receivers.
+    pub fn transmit(&mut self, msg_type_id: i32, payload: &[u8]) -> Result<(), TransmitError> {
+        let max = self.max_message_length();
+        if msg_type_id < 1 {
+            return Err(TransmitError::InvalidType(msg_type_id));
+        }
+        if payload.len() > max {
+            return Err(TransmitError::TooLong {
+                length: payload.len(),
+                max,
+            });
+        }
+        let Broadcast { words, capacity } = &self.buffer;
+        let record_length = RECORD_HEADER_LENGTH + payload.len();
+        let need = align(record_length, RECORD_ALIGNMENT);
+        let mut start = words.load_i64_relaxed(capacity + TAIL_OFFSET);
+        let mut index = self.buffer.index(start);
+        let to_end = capacity - index;
+        let padding = if to_end < need { to_end } else { 0 };
+        let tail = start.wrapping_add((padding + need) as i64);
+
+        self.announce(tail);
+        if padding > 0 {
+            self.buffer.put_header(index, padding, PADDING_TYPE_ID);
+            start = start.wrapping_add(padding as i64);
+            index = 0;
+        }
+        self.buffer.put_header(index, record_length, msg_type_id);
+        words.copy_in_relaxed(index + RECORD_HEADER_LENGTH, payload);
+        words.store_i64_release(capacity + LATEST_OFFSET, start);
+        words.store_i64_release(capacity + TAIL_OFFSET, tail);
+        Ok(())
+    }
+
+    /// Says how far the buffer is about to be overwritten. The fence keeps the announcement ahead of the record: who sees a byte of
+    /// the record sees the announcement too.
+    fn announce(&self, tail_intent: i64) {
+        let Broadcast { words, capacity } = &self.buffer;
+        words.store_i64_release(capacity + TAIL_INTENT_OFFSET, tail_intent);
+        words.fence_release();
+    }
+}
+
+impl<W: Words> BroadcastReceiver<W> {
+    /// A receiver that starts with the newest message there is, if any.
+    pub fn new(words: W) -> Result<Self, InvalidBroadcastLength> {
+        let buffer = Broadcast::new(words)?;
+        let latest = buffer
+            .words
+            .load_i64_acquire(buffer.capacity + LATEST_OFFSET);
+        Ok(Self {
+            next_record: latest,
+            lapped_count: 0,
+            scratch: vec![0; buffer.max_message_length()],
+            buffer,
+        })
+    }
+
+    /// How often the transmitter has overtaken this receiver.
+    pub fn lapped_count(&self) -> u64 {
+        self.lapped_count
+    }
+
+    /// Hands the next message, if there is one, to `handler(msg_type_id, payload)` and answers whether there was.
+    ///
+    /// An error is reported once; the messages up to the newest one at that time are lost.
+    pub fn receive(&mut self, handler: impl FnOnce(i32, &[u8])) -> Result<bool, ReceiveError> {
+        match self.copy_next() {
+            Ok(None) => Ok(false),
+            Ok(Some((msg_type_id, length))) => {
+                handler(msg_type_id, &self.scratch[..length]);
+                Ok(true)
+            }
+            Err(error) => {
+                self.next_record = self.buffer.tail();
+                self.lapped_count += u64::from(error == ReceiveError::Lapped);
+                Err(error)
+            }
+        }
+    }
+
+    /// Copies the next message; its type and length.
+    fn copy_next(&mut self) -> Result<Option<(i32, usize)>, ReceiveError> {
+        let mut cursor = self.next_record;
+        if self.buffer.tail() <= cursor {
+            return Ok(None);
+        }
+        let (mut length, mut msg_type_id) = self.buffer.header(cursor)?;
+        if msg_type_id == PADDING_TYPE_ID {
+            cursor = cursor.wrapping_add(align(length, RECORD_ALIGNMENT) as i64);
+            (length, msg_type_id) = self.buffer.header(cursor)?;
+        }
+        let payload_length = length - RECORD_HEADER_LENGTH;
+        let payload_index = self.buffer.index(cursor) + RECORD_HEADER_LENGTH;
+        let Some(payload) = self.scratch.get_mut(..payload_length) else {
+            return Err(ReceiveError::Corrupt {
+                position: cursor,
+                length: length as i32,
+                msg_type_id,
+            });
+        };
+        self.buffer.words.copy_out_relaxed(payload_index, payload);
+        self.buffer.validate(cursor)?;
+        self.next_record = cursor.wrapping_add(align(length, RECORD_ALIGNMENT) as i64);
+        Ok(Some((msg_type_id, payload_length)))
+    }
+}
+
+impl<W: Words> Broadcast<W> {
+    fn new(words: W) -> Result<Self, InvalidBroadcastLength> {
+        let length = words.len();
+        let capacity = length.saturating_sub(TRAILER_LENGTH);
+        if !capacity.is_power_of_two() || !(RECORD_ALIGNMENT..=1 << 30).contains(&capacity) {
+            return Err(InvalidBroadcastLength { length });
+        }
+        Ok(Self { words, capacity })
+    }
+
+    /// An eighth of the capacity, less where the header would not fit beside it.
+    fn max_message_length(&self) -> usize {
+        (self.capacity / 8).min(self.capacity - RECORD_HEADER_LENGTH)
+    }
+
+    /// Index of the record at `position`. The low bits are cleared, so that a corrupt position still gives an aligned index.
+    fn index(&self, position: i64) -> usize {
+        position as usize & (self.capacity - RECORD_ALIGNMENT)
+    }
+
+    fn tail(&self) -> i64 {
+        self.words.load_i64_acquire(self.capacity + TAIL_OFFSET)
+    }
+
+    fn put_header(&self, index: usize, length: usize, msg_type_id: i32) {
+        self.words.store_i32_relaxed(index, length as i32);
+        self.words
+            .store_i32_relaxed(index + TYPE_OFFSET, msg_type_id);
+    }
+
+    /// Length and type of the record at `position`: not overwritten when they were read, and inside the data area.
+    fn header(&self, position: i64) -> Result<(usize, i32), ReceiveError> {
+        let index = self.index(position);
+        let length = self.words.load_i32_relaxed(index);
+        let msg_type_id = self.words.load_i32_relaxed(index + TYPE_OFFSET);
+        self.validate(position)?;
+        match usize::try_from(length) {
+            Ok(fits) if (RECORD_HEADER_LENGTH..=self.capacity - index).contains(&fits) => {
+                Ok((fits, msg_type_id))
+            }
+            _ => Err(ReceiveError::Corrupt {
+                position,
+                length,
+                msg_type_id,
+            }),
+        }
+    }
+
+    /// Whether what was read so far from `position` on had not been announced for overwriting.
+    fn validate(&self, position: i64) -> Result<(), ReceiveError> {
+        self.words.fence_acquire();
+        let tail_intent = self
+            .words
+            .load_i64_acquire(self.capacity + TAIL_INTENT_OFFSET);
+        match tail_intent.wrapping_sub(position) < self.capacity as i64 {
+            true => Ok(()),
+            false => Err(ReceiveError::Lapped),
+        }
+    }
+}
