@@ -5,6 +5,7 @@
 
 pub mod broadcast;
 pub mod buffer;
+pub mod counters;
 #[cfg(loom)]
 pub mod loom_words;
 pub mod mapped;

@@ -1,0 +1,169 @@
+//! Making and freeing counters: the driver's conductor.
+
+use std::collections::VecDeque;
+
+use super::{
+    AtomicCounter, CountersReader, FREE_FOR_REUSE_DEADLINE_OFFSET, InvalidCountersLength,
+    KEY_OFFSET, LABEL_LENGTH_OFFSET, LABEL_OFFSET, MAX_KEY_LENGTH, MAX_LABEL_LENGTH,
+    NOT_FREE_TO_REUSE, OWNER_ID_OFFSET, REFERENCE_ID_OFFSET, REGISTRATION_ID_OFFSET,
+    STATE_ALLOCATED, STATE_OFFSET, STATE_RECLAIMED, TYPE_ID_OFFSET, VALUE_OFFSET,
+    VALUE_RECORD_LENGTH,
+};
+use crate::words::Words;
+
+/// Why no counter was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("Max counter id ({max_counter_id}) exceeded")]
+pub struct AllocateError {
+    /// The highest id there is.
+    pub max_counter_id: i32,
+}
+
+/// Why a counter was not freed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("counter {id} is not allocated")]
+pub struct FreeError {
+    /// The id given.
+    pub id: i32,
+}
+
+/// A counter to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewCounter<'a> {
+    /// What it counts.
+    pub type_id: i32,
+    /// Its key; what exceeds 112 bytes is cut off.
+    pub key: &'a [u8],
+    /// Its label, ASCII as a rule; what exceeds 380 bytes is cut off.
+    pub label: &'a [u8],
+    /// The registration that it is made for.
+    pub registration_id: i64,
+    /// The client that owns it: its end is the counter's end.
+    pub owner_id: i64,
+    /// What it refers to.
+    pub reference_id: i64,
+    /// Its first value.
+    pub value: i64,
+}
+
+/// Allocates and frees the counters of a driver. One thread's; readers work beside it.
+#[derive(Debug)]
+pub struct CountersManager<W> {
+    reader: CountersReader<W>,
+    next_id: i32,
+    free_to_reuse_timeout_ms: i64,
+    /// Freed ids with the epoch milliseconds from which they may be reused, in the order of freeing.
+    free: VecDeque<(i32, i64)>,
+}
+
+impl<W: Words> CountersManager<W> {
+    /// The manager of two zeroed sections. A freed id is reused after `free_to_reuse_timeout_ms`.
+    pub fn new(
+        metadata: W,
+        values: W,
+        free_to_reuse_timeout_ms: i64,
+    ) -> Result<Self, InvalidCountersLength> {
+        Ok(Self {
+            reader: CountersReader::new(metadata, values)?,
+            next_id: 0,
+            free_to_reuse_timeout_ms,
+            free: VecDeque::new(),
+        })
+    }
+
+    /// Reads what this manages.
+    pub fn reader(&self) -> &CountersReader<W> {
+        &self.reader
+    }
+
+    /// Makes a counter at `now_ms` (epoch): with the id that is free for longest, else with a new one.
+    pub fn allocate(
+        &mut self,
+        new: &NewCounter<'_>,
+        now_ms: i64,
+    ) -> Result<AtomicCounter<W>, AllocateError> {
+        let id = self.take_id(now_ms)?;
+        self.store_values(id, new);
+        self.store_metadata(id, new);
+        Ok(self
+            .reader
+            .counter(id)
+            .expect("ids that are handed out are in range"))
+    }
+
+    /// Frees a counter at `now_ms` (epoch). Its type, label and values stay as they are until it is reused.
+    pub fn free(&mut self, id: i32, now_ms: i64) -> Result<(), FreeError> {
+        let Some(record) = self
+            .reader
+            .metadata_offset(id)
+            .filter(|_| self.reader.is_allocated(id))
+        else {
+            return Err(FreeError { id });
+        };
+        let metadata = &self.reader.metadata;
+        metadata.store_i32_release(record + STATE_OFFSET, STATE_RECLAIMED);
+        // A reader that sees zeros in the key must see the state too when it looks again.
+        metadata.fence_release();
+        metadata.copy_in_relaxed(record + KEY_OFFSET, &[0; MAX_KEY_LENGTH]);
+        let deadline_ms = now_ms.saturating_add(self.free_to_reuse_timeout_ms);
+        metadata.store_i64_relaxed(record + FREE_FOR_REUSE_DEADLINE_OFFSET, deadline_ms);
+        self.free.push_back((id, deadline_ms));
+        Ok(())
+    }
+
+    /// Replaces the label of a counter.
+    pub fn set_label(&self, id: i32, label: &[u8]) {
+        let Some(record) = self.reader.metadata_offset(id) else {
+            return;
+        };
+        self.store_label(record, label);
+    }
+
+    fn take_id(&mut self, now_ms: i64) -> Result<i32, AllocateError> {
+        if let Some(first) = self
+            .free
+            .iter()
+            .position(|&(_, deadline_ms)| deadline_ms <= now_ms)
+        {
+            let (id, _) = self.free.remove(first).expect("found at this place");
+            return Ok(id);
+        }
+        let max_counter_id = self.reader.max_counter_id();
+        if self.next_id > max_counter_id {
+            return Err(AllocateError { max_counter_id });
+        }
+        self.next_id += 1;
+        Ok(self.next_id - 1)
+    }
+
+    fn store_values(&self, id: i32, new: &NewCounter<'_>) {
+        let record = id as usize * VALUE_RECORD_LENGTH;
+        let values = &self.reader.values;
+        values.store_i64_release(record + REGISTRATION_ID_OFFSET, new.registration_id);
+        values.store_i64_relaxed(record + OWNER_ID_OFFSET, new.owner_id);
+        values.store_i64_relaxed(record + REFERENCE_ID_OFFSET, new.reference_id);
+        values.store_i64_release(record + VALUE_OFFSET, new.value);
+    }
+
+    /// The state comes last: who sees it sees the rest.
+    fn store_metadata(&self, id: i32, new: &NewCounter<'_>) {
+        let record = self
+            .reader
+            .metadata_offset(id)
+            .expect("ids that are handed out are in range");
+        let metadata = &self.reader.metadata;
+        metadata.store_i32_relaxed(record + TYPE_ID_OFFSET, new.type_id);
+        metadata.store_i64_relaxed(record + FREE_FOR_REUSE_DEADLINE_OFFSET, NOT_FREE_TO_REUSE);
+        let key = &new.key[..new.key.len().min(MAX_KEY_LENGTH)];
+        metadata.copy_in_relaxed(record + KEY_OFFSET, key);
+        self.store_label(record, new.label);
+        metadata.store_i32_release(record + STATE_OFFSET, STATE_ALLOCATED);
+    }
+
+    fn store_label(&self, record: usize, label: &[u8]) {
+        let label = &label[..label.len().min(MAX_LABEL_LENGTH)];
+        let metadata = &self.reader.metadata;
+        metadata.copy_in_relaxed(record + LABEL_OFFSET, label);
+        metadata.store_i32_release(record + LABEL_LENGTH_OFFSET, label.len() as i32);
+    }
+}
