@@ -1,4 +1,4 @@
-"""Media drivers as processes: the real Java and C ones and ours, with the same settings under the names of the C driver."""
+"""Media drivers as processes: the real Java and C ones and ours, all with settings under the C driver's names."""
 
 import mmap
 import os
@@ -108,6 +108,7 @@ def _our_driver():
         return script
     built = subprocess.run(
         ["cargo", "build", "-q", "-p", "aeron-driver", "--example", "aeronmd"],
+        check=False,
         cwd=toolchain.PROJECT,
         capture_output=True,
         text=True,

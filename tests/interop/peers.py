@@ -4,9 +4,9 @@ A request is `operation<TAB>name=value<TAB>...`, an answer one line of JSON: `{"
 `{"error": {"type", "code", "text"}}`. Resources are named by their registration id (`id`). Messages are numbered per
 publication and hold the pattern of `peer/pattern.py`, which receivers check, so no payload crosses this protocol.
 
-operations: connect, disconnect, closed, add_publication, add_subscription, publish (many), offer (one attempt), hold and
-finish (a claim left open), pad, publication and subscription (state), receive, reject, add_counter, set_counter, counters,
-next_session, events, close.
+Operations: connect, disconnect, closed, add_publication, add_subscription, publish (many), offer (one attempt), hold
+and finish (a claim left open), pad, publication and subscription (state), receive, reject, add_counter, set_counter,
+counters, next_session, events, close.
 """
 
 import json
@@ -30,7 +30,7 @@ class PeerError(Exception):
 
 
 class Peer:
-    """One client process. Operations are methods of the name given above, or `call` and `start`/`finish` for overlap."""
+    """One client process. Operations are methods, or `call`, or `start` and `answer` so that several overlap."""
 
     def __init__(self, kind, log):
         self.kind = kind
@@ -209,7 +209,8 @@ def transfer(publications, subscriptions, count, lengths, *, how="offer"):
     for answer in sent:
         assert answer["sent"] == count, answer
     for answer in received:
-        assert answer["faults"] == [] and answer["received"] == count * len(publications), answer
+        assert answer["faults"] == []
+        assert answer["received"] == count * len(publications), answer
     return received
 
 

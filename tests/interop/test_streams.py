@@ -5,13 +5,13 @@ import pytest
 from interop.peers import transfer
 
 IPC = "aeron:ipc"
-KINDS = ("java", "c")
+KINDS = ["java", "c"]
 
 
-@pytest.mark.parametrize("driver", ("java", "c"))
+@pytest.mark.parametrize("driver", ["java", "c"])
 @pytest.mark.parametrize("publisher", KINDS)
 @pytest.mark.parametrize("subscriber", KINDS)
-@pytest.mark.parametrize("exclusive", (False, True), ids=("concurrent", "exclusive"))
+@pytest.mark.parametrize("exclusive", [False, True], ids=("concurrent", "exclusive"))
 def test_messages_arrive_whole_and_in_order(
     driver, publisher, subscriber, exclusive, shared_drivers, start_peer, stream
 ):

@@ -1,7 +1,7 @@
 """How the real thing is obtained: Aeron's jar from Maven Central, its C client and driver from the `pyaeron` wheel.
 
-Everything is kept below `.cache/interop` of the project and made once. What cannot be made here raises `Unavailable` with
-the reason; the fixtures turn that into a skip, or into a failure where `CI` is set.
+Everything is kept below `.cache/interop` of the project and made once. What cannot be made here raises `Unavailable`
+with the reason; the fixtures turn that into a skip, or into a failure where `CI` is set.
 """
 
 import fcntl
@@ -99,13 +99,13 @@ def _python_for_the_wheel():
 def _from_pyenv(version):
     if not shutil.which("pyenv"):
         return None
-    prefix = subprocess.run(["pyenv", "prefix", version], capture_output=True, text=True, timeout=60)
+    prefix = subprocess.run(["pyenv", "prefix", version], check=False, capture_output=True, text=True, timeout=60)
     return Path(prefix.stdout.strip()) / "bin" / "python" if prefix.returncode == 0 else None
 
 
 def _works(python):
     """A shim on the path may stand for a version that is not selected."""
-    return subprocess.run([python, "-c", ""], capture_output=True, timeout=60).returncode == 0
+    return subprocess.run([python, "-c", ""], check=False, capture_output=True, timeout=60).returncode == 0
 
 
 def _need(program, name):
@@ -125,7 +125,12 @@ def _made_once(path):
 def _run(*command):
     environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     result = subprocess.run(
-        [str(part) for part in command], capture_output=True, text=True, timeout=_DOWNLOAD_TIMEOUT_S, env=environment
+        [str(part) for part in command],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=_DOWNLOAD_TIMEOUT_S,
+        env=environment,
     )
     if result.returncode != 0:
         raise Unavailable(f"`{' '.join(map(str, command))}` failed: {(result.stderr or result.stdout).strip()[-2000:]}")

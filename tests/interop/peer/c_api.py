@@ -1,7 +1,7 @@
 """The functions of the real C client and driver that the peers call, declared for ctypes.
 
-Runs in the environment that holds the `pyaeron` wheel, never in that of the product. Every function is declared before its
-first use: ctypes would take results for 32-bit integers and cut positions and pointers silently.
+Runs in the environment that holds the `pyaeron` wheel, never in that of the product. Every function is declared before
+its first use: ctypes would take results for 32-bit integers and cut positions and pointers silently.
 """
 
 import ctypes as C
@@ -181,7 +181,7 @@ _FUNCTIONS = {
 
 
 class AeronError(Exception):
-    """A call of the C library failed; `code` is negative for refusals by the driver and for the client's own reasons."""
+    """A call of the C library failed; `code` is negative for refusals by the driver and the client's own reasons."""
 
     def __init__(self, code, text):
         super().__init__(text)

@@ -1,7 +1,7 @@
 """The real C media driver as a process: `c_driver.py DIRECTORY`, configured by `AERON_*`, ended by SIGTERM.
 
-Like `aeronmd` it takes every other setting from the environment. The threading mode INVOKER makes this thread conductor,
-sender and receiver.
+Like `aeronmd` it takes every other setting from the environment. The threading mode INVOKER makes this thread
+conductor, sender and receiver.
 """
 
 import os
