@@ -15,6 +15,13 @@ from interop.peers import Peer
 _SHARED_MEMORY = Path("/dev/shm")
 
 
+def pytest_collection_modifyitems(items):
+    """Marks what is in this folder, so that `-m "not interop"` leaves it out."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker("interop")
+
+
 def _started(start):
     """What `start` makes; where a tool is missing the test is skipped with that reason, and fails in CI."""
     try:

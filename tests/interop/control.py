@@ -147,7 +147,7 @@ class ControlClient:
     def perform(self, type_id, body):
         """Sends a command, and answers every event up to the moment when the driver had dealt with it.
 
-        The driver takes commands in order, so a second one marks the moment: it asks for a session id, and its answer is
+        The driver takes commands in order, so a second one marks the moment: it asks for a session id. Its answer is
         left out.
         """
         marker = self.next_id()

@@ -55,21 +55,23 @@ class Driver:
 
     def _await_ready(self):
         deadline = time.monotonic() + _START_TIMEOUT_S
-        while not _is_ready(Path(self.directory) / "cnc.dat"):
+        while not _is_ready(Path(self.directory) / "cnc.dat", self.process.pid):
             if self.process.exit_code is not None or time.monotonic() > deadline:
-                output = self.process.output()
-                self.remove()
-                raise AssertionError(f"the {self.kind} driver did not start\n{output}")
+                if self.process.exit_code is None:
+                    self.process.kill()
+                raise AssertionError(f"the {self.kind} driver did not start\n{self.process.output()}")
             time.sleep(0.01)
 
 
-def _is_ready(cnc):
-    """Whether the version is written and the driver's first heartbeat is there."""
+def _is_ready(cnc, pid):
+    """Whether the driver with this process id has written the version and its first heartbeat."""
     try:
         with open(cnc, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             version, ring_length = struct.unpack_from("<ii", data, 0)
+            (owner,) = struct.unpack_from("<q", data, 40)
             heartbeat_at = 128 + ring_length - _RING_TRAILER_LENGTH + _HEARTBEAT_OFFSET
-            return version == _CNC_VERSION and struct.unpack_from("<q", data, heartbeat_at)[0] > 0
+            (heartbeat,) = struct.unpack_from("<q", data, heartbeat_at)
+            return version == _CNC_VERSION and owner == pid and heartbeat > 0
     except (OSError, ValueError, struct.error):
         return False
 
@@ -77,7 +79,7 @@ def _is_ready(cnc):
 def _command(kind, directory, settings):
     if kind == "java":
         properties = {_java_property(name): _java_value(name, value) for name, value in settings.items()}
-        return toolchain.java_driver_command({"aeron.dir": directory, **properties})
+        return toolchain.java_command({"aeron.dir": directory, **properties}, "io.aeron.driver.MediaDriver")
     if kind == "c":
         return (toolchain.wheel_python(), toolchain.HERE / "peer" / "c_driver.py", directory)
     if kind == "ours":

@@ -62,11 +62,11 @@ def java_peer_command():
     return (*_JAVA, "-cp", f"{jar()}:{classes}", "JavaPeer")
 
 
-def java_driver_command(properties):
-    """The command of the real Java media driver with these system properties."""
+def java_command(properties, main, *arguments):
+    """The command of a program in Aeron's jar, with these system properties."""
     _need("java", "a JDK")
     settings = (f"-D{name}={value}" for name, value in properties.items())
-    return (*_JAVA, *settings, "-cp", str(jar()), "io.aeron.driver.MediaDriver")
+    return (*_JAVA, *settings, "-cp", str(jar()), main, *arguments)
 
 
 @functools.cache

@@ -1,0 +1,24 @@
+"""Which clients meet which drivers: each test runs where one side is ours and the other is the real thing."""
+
+import pytest
+
+REAL = ("java", "c")
+OURS_READY = False  # our client as a peer
+
+CLIENTS = (*REAL, "ours") if OURS_READY else REAL
+
+# (driver, client)
+PAIRS = [("ours", client) for client in CLIENTS] + [(driver, "ours") for driver in REAL if OURS_READY]
+
+# (driver, publisher, subscriber) with one of ours among them
+TRIPLES = [
+    (driver, publisher, subscriber)
+    for driver in (*REAL, "ours")
+    for publisher in CLIENTS
+    for subscriber in CLIENTS
+    if "ours" in (driver, publisher, subscriber)
+]
+
+each_pair = pytest.mark.parametrize(("driver", "client"), PAIRS, ids=map("-".join, PAIRS))
+each_triple = pytest.mark.parametrize(("driver", "publisher", "subscriber"), TRIPLES, ids=map("-".join, TRIPLES))
+each_kind = pytest.mark.parametrize("exclusive", [False, True], ids=["concurrent", "exclusive"])

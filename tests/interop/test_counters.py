@@ -1,0 +1,89 @@
+"""Counters of drivers and clients, read by the others."""
+
+from interop.kinds import each_pair, each_triple
+from interop.waiting import eventually
+
+IPC = "aeron:ipc"
+PUBLISHER_LIMIT, SUBSCRIBER_POSITION, CLIENT_HEARTBEAT, PUBLISHER_POSITION = 1, 4, 11, 12
+
+
+def by_id(peer):
+    return {counter["id"]: counter for counter in peer.counters()}
+
+
+@each_triple
+def test_a_counter_of_one_client_is_seen_by_another(driver, publisher, subscriber, shared_drivers, start_peer):
+    """03-42, 03-44, 03-113"""
+    running = shared_drivers(driver)
+    owner, other = start_peer(publisher, running), start_peer(subscriber, running)
+    other.events()
+    counter = owner.add_counter(1001, "orders sent", key=b"\x01\x02\x03")
+    came = [
+        event for event in other.await_events("counter", count=1) if event.get("registration") == counter.registration
+    ]
+    assert [event["id"] for event in came] == [counter.id]
+    counter.set(2**40)
+    seen = by_id(other)[counter.id]
+    assert (seen["type"], seen["label"], seen["value"]) == (1001, "orders sent", 2**40)
+    assert seen["key"].startswith("010203" + "00" * 8)
+    assert seen["registration"] == counter.registration
+    counter.close()
+    other.await_events("counter_gone")
+    assert counter.id not in by_id(other)
+
+
+@each_triple
+def test_a_static_counter_is_one_for_all_clients(driver, publisher, subscriber, shared_drivers, start_peer, stream):
+    """03-45, 04-28, 04-59"""
+    running = shared_drivers(driver)
+    first, second = start_peer(publisher, running), start_peer(subscriber, running)
+    counter = first.add_counter(1002, "static", registration=stream)
+    assert second.add_counter(1002, "another label", registration=stream).id == counter.id
+    counter.set(77)
+    first.call("disconnect")
+    seen = by_id(second)[counter.id]
+    assert (seen["label"], seen["value"], seen["owner"]) == ("static", 77, -1)
+
+
+@each_pair
+def test_a_stream_has_the_counters_of_the_reference(driver, client, shared_drivers, start_peer, stream):
+    running = shared_drivers(driver)
+    peer = start_peer(client, running)
+    subscription = peer.add_subscription(f"{IPC}?alias=s", stream)
+    publication = peer.add_publication(f"{IPC}?alias=p", stream, exclusive=True)
+    publication.await_connected()
+    registration, session = publication.registration, publication.session
+    counters = {c["type"]: c for c in peer.counters() if c["registration"] in {registration, subscription.registration}}
+    of_publication = f"{registration} {session} {stream} aeron:ipc?alias=p"
+    assert counters[PUBLISHER_POSITION]["label"] == f"pub-pos (exclusive): {of_publication}"
+    assert counters[PUBLISHER_LIMIT]["label"] == f"pub-lmt: {of_publication}"
+    assert counters[PUBLISHER_LIMIT]["id"] == publication.limit_counter
+    of_subscription = f"{subscription.registration} {session} {stream} aeron:ipc?alias=s @0"
+    assert counters[SUBSCRIBER_POSITION]["label"] == f"sub-pos: {of_subscription}"
+    [image] = subscription.await_images(1)
+    assert counters[SUBSCRIBER_POSITION]["id"] == image["position_counter"]
+
+
+@each_pair
+def test_the_heartbeat_of_a_client_carries_its_name(driver, client, start_driver, start_peer, stream):
+    """03-60, 03-70"""
+    running = start_driver(driver)
+    peer = start_peer(client, running, name="trader")
+    peer.add_subscription(IPC, stream)
+
+    def label():
+        [heartbeat] = [c for c in peer.counters() if c["type"] == CLIENT_HEARTBEAT]
+        return heartbeat["label"]
+
+    eventually(lambda: "name=trader version=" in label())
+    assert label().startswith("client-heartbeat: id=")
+
+
+@each_triple
+def test_session_ids_are_handed_out_in_order(driver, publisher, subscriber, shared_drivers, start_peer, stream):
+    """03-15, 03-17, 04-60, 04-61"""
+    running = shared_drivers(driver)
+    first, second = start_peer(publisher, running), start_peer(subscriber, running)
+    session = first.call("next_session", stream=stream)["session"]
+    assert second.call("next_session", stream=stream)["session"] == session + 1
+    assert second.add_publication(IPC, stream, exclusive=True).session == session + 2

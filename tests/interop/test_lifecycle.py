@@ -1,0 +1,245 @@
+"""Ends of clients and drivers, orderly and by `kill -9`: what remains goes on, and nothing is left behind."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from interop.kinds import each_pair
+from interop.peers import transfer
+from interop.waiting import eventually
+
+IPC = "aeron:ipc"
+CLIENT_TIMEOUTS, UNBLOCKED_PUBLICATIONS = 24, 19
+NOTICED_WITHIN_S = 5  # liveness of 2 s, or unblocking after 3 s, and a few timer intervals
+
+
+def log_files(driver):
+    return sorted(path.name for path in (Path(driver.directory) / "publications").iterdir())
+
+
+def counter_value(peer, id):
+    return next(counter["value"] for counter in peer.counters() if counter["id"] == id)
+
+
+def resources_of(peer, client):
+    """The counters that the driver keeps for a client, its heartbeat included."""
+    return [counter for counter in peer.counters() if counter["owner"] == client]
+
+
+@each_pair
+def test_images_come_and_go_with_their_publication(driver, client, shared_drivers, start_peer, stream):
+    """03-65, 03-106, 03-107, 04-79"""
+    running = shared_drivers(driver)
+    subscriber = start_peer(client, running)
+    subscription = subscriber.add_subscription(IPC, stream)
+    publication = start_peer(client, running).add_publication(IPC, stream, exclusive=True)
+    [came] = [event for event in subscriber.await_events("image") if event["event"] == "image"]
+    assert came["session"] == publication.session
+    assert came["correlation"] == publication.registration
+    assert came["source"] == IPC
+    assert (came["join"], came["position"], came["initial_term"]) == (0, 0, publication.initial_term)
+    publication.await_connected()
+    transfer([publication], [subscription], 10, [100])
+    publication.close()
+    [went] = [event for event in subscriber.await_events("image_gone") if event["event"] == "image_gone"]
+    assert (went["session"], went["closed"], went["end_of_stream"]) == (publication.session, True, True)
+    assert subscription.images() == []
+
+
+@each_pair
+def test_an_image_stays_until_its_subscriber_has_read_all(driver, client, shared_drivers, start_peer, stream):
+    """03-65"""
+    running = shared_drivers(driver)
+    subscription = start_peer(client, running).add_subscription(IPC, stream)
+    publication = start_peer(client, running).add_publication(IPC, stream, exclusive=True)
+    publication.await_connected()
+    assert [publication.offer(500) > 0 for _ in range(5)] == [True] * 5
+    publication.close()
+    time.sleep(0.5)
+    [image] = subscription.images()
+    assert image["end_of_stream"] is False
+    assert subscription.receive(5, [500])["received"] == 5
+    subscription.await_images(0)
+
+
+@each_pair
+def test_revoking_takes_the_image_away_unread(driver, client, shared_drivers, start_peer, stream):
+    """03-28, 04-81"""
+    running = shared_drivers(driver)
+    subscriber = start_peer(client, running)
+    subscriber.add_subscription(IPC, stream)
+    publication = start_peer(client, running).add_publication(IPC, stream, exclusive=True)
+    publication.await_connected()
+    assert publication.offer(500) > 0
+    publication.close(revoke=True)
+    [went] = [event for event in subscriber.await_events("image_gone") if event["event"] == "image_gone"]
+    assert went["revoked"] is True
+    assert counter_value(subscriber, 40) >= 1
+
+
+@each_pair
+def test_a_rejected_image_tells_its_publisher_and_returns(driver, client, shared_drivers, start_peer, stream):
+    """03-47, 03-111, 03-112, 04-85"""
+    running = shared_drivers(driver)
+    subscriber, publisher = start_peer(client, running), start_peer(client, running)
+    subscription = subscriber.add_subscription(IPC, stream)
+    publication = publisher.add_publication(IPC, stream)
+    publication.await_connected()
+    subscription.await_images(1)
+    subscription.reject(publication.session, "not wanted here")
+    [told] = [e for e in publisher.await_events("publication_error") if e["event"] == "publication_error"]
+    assert (told["code"], told["text"]) == (13, "not wanted here")
+    assert (told["registration"], told["session"], told["stream"]) == (
+        publication.registration,
+        publication.session,
+        stream,
+    )
+    subscriber.await_events("image_gone")
+    publication.await_connected(connected=False)
+    subscriber.await_events("image")
+    publication.await_connected()
+
+
+@each_pair
+def test_a_client_that_closes_leaves_nothing(driver, client, start_driver, start_peer, stream):
+    """03-62, 06-27"""
+    running = start_driver(driver)
+    watcher, leaver = start_peer(client, running), start_peer(client, running)
+    leaving = leaver.call("connect", dir=running.directory)["client"]
+    watcher.add_subscription(IPC, stream)
+    before = [(c["id"], c["label"]) for c in watcher.counters()]
+    publication = leaver.add_publication(IPC, stream)
+    leaver.add_subscription(IPC, stream)
+    leaver.add_counter(1001, "mine")
+    publication.await_connected()
+    assert resources_of(watcher, leaving) != []
+    leaver.call("disconnect")
+    eventually(lambda: resources_of(watcher, leaving) == [])
+    eventually(lambda: log_files(running) == [])
+    assert [(c["id"], c["label"]) for c in watcher.counters()] == before
+    assert counter_value(watcher, CLIENT_TIMEOUTS) == 0
+
+
+@each_pair
+def test_a_killed_subscriber_is_forgotten_and_the_others_go_on(driver, client, start_driver, start_peer, stream):
+    """03-61, 04-26, 04-29"""
+    running = start_driver(driver)
+    publisher, killed, survivor = (start_peer(client, running) for _ in range(3))
+    publication = publisher.add_publication(f"{IPC}?term-length=64k", stream)
+    killed.add_subscription(IPC, stream)
+    surviving = survivor.add_subscription(IPC, stream)
+    publication.await_connected()
+    positions = [c for c in publisher.counters() if c["type"] == 4]
+    assert len(positions) == 2
+    killed.kill()
+    # More than its window: the dead subscriber holds the publisher back until it is forgotten.
+    transfer([publication], [surviving], 500, [1000])
+    assert len([c for c in publisher.counters() if c["type"] == 4]) == 1
+    assert counter_value(publisher, CLIENT_TIMEOUTS) == 1
+    publisher.await_events("counter_gone")
+
+
+@each_pair
+def test_the_image_of_a_killed_publisher_goes(driver, client, start_driver, start_peer, stream):
+    """03-61, 04-28"""
+    running = start_driver(driver)
+    subscriber, killed = start_peer(client, running), start_peer(client, running)
+    subscription = subscriber.add_subscription(IPC, stream)
+    publication = killed.add_publication(IPC, stream)
+    owned = killed.add_counter(1001, "of the dead")
+    static = killed.add_counter(1002, "static", registration=5)
+    publication.await_connected()
+    assert publication.offer(100) > 0
+    assert subscription.receive(1, [100])["received"] == 1
+    killed.kill()
+    went = subscriber.await_events("counter_gone", "image_gone", count=3, timeout_s=NOTICED_WITHIN_S)
+    assert owned.id in {event["id"] for event in went if event["event"] == "counter_gone"}
+    assert subscription.images() == []
+    assert static.id in {counter["id"] for counter in subscriber.counters()}
+    eventually(lambda: log_files(running) == [])
+
+
+@each_pair
+def test_a_publisher_killed_in_a_claim_does_not_block_the_stream(driver, client, start_driver, start_peer, stream):
+    """04-30, 04-82: the claim of the dead is padded, then the messages of the living arrive"""
+    running = start_driver(driver)
+    subscriber, killed, survivor = (start_peer(client, running) for _ in range(3))
+    subscription = subscriber.add_subscription(IPC, stream)
+    dying = killed.add_publication(IPC, stream)
+    publication = survivor.add_publication(IPC, stream)
+    assert publication.session == dying.session
+    publication.await_connected()
+    dying.await_connected()
+    assert dying.hold(200) > 0
+    killed.kill()
+    assert publication.offer(64) > 0
+    assert subscription.receive(1, [64], timeout_s=0.5)["received"] == 0
+    received = subscription.receive(1, [64], timeout_s=2 * NOTICED_WITHIN_S)
+    assert (received["received"], received["faults"]) == (1, [])
+    assert counter_value(subscriber, UNBLOCKED_PUBLICATIONS) == 1
+
+
+@each_pair
+def test_the_stream_of_a_publisher_killed_alone_in_a_claim_ends(driver, client, start_driver, start_peer, stream):
+    """04-82"""
+    running = start_driver(driver)
+    subscriber, killed = start_peer(client, running), start_peer(client, running)
+    subscription = subscriber.add_subscription(IPC, stream)
+    publication = killed.add_publication(IPC, stream, exclusive=True)
+    publication.await_connected()
+    assert publication.offer(64) > 0
+    assert publication.hold(200) > 0
+    killed.kill()
+    assert subscription.receive(1, [64])["received"] == 1
+    deadline = time.monotonic() + 2 * NOTICED_WITHIN_S
+    while subscription.images():
+        assert time.monotonic() < deadline, "the image of a dead publisher stays"
+        assert subscription.receive(1, [64], timeout_s=0.2)["received"] == 0
+    eventually(lambda: log_files(running) == [])
+
+
+@each_pair
+def test_clients_end_with_a_driver_timeout_when_the_driver_is_killed(driver, client, start_driver, start_peer, stream):
+    """03-73, 03-75, 06-25"""
+    running = start_driver(driver)
+    publisher = start_peer(client, running, driver_timeout_ms=2000)
+    subscriber = start_peer(client, running, driver_timeout_ms=2000)
+    subscription = subscriber.add_subscription(IPC, stream)
+    publication = publisher.add_publication(IPC, stream)
+    publication.await_connected()
+    running.kill()
+    for peer in (publisher, subscriber):
+        texts = [event["text"] for event in peer.await_events("error", timeout_s=4) if event["event"] == "error"]
+        assert any("keepalive" in text and "> timeout=2000ms" in text for text in texts), texts
+        eventually(peer.is_closed)
+    assert publication.offer(32) == -4
+    assert subscription.receive(1, [32], timeout_s=0.1)["received"] == 0
+
+
+@each_pair
+def test_clients_end_at_once_when_the_driver_is_shut_down(driver, client, start_driver, start_peer, stream):
+    """03-8, 03-73, 06-26"""
+    running = start_driver(driver)
+    peer = start_peer(client, running)
+    peer.add_publication(IPC, stream)
+    running.stop()
+    texts = [event["text"] for event in peer.await_events("error", timeout_s=2) if event["event"] == "error"]
+    assert any("has been shutdown" in text for text in texts), texts
+    eventually(peer.is_closed)
+
+
+@each_pair
+def test_a_new_driver_takes_over_the_directory_of_a_dead_one(driver, client, start_driver, start_peer, stream):
+    """04-12, 04-13: refused while the old heartbeat is fresh, taken over afterwards"""
+    settings = {"AERON_DRIVER_TIMEOUT": "1000"}
+    dead = start_driver(driver, settings)
+    with pytest.raises(AssertionError, match="did not start"):
+        start_driver(driver, {**settings, "AERON_DRIVER_TIMEOUT": "10000"}, directory=dead.directory)
+    assert dead.process.exit_code is None
+    dead.kill()
+    time.sleep(1.2)
+    peer = start_peer(client, start_driver(driver, settings, directory=dead.directory))
+    peer.add_subscription(IPC, stream)
+    publication = peer.add_publication(IPC, stream)
+    publication.await_connected()
