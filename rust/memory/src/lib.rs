@@ -6,8 +6,10 @@
 pub mod broadcast;
 pub mod buffer;
 pub mod counters;
+pub mod error_log;
 #[cfg(loom)]
 pub mod loom_words;
+pub mod loss_report;
 pub mod mapped;
 pub mod ring;
 pub mod words;

@@ -1,0 +1,153 @@
+//! Distinct error log: each error text once, with how often and when it was seen (layouts, section 8).
+//!
+//! The same layout stands in the CnC file and in the mark files of the archive. One process writes, any process reads. Entries are
+//! only ever added; what a reader sees of a fresh entry may still lack its first observation (count 0, last time 0).
+
+use std::collections::HashMap;
+use std::fmt::{self, Write};
+use std::sync::{Mutex, PoisonError};
+
+use crate::words::{Words, align};
+
+/// Bytes of an entry before its text.
+pub const ENTRY_HEADER_LENGTH: usize = 24;
+
+const ENTRY_ALIGNMENT: usize = 8;
+const OBSERVATION_COUNT_OFFSET: usize = 4;
+const LAST_OBSERVATION_OFFSET: usize = 8;
+const FIRST_OBSERVATION_OFFSET: usize = 16;
+
+/// The writer. May be shared by the threads of one process; a lock serialises them, which is why no data path records errors.
+#[derive(Debug)]
+pub struct DistinctErrorLog<W> {
+    words: W,
+    entries: Mutex<Entries>,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    offset_of: HashMap<Box<str>, usize>,
+    next_offset: usize,
+}
+
+/// A text that is not in the log yet and does not fit any more; observations of known texts are still counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("error log of {length} bytes is full: an entry of {needed} bytes does not fit")]
+pub struct ErrorLogFull {
+    /// Length of the log in bytes.
+    pub length: usize,
+    /// Length of the refused entry in bytes.
+    pub needed: usize,
+}
+
+/// What the log says of one error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorObservation {
+    /// How often it was seen.
+    pub observation_count: i32,
+    /// When it was seen first, in epoch milliseconds.
+    pub first_observation_ms: i64,
+    /// When it was seen last, in epoch milliseconds.
+    pub last_observation_ms: i64,
+    /// The text; bytes that are not UTF-8 are replaced.
+    pub text: String,
+}
+
+impl<W: Words> DistinctErrorLog<W> {
+    /// A log in `words`, which are zero.
+    pub fn new(words: W) -> Self {
+        Self {
+            words,
+            entries: Mutex::default(),
+        }
+    }
+
+    /// Counts one observation of `text`, at `epoch_ms`, and adds an entry when it is the first.
+    pub fn record(&self, epoch_ms: i64, text: &str) -> Result<(), ErrorLogFull> {
+        let offset = self.find_or_add(epoch_ms, text)?;
+        self.words
+            .fetch_add_i32(offset + OBSERVATION_COUNT_OFFSET, 1);
+        self.words
+            .store_i64_release(offset + LAST_OBSERVATION_OFFSET, epoch_ms);
+        Ok(())
+    }
+
+    fn find_or_add(&self, epoch_ms: i64, text: &str) -> Result<usize, ErrorLogFull> {
+        // A thread that panicked while it held the lock left whole entries: the length is published last.
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(&offset) = entries.offset_of.get(text) {
+            return Ok(offset);
+        }
+        let offset = entries.next_offset;
+        let needed = ENTRY_HEADER_LENGTH + text.len();
+        if needed > self.words.len().saturating_sub(offset) || i32::try_from(needed).is_err() {
+            let length = self.words.len();
+            return Err(ErrorLogFull { length, needed });
+        }
+        self.words
+            .copy_in(offset + ENTRY_HEADER_LENGTH, text.as_bytes());
+        self.words
+            .store_i64_relaxed(offset + FIRST_OBSERVATION_OFFSET, epoch_ms);
+        entries.next_offset = offset + align(needed, ENTRY_ALIGNMENT);
+        entries.offset_of.insert(text.into(), offset);
+        self.words.store_i32_release(offset, needed as i32);
+        Ok(offset)
+    }
+}
+
+/// Whether anything was ever recorded in the log in `words`.
+pub fn has_errors<W: Words>(words: &W) -> bool {
+    words.len() >= ENTRY_HEADER_LENGTH && words.load_i32_acquire(0) != 0
+}
+
+/// The entries of the log in `words` that were last seen at `since_ms` (epoch milliseconds) or later, oldest entry first.
+///
+/// Whatever the bytes are, nothing outside of them is read: an entry that would pass the end is cut there, and a length below
+/// [`ENTRY_HEADER_LENGTH`] ends the log.
+pub fn read<W: Words>(words: &W, since_ms: i64) -> Vec<ErrorObservation> {
+    let mut observations = Vec::new();
+    let mut offset = 0;
+    while words.len().saturating_sub(offset) >= ENTRY_HEADER_LENGTH {
+        let length = words.load_i32_acquire(offset).max(0) as usize;
+        if length < ENTRY_HEADER_LENGTH {
+            break;
+        }
+        let observation = read_entry(words, offset, length.min(words.len() - offset));
+        if observation.last_observation_ms >= since_ms {
+            observations.push(observation);
+        }
+        offset += align(length, ENTRY_ALIGNMENT);
+    }
+    observations
+}
+
+fn read_entry<W: Words>(words: &W, offset: usize, length: usize) -> ErrorObservation {
+    let last_observation_ms = words.load_i64_acquire(offset + LAST_OBSERVATION_OFFSET);
+    let mut text = vec![0; length - ENTRY_HEADER_LENGTH];
+    words.copy_out(offset + ENTRY_HEADER_LENGTH, &mut text);
+    ErrorObservation {
+        observation_count: words.load_i32_relaxed(offset + OBSERVATION_COUNT_OFFSET),
+        first_observation_ms: words.load_i64_relaxed(offset + FIRST_OBSERVATION_OFFSET),
+        last_observation_ms,
+        text: String::from_utf8_lossy(&text).into_owned(),
+    }
+}
+
+/// Writes `observations` as the text that a restarted driver saves of its predecessor's errors; `time` formats epoch milliseconds.
+pub fn write_report(
+    out: &mut impl Write,
+    observations: &[ErrorObservation],
+    time: impl Fn(i64) -> String,
+) -> fmt::Result {
+    for observation in observations {
+        writeln!(
+            out,
+            "***\n{} observations from {} to {} for:\n {}",
+            observation.observation_count,
+            time(observation.first_observation_ms),
+            time(observation.last_observation_ms),
+            observation.text,
+        )?;
+    }
+    writeln!(out, "\n{} distinct errors observed.", observations.len())
+}

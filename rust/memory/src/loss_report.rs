@@ -1,0 +1,176 @@
+//! Loss report: how much each image lost, when, and from whom (layouts, section 9).
+//!
+//! The driver's conductor writes, any process reads. An entry is made at an image's first reported gap and updated by later ones.
+
+use crate::words::{Words, align};
+
+const OBSERVATION_COUNT_OFFSET: usize = 0;
+const TOTAL_BYTES_LOST_OFFSET: usize = 8;
+const FIRST_OBSERVATION_OFFSET: usize = 16;
+const LAST_OBSERVATION_OFFSET: usize = 24;
+const SESSION_ID_OFFSET: usize = 32;
+const STREAM_ID_OFFSET: usize = 36;
+const CHANNEL_OFFSET: usize = 40;
+
+const ENTRY_ALIGNMENT: usize = 64;
+const TEXT_ALIGNMENT: usize = 4;
+const LENGTH_OF_LENGTH: usize = 4;
+
+/// The writer: one, in the driver's conductor.
+#[derive(Debug)]
+pub struct LossReport<W> {
+    words: W,
+    next_offset: usize,
+}
+
+/// The entry of one image, to count its further gaps in.
+#[derive(Clone, Debug)]
+pub struct LossEntry<W> {
+    words: W,
+}
+
+/// No room for another image; the entries that exist are still updated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("loss report of {length} bytes is full: an entry of {needed} bytes does not fit")]
+pub struct LossReportFull {
+    /// Length of the report in bytes.
+    pub length: usize,
+    /// Length of the refused entry in bytes.
+    pub needed: usize,
+}
+
+/// Which image lost something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LossSource {
+    /// Session of the stream.
+    pub session_id: i32,
+    /// Stream id.
+    pub stream_id: i32,
+    /// URI of the subscription's channel.
+    pub channel: String,
+    /// Address of the sender, `ip:port`.
+    pub source: String,
+}
+
+/// What the report says of one image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LossObservation {
+    /// How many gaps were reported.
+    pub observation_count: i64,
+    /// Bytes of all reported gaps.
+    pub total_bytes_lost: i64,
+    /// When the first gap was reported, in epoch milliseconds.
+    pub first_observation_ms: i64,
+    /// When the last gap was reported, in epoch milliseconds.
+    pub last_observation_ms: i64,
+    /// The image.
+    pub image: LossSource,
+}
+
+impl<W: Words> LossReport<W> {
+    /// A report in `words`, which are zero.
+    pub fn new(words: W) -> Self {
+        Self {
+            words,
+            next_offset: 0,
+        }
+    }
+
+    /// Adds the entry of `image` with its first gap of `bytes_lost` bytes, reported at `epoch_ms`.
+    pub fn create_entry(
+        &mut self,
+        image: &LossSource,
+        bytes_lost: i64,
+        epoch_ms: i64,
+    ) -> Result<LossEntry<W>, LossReportFull> {
+        let needed = CHANNEL_OFFSET
+            + align(LENGTH_OF_LENGTH + image.channel.len(), TEXT_ALIGNMENT)
+            + LENGTH_OF_LENGTH
+            + image.source.len();
+        if needed > self.words.len().saturating_sub(self.next_offset) {
+            let length = self.words.len();
+            return Err(LossReportFull { length, needed });
+        }
+        let words = self.words.slice(self.next_offset, needed);
+        self.next_offset += align(needed, ENTRY_ALIGNMENT);
+        words.store_i64_relaxed(TOTAL_BYTES_LOST_OFFSET, bytes_lost);
+        words.store_i64_relaxed(FIRST_OBSERVATION_OFFSET, epoch_ms);
+        words.store_i64_relaxed(LAST_OBSERVATION_OFFSET, epoch_ms);
+        words.store_i32_relaxed(SESSION_ID_OFFSET, image.session_id);
+        words.store_i32_relaxed(STREAM_ID_OFFSET, image.stream_id);
+        let end = write_text(&words, CHANNEL_OFFSET, &image.channel);
+        write_text(&words, align(end, TEXT_ALIGNMENT), &image.source);
+        words.store_i64_release(OBSERVATION_COUNT_OFFSET, 1);
+        Ok(LossEntry { words })
+    }
+}
+
+impl<W: Words> LossEntry<W> {
+    /// Counts another gap of `bytes_lost` bytes, reported at `epoch_ms`.
+    pub fn record(&self, bytes_lost: i64, epoch_ms: i64) {
+        self.words
+            .store_i64_release(LAST_OBSERVATION_OFFSET, epoch_ms);
+        self.words
+            .fetch_add_i64(TOTAL_BYTES_LOST_OFFSET, bytes_lost);
+        self.words.fetch_add_i64(OBSERVATION_COUNT_OFFSET, 1);
+    }
+}
+
+/// The entries of the report in `words`, oldest first.
+///
+/// Whatever the bytes are, nothing outside of them is read: an entry whose texts would pass the end ends the report.
+pub fn read<W: Words>(words: &W) -> Vec<LossObservation> {
+    let mut observations = Vec::new();
+    let mut offset = 0;
+    while let Some((observation, length)) = read_entry(words, offset) {
+        observations.push(observation);
+        offset += align(length, ENTRY_ALIGNMENT);
+    }
+    observations
+}
+
+/// The entry at `offset` and its length.
+fn read_entry<W: Words>(words: &W, offset: usize) -> Option<(LossObservation, usize)> {
+    if offset + CHANNEL_OFFSET > words.len() {
+        return None;
+    }
+    let observation_count = words.load_i64_acquire(offset + OBSERVATION_COUNT_OFFSET);
+    if observation_count <= 0 {
+        return None;
+    }
+    let (channel, end) = read_text(words, offset + CHANNEL_OFFSET)?;
+    let (source, end) = read_text(words, align(end, TEXT_ALIGNMENT))?;
+    let observation = LossObservation {
+        observation_count,
+        total_bytes_lost: words.load_i64_acquire(offset + TOTAL_BYTES_LOST_OFFSET),
+        first_observation_ms: words.load_i64_relaxed(offset + FIRST_OBSERVATION_OFFSET),
+        last_observation_ms: words.load_i64_acquire(offset + LAST_OBSERVATION_OFFSET),
+        image: LossSource {
+            session_id: words.load_i32_relaxed(offset + SESSION_ID_OFFSET),
+            stream_id: words.load_i32_relaxed(offset + STREAM_ID_OFFSET),
+            channel,
+            source,
+        },
+    };
+    Some((observation, end - offset))
+}
+
+/// Writes length and bytes of `text` at `offset`; answers where they end.
+fn write_text<W: Words>(words: &W, offset: usize, text: &str) -> usize {
+    words.store_i32_relaxed(offset, text.len() as i32);
+    words.copy_in(offset + LENGTH_OF_LENGTH, text.as_bytes());
+    offset + LENGTH_OF_LENGTH + text.len()
+}
+
+/// The text at `offset` and where it ends; nothing when it would pass the end of `words`.
+fn read_text<W: Words>(words: &W, offset: usize) -> Option<(String, usize)> {
+    let start = offset + LENGTH_OF_LENGTH;
+    let room = words.len().checked_sub(start)?;
+    let length = usize::try_from(words.load_i32_relaxed(offset)).ok()?;
+    if length > room {
+        return None;
+    }
+    let mut bytes = vec![0; length];
+    words.copy_out(start, &mut bytes);
+    Some((String::from_utf8_lossy(&bytes).into_owned(), start + length))
+}
