@@ -6,10 +6,15 @@
 //! * [`command`]: what a client asks of the driver.
 //! * [`event`]: what the driver answers and announces.
 //! * [`ErrorCode`]: the codes that travel in answers.
+//! * [`uri`]: channels, and what a driver takes out of them.
+//!
+//! Sizes and durations in channels are those of all configuration, so the crate uses `aeron_agent::value` for them and
+//! nothing else of that crate.
 #![forbid(unsafe_code)]
 
 pub mod command;
 pub mod event;
+pub mod uri;
 
 mod codec;
 mod error_code;

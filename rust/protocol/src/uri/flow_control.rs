@@ -1,0 +1,120 @@
+//! The flow control strategy that a publication's channel names.
+//!
+//! ```text
+//! fc     = "max" [ ",rrwm:" count ] | ( "min" | "tagged" ) { "," option }
+//! option = "g:" [ tag ] [ "/" size ] | "t:" duration | "rrwm:" count
+//! ```
+
+use aeron_agent::value::parse_duration_ns;
+
+use super::{ChannelUri, UriError, key};
+
+/// Whose window limits a sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FlowControlStrategy {
+    /// The fastest receiver's.
+    Max,
+    /// The slowest receiver's.
+    Min,
+    /// The slowest one's of those that carry the group tag.
+    Tagged,
+}
+
+/// A strategy and what the channel says about it; `None` leaves it to the driver's settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowControl {
+    /// Whose window limits the sender.
+    pub strategy: FlowControlStrategy,
+    /// Tag that receivers must carry to count.
+    pub group_tag: Option<i64>,
+    /// Receivers needed to count as connected.
+    pub group_min_size: Option<i32>,
+    /// A receiver is gone after this time without a status message.
+    pub receiver_timeout_ns: Option<i64>,
+    /// Cap of a retransmission, in receiver windows.
+    pub retransmit_window_multiple: Option<i32>,
+}
+
+impl ChannelUri {
+    /// The flow control that the channel asks for. Drivers look at it only for channels with several receivers.
+    ///
+    /// # Errors
+    /// Code 11 for a name or option that is not known, and for options with a bad value.
+    pub fn flow_control(&self) -> Result<Option<FlowControl>, UriError> {
+        let Some(options) = self.get(key::FLOW_CONTROL) else {
+            return Ok(None);
+        };
+        let mut fields = options.split(',');
+        let mut flow_control = FlowControl {
+            strategy: self.strategy(fields.next().unwrap_or_default())?,
+            group_tag: None,
+            group_min_size: None,
+            receiver_timeout_ns: None,
+            retransmit_window_multiple: None,
+        };
+        for field in fields {
+            flow_control.take_option(field, options)?;
+        }
+        Ok(Some(flow_control))
+    }
+
+    fn strategy(&self, name: &str) -> Result<FlowControlStrategy, UriError> {
+        match name {
+            "max" => Ok(FlowControlStrategy::Max),
+            "min" => Ok(FlowControlStrategy::Min),
+            "tagged" => Ok(FlowControlStrategy::Tagged),
+            "" => Err(UriError::generic(format!(
+                "No flow control strategy name specified, URI: {self}"
+            ))),
+            _ => Err(UriError::generic(format!(
+                "Invalid flow control strategy name: {name} from URI: {self}"
+            ))),
+        }
+    }
+}
+
+impl FlowControl {
+    fn take_option(&mut self, field: &str, options: &str) -> Result<(), UriError> {
+        let problem = |what: &str| {
+            UriError::generic(format!(
+                "Flow control options - {what}, field: {field}, options: {options}"
+            ))
+        };
+        let is_max = self.strategy == FlowControlStrategy::Max;
+        match field.split_once(':') {
+            Some(("rrwm", count)) if !count.is_empty() => {
+                let multiple = count.parse().ok().filter(|multiple| *multiple > 0);
+                self.retransmit_window_multiple = Some(multiple.ok_or_else(|| {
+                    problem("invalid flow control retransmit receiver window multiple")
+                })?);
+            }
+            Some(("t", timeout)) if !is_max && !timeout.is_empty() => {
+                let timeout_ns =
+                    parse_duration_ns(timeout).map_err(|_| problem("invalid timeout"))?;
+                self.receiver_timeout_ns = Some(timeout_ns);
+            }
+            Some(("g", group)) if !is_max && !group.is_empty() => {
+                let (tag, size) = match group.split_once('/') {
+                    Some((tag, size)) => (tag, Some(size)),
+                    None => (group, None),
+                };
+                if !tag.is_empty() {
+                    self.group_tag = Some(tag.parse().map_err(|_| problem("invalid group"))?);
+                }
+                if let Some(size) = size {
+                    self.group_min_size = Some(parse_group_size(size, field, options)?);
+                }
+            }
+            _ => return Err(problem("unrecognised option")),
+        }
+        Ok(())
+    }
+}
+
+fn parse_group_size(text: &str, field: &str, options: &str) -> Result<i32, UriError> {
+    text.parse().ok().filter(|size| *size >= 0).ok_or_else(|| {
+        UriError::generic(format!(
+            "Group count invalid, field: {field}, options: {options}"
+        ))
+    })
+}
