@@ -1,0 +1,245 @@
+//! The metadata of a log: the last 4096 bytes of its file.
+//!
+//! [`LogMetadata`] gives typed access to what driver and clients change while the log lives. What the driver writes once
+//! is a [`LogDescription`].
+
+use std::mem::offset_of;
+
+use super::description::LogDescription;
+use super::frame::{HEADER_LENGTH, HeaderWords, offset as frame_offset};
+use super::position::{PARTITION_COUNT, RawTail};
+use crate::words::Words;
+
+/// Bytes of the metadata section.
+pub const METADATA_LENGTH: usize = 4096;
+/// The end-of-stream position of a stream that has not ended.
+pub const NO_END_OF_STREAM: i64 = i64::MAX;
+
+/// The metadata as it lies in the file. Only offsets are taken from this type; the memory is shared and never seen as it.
+#[repr(C, packed)]
+pub(super) struct MetadataLayout {
+    pub(super) tail_counters: [i64; PARTITION_COUNT],
+    pub(super) active_term_count: i32,
+    pad_after_tails: [u8; 100],
+    pub(super) end_of_stream_position: i64,
+    pub(super) is_connected: i32,
+    pub(super) active_transport_count: i32,
+    pad_after_state: [u8; 112],
+    pub(super) correlation_id: i64,
+    pub(super) initial_term_id: i32,
+    pub(super) default_frame_header_length: i32,
+    pub(super) mtu_length: i32,
+    pub(super) term_length: i32,
+    pub(super) page_size: i32,
+    pub(super) publication_window_length: i32,
+    pub(super) receiver_window_length: i32,
+    pub(super) socket_sndbuf_length: i32,
+    pub(super) os_default_socket_sndbuf_length: i32,
+    pub(super) os_max_socket_sndbuf_length: i32,
+    pub(super) socket_rcvbuf_length: i32,
+    pub(super) os_default_socket_rcvbuf_length: i32,
+    pub(super) os_max_socket_rcvbuf_length: i32,
+    pub(super) max_resend: i32,
+    pub(super) default_header: [u8; 128],
+    pub(super) entity_tag: i64,
+    pub(super) response_correlation_id: i64,
+    pub(super) linger_timeout_ns: i64,
+    pub(super) untethered_window_limit_timeout_ns: i64,
+    pub(super) untethered_resting_timeout_ns: i64,
+    pub(super) group: u8,
+    pub(super) is_response: u8,
+    pub(super) rejoin: u8,
+    pub(super) reliable: u8,
+    pub(super) sparse: u8,
+    pub(super) signal_eos: u8,
+    pub(super) spies_simulate_connection: u8,
+    pub(super) tether: u8,
+    pub(super) is_publication_revoked: u8,
+    pub(super) log_type: u8,
+    pad_after_type: [u8; 2],
+    pub(super) untethered_linger_timeout_ns: i64,
+}
+
+const _: () = {
+    assert!(offset_of!(MetadataLayout, active_term_count) == 24);
+    assert!(offset_of!(MetadataLayout, end_of_stream_position) == 128);
+    assert!(offset_of!(MetadataLayout, is_connected) == 136);
+    assert!(offset_of!(MetadataLayout, active_transport_count) == 140);
+    assert!(offset_of!(MetadataLayout, correlation_id) == 256);
+    assert!(offset_of!(MetadataLayout, mtu_length) == 272);
+    assert!(offset_of!(MetadataLayout, term_length) == 276);
+    assert!(offset_of!(MetadataLayout, page_size) == 280);
+    assert!(offset_of!(MetadataLayout, max_resend) == 316);
+    assert!(offset_of!(MetadataLayout, default_header) == 320);
+    assert!(offset_of!(MetadataLayout, entity_tag) == 448);
+    assert!(offset_of!(MetadataLayout, untethered_resting_timeout_ns) == 480);
+    assert!(offset_of!(MetadataLayout, group) == 488);
+    assert!(offset_of!(MetadataLayout, is_publication_revoked) == 496);
+    assert!(offset_of!(MetadataLayout, log_type) == 497);
+    assert!(offset_of!(MetadataLayout, untethered_linger_timeout_ns) == 500);
+    assert!(size_of::<MetadataLayout>() == 508);
+};
+
+const ACTIVE_TERM_COUNT: usize = offset_of!(MetadataLayout, active_term_count);
+const END_OF_STREAM_POSITION: usize = offset_of!(MetadataLayout, end_of_stream_position);
+const IS_CONNECTED: usize = offset_of!(MetadataLayout, is_connected);
+const ACTIVE_TRANSPORT_COUNT: usize = offset_of!(MetadataLayout, active_transport_count);
+const DEFAULT_HEADER: usize = offset_of!(MetadataLayout, default_header);
+const IS_PUBLICATION_REVOKED: usize = offset_of!(MetadataLayout, is_publication_revoked);
+
+/// What a log is used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogType {
+    /// Written by any number of publishers.
+    ConcurrentPublication = 0,
+    /// Written by one publisher.
+    ExclusivePublication = 1,
+    /// Rebuilt from the network.
+    Image = 2,
+}
+
+/// Access to the metadata of one log, from any thread or process.
+#[derive(Debug, Clone)]
+pub struct LogMetadata<W> {
+    memory: W,
+}
+
+impl<W: Words> LogMetadata<W> {
+    /// The metadata in `memory`, which is [`METADATA_LENGTH`] bytes.
+    pub(super) fn new(memory: W) -> Self {
+        debug_assert_eq!(memory.len(), METADATA_LENGTH);
+        Self { memory }
+    }
+
+    /// Tail of `partition` (acquire).
+    #[inline]
+    pub fn tail(&self, partition: usize) -> RawTail {
+        RawTail(self.memory.load_i64_acquire(tail_offset(partition)))
+    }
+
+    /// Sets the tail of `partition` (release). For the one publisher of an exclusive log.
+    #[inline]
+    pub(super) fn set_tail_release(&self, partition: usize, tail: RawTail) {
+        self.memory.store_i64_release(tail_offset(partition), tail.0);
+    }
+
+    /// Sets the tail of `partition` without ordering; what is stored next with release publishes it.
+    #[inline]
+    pub(super) fn set_tail_relaxed(&self, partition: usize, tail: RawTail) {
+        self.memory.store_i64_relaxed(tail_offset(partition), tail.0);
+    }
+
+    /// Claims `length` bytes at the tail of `partition`; answers the tail as it was.
+    #[inline]
+    pub(super) fn advance_tail(&self, partition: usize, length: usize) -> RawTail {
+        RawTail(self.memory.fetch_add_i64(tail_offset(partition), length as i64))
+    }
+
+    /// Replaces the tail of `partition` when it still is `expected`.
+    #[inline]
+    pub(super) fn replace_tail(&self, partition: usize, expected: RawTail, tail: RawTail) -> bool {
+        self.memory
+            .compare_exchange_i64(tail_offset(partition), expected.0, tail.0)
+            .is_ok()
+    }
+
+    /// Terms that have been finished (acquire).
+    #[inline]
+    pub fn active_term_count(&self) -> i32 {
+        self.memory.load_i32_acquire(ACTIVE_TERM_COUNT)
+    }
+
+    /// Sets the count of finished terms (release). For the one publisher of an exclusive log.
+    #[inline]
+    pub(super) fn set_active_term_count_release(&self, count: i32) {
+        self.memory.store_i32_release(ACTIVE_TERM_COUNT, count);
+    }
+
+    /// Replaces the count of finished terms when it still is `expected`.
+    #[inline]
+    pub(super) fn replace_active_term_count(&self, expected: i32, count: i32) -> bool {
+        self.memory
+            .compare_exchange_i32(ACTIVE_TERM_COUNT, expected, count)
+            .is_ok()
+    }
+
+    /// Position at which the stream ended, [`NO_END_OF_STREAM`] until it has (acquire).
+    #[inline]
+    pub fn end_of_stream_position(&self) -> i64 {
+        self.memory.load_i64_acquire(END_OF_STREAM_POSITION)
+    }
+
+    /// Marks the end of the stream (release).
+    pub fn set_end_of_stream_position(&self, position: i64) {
+        self.memory.store_i64_release(END_OF_STREAM_POSITION, position);
+    }
+
+    /// Whether `position` is at or past the end of the stream.
+    #[inline]
+    pub fn is_end_of_stream(&self, position: i64) -> bool {
+        position >= self.end_of_stream_position()
+    }
+
+    /// Whether anyone receives what is published (acquire).
+    #[inline]
+    pub fn is_connected(&self) -> bool {
+        self.memory.load_i32_acquire(IS_CONNECTED) == 1
+    }
+
+    /// Says whether anyone receives what is published (release).
+    pub fn set_is_connected(&self, connected: bool) {
+        self.memory.store_i32_release(IS_CONNECTED, i32::from(connected));
+    }
+
+    /// Transports that an image is being received from (acquire).
+    #[inline]
+    pub fn active_transport_count(&self) -> i32 {
+        self.memory.load_i32_acquire(ACTIVE_TRANSPORT_COUNT)
+    }
+
+    /// Sets the number of transports that an image is being received from (release).
+    pub fn set_active_transport_count(&self, count: i32) {
+        self.memory.store_i32_release(ACTIVE_TRANSPORT_COUNT, count);
+    }
+
+    /// Whether the publication was revoked (acquire).
+    #[inline]
+    pub fn is_publication_revoked(&self) -> bool {
+        self.memory.load_i32_acquire(IS_PUBLICATION_REVOKED) & 0xFF == 1
+    }
+
+    /// Marks the publication as revoked (release).
+    pub fn set_publication_revoked(&self) {
+        // The flag is the lowest byte of its word, the log's type the next one: written once, so it may be stored again.
+        let word = self.memory.load_i32_relaxed(IS_PUBLICATION_REVOKED);
+        self.memory
+            .store_i32_release(IS_PUBLICATION_REVOKED, (word & !0xFF) | 1);
+    }
+
+    /// What the driver wrote when it made the log.
+    ///
+    /// Any bytes give a description; it is only as true as the file.
+    pub fn description(&self) -> LogDescription {
+        let mut bytes = [0; size_of::<MetadataLayout>()];
+        self.memory.copy_out(0, &mut bytes);
+        LogDescription::decode(&bytes)
+    }
+
+    /// Writes a new log's metadata into zeroed memory; everything else is visible before the end-of-stream position is.
+    pub(super) fn initialise(&self, description: &LogDescription, tails: [RawTail; PARTITION_COUNT], count: i32) {
+        self.memory.copy_in(0, &description.encode());
+        for (partition, tail) in tails.into_iter().enumerate() {
+            self.set_tail_relaxed(partition, tail);
+        }
+        self.memory.store_i32_relaxed(ACTIVE_TERM_COUNT, count);
+        self.set_end_of_stream_position(NO_END_OF_STREAM);
+    }
+}
+
+/// Bytes of the default header that are a frame header.
+pub(super) const DEFAULT_HEADER_RANGE: std::ops::Range<usize> = DEFAULT_HEADER..DEFAULT_HEADER + HEADER_LENGTH;
+
+#[inline]
+fn tail_offset(partition: usize) -> usize {
+    partition * size_of::<i64>()
+}
