@@ -7,6 +7,7 @@ pub mod broadcast;
 pub mod buffer;
 pub mod counters;
 pub mod error_log;
+pub mod log;
 #[cfg(loom)]
 pub mod loom_words;
 pub mod loss_report;

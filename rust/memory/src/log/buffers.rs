@@ -70,18 +70,25 @@ impl<W: Words> LogBuffers<W> {
     ///
     /// # Errors
     /// The description has a length out of range, the memory is too short, or no frame can begin at `start_position`.
-    pub fn create(memory: &W, description: &LogDescription, start_position: i64) -> Result<Self, LogError> {
+    pub fn create(
+        memory: &W,
+        description: &LogDescription,
+        start_position: i64,
+    ) -> Result<Self, LogError> {
         let needed = log_length(description.term_length.into(), description.page_size.into())?;
         check_length(memory.len(), needed)?;
-        let positions = Positions::new(description.term_length as usize, description.initial_term_id)?;
+        let positions = Positions::new(
+            description.term_length as usize,
+            description.initial_term_id,
+        )?;
         Framing::new(description.mtu_length.into(), positions.term_length())?;
         let aligned = start_position & (FRAME_ALIGNMENT as i64 - 1) == 0;
         if !aligned || !(0..=positions.max_position()).contains(&start_position) {
             return Err(LogError::StartPosition(start_position));
         }
-        let (tails, count) = match description.log_type == LogType::Image as u8 {
-            true => ([RawTail(0); PARTITION_COUNT], 0),
-            false => tails_at(positions, start_position),
+        let (tails, count) = match description.log_type {
+            LogType::Image => ([RawTail(0); PARTITION_COUNT], 0),
+            _ => tails_at(positions, start_position),
         };
         metadata_of(memory).initialise(description, tails, count);
         Self::attach(memory)
@@ -98,7 +105,10 @@ impl<W: Words> LogBuffers<W> {
         let term_length = description.term_length as usize;
         check_term_length(description.term_length.into())?;
         check_page_size(description.page_size.into())?;
-        check_length(memory.len(), PARTITION_COUNT * term_length + METADATA_LENGTH)?;
+        check_length(
+            memory.len(),
+            PARTITION_COUNT * term_length + METADATA_LENGTH,
+        )?;
         Ok(Self {
             terms: std::array::from_fn(|i| memory.slice(i * term_length, term_length)),
             positions: Positions::new(term_length, description.initial_term_id)?,
@@ -155,7 +165,8 @@ impl<W: Words> LogBuffers<W> {
     pub fn producer_position(&self) -> i64 {
         let count = self.metadata.active_term_count();
         let tail = self.metadata.tail(partition_of_count(count));
-        self.positions.position(tail.term_id(), tail.offset(self.term_length()))
+        self.positions
+            .position(tail.term_id(), tail.offset(self.term_length()))
     }
 }
 
@@ -188,7 +199,7 @@ fn check_page_size(page_size: i64) -> Result<(), LogError> {
 
 /// Every log is whole pages, so its metadata is well aligned.
 fn check_length(length: usize, needed: usize) -> Result<(), LogError> {
-    if length >= needed && length % MIN_PAGE_SIZE == 0 {
+    if length >= needed && length.is_multiple_of(MIN_PAGE_SIZE) {
         Ok(())
     } else {
         Err(LogError::Length { length, needed })

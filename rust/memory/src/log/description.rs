@@ -3,9 +3,11 @@
 use std::mem::offset_of;
 
 use super::frame::{HEADER_LENGTH, flags, frame_type, offset as frame_offset};
-use super::metadata::{DEFAULT_HEADER_RANGE, LogType, MetadataLayout};
+use super::metadata::{LogType, MetadataLayout};
 
 const ENCODED_LENGTH: usize = size_of::<MetadataLayout>();
+/// The part of the metadata that has fields.
+pub(super) type Encoded = [u8; ENCODED_LENGTH];
 
 /// Everything in the metadata that does not change after creation.
 ///
@@ -14,7 +16,7 @@ const ENCODED_LENGTH: usize = size_of::<MetadataLayout>();
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogDescription {
     /// What the log is used for.
-    pub log_type: u8,
+    pub log_type: LogType,
     /// Registration id of the publication, or id of the image.
     pub correlation_id: i64,
     /// Session of the stream.
@@ -82,7 +84,7 @@ impl LogDescription {
     pub fn new(log_type: LogType, session_id: i32, stream_id: i32, initial_term_id: i32) -> Self {
         let absent = if log_type == LogType::Image { 0 } else { -1 };
         Self {
-            log_type: log_type as u8,
+            log_type,
             correlation_id: 0,
             session_id,
             stream_id,
@@ -117,111 +119,142 @@ impl LogDescription {
     }
 }
 
-/// Lists each field of fixed place once; `$visit` is expanded with (field, its offset) for numbers and for flags.
-macro_rules! for_each_field {
-    ($numbers:ident, $flags:ident) => {
-        $numbers!(
-            correlation_id,
-            initial_term_id,
-            mtu_length,
-            term_length,
-            page_size,
-            publication_window_length,
-            receiver_window_length,
-            socket_sndbuf_length,
-            os_default_socket_sndbuf_length,
-            os_max_socket_sndbuf_length,
-            socket_rcvbuf_length,
-            os_default_socket_rcvbuf_length,
-            os_max_socket_rcvbuf_length,
-            max_resend,
-            entity_tag,
-            response_correlation_id,
-            linger_timeout_ns,
-            untethered_window_limit_timeout_ns,
-            untethered_linger_timeout_ns,
-            untethered_resting_timeout_ns,
-            log_type
-        );
-        $flags!(
-            group,
-            is_response,
-            rejoin,
-            reliable,
-            sparse,
-            signal_eos,
-            spies_simulate_connection,
-            tether
-        );
+/// Offset of a field in the metadata.
+macro_rules! at {
+    ($field:ident) => {
+        offset_of!(MetadataLayout, $field)
     };
 }
 
 impl LogDescription {
-    pub(super) fn encode(&self) -> [u8; ENCODED_LENGTH] {
+    pub(super) fn encode(&self) -> Encoded {
         let mut bytes = [0; ENCODED_LENGTH];
-        macro_rules! put_numbers { ($($field:ident),*) => { $(
-            put(&mut bytes, offset_of!(MetadataLayout, $field), &self.$field.to_le_bytes());
-        )* } }
-        macro_rules! put_flags { ($($field:ident),*) => { $(
-            bytes[offset_of!(MetadataLayout, $field)] = u8::from(self.$field);
-        )* } }
-        for_each_field!(put_numbers, put_flags);
-        put(
-            &mut bytes,
-            offset_of!(MetadataLayout, default_frame_header_length),
-            &(HEADER_LENGTH as i32).to_le_bytes(),
+        let mut int = |offset: usize, value: i32| put(&mut bytes, offset, &value.to_le_bytes());
+        int(at!(initial_term_id), self.initial_term_id);
+        int(at!(default_frame_header_length), HEADER_LENGTH as i32);
+        int(at!(mtu_length), self.mtu_length);
+        int(at!(term_length), self.term_length);
+        int(at!(page_size), self.page_size);
+        int(
+            at!(publication_window_length),
+            self.publication_window_length,
         );
-        bytes[DEFAULT_HEADER_RANGE].copy_from_slice(&self.default_header());
+        int(at!(receiver_window_length), self.receiver_window_length);
+        int(at!(socket_sndbuf_length), self.socket_sndbuf_length);
+        int(
+            at!(os_default_socket_sndbuf_length),
+            self.os_default_socket_sndbuf_length,
+        );
+        int(
+            at!(os_max_socket_sndbuf_length),
+            self.os_max_socket_sndbuf_length,
+        );
+        int(at!(socket_rcvbuf_length), self.socket_rcvbuf_length);
+        int(
+            at!(os_default_socket_rcvbuf_length),
+            self.os_default_socket_rcvbuf_length,
+        );
+        int(
+            at!(os_max_socket_rcvbuf_length),
+            self.os_max_socket_rcvbuf_length,
+        );
+        int(at!(max_resend), self.max_resend);
+
+        let mut long = |offset: usize, value: i64| put(&mut bytes, offset, &value.to_le_bytes());
+        long(at!(correlation_id), self.correlation_id);
+        long(at!(entity_tag), self.entity_tag);
+        long(at!(response_correlation_id), self.response_correlation_id);
+        long(at!(linger_timeout_ns), self.linger_timeout_ns);
+        long(
+            at!(untethered_window_limit_timeout_ns),
+            self.untethered_window_limit_timeout_ns,
+        );
+        long(
+            at!(untethered_linger_timeout_ns),
+            self.untethered_linger_timeout_ns,
+        );
+        long(
+            at!(untethered_resting_timeout_ns),
+            self.untethered_resting_timeout_ns,
+        );
+
+        bytes[at!(group)] = self.group.into();
+        bytes[at!(is_response)] = self.is_response.into();
+        bytes[at!(rejoin)] = self.rejoin.into();
+        bytes[at!(reliable)] = self.reliable.into();
+        bytes[at!(sparse)] = self.sparse.into();
+        bytes[at!(signal_eos)] = self.signal_eos.into();
+        bytes[at!(spies_simulate_connection)] = self.spies_simulate_connection.into();
+        bytes[at!(tether)] = self.tether.into();
+        bytes[at!(log_type)] = self.log_type.code();
+        put(&mut bytes, at!(default_header), &self.default_header());
         bytes
     }
 
-    pub(super) fn decode(bytes: &[u8; ENCODED_LENGTH]) -> Self {
-        let header = &bytes[DEFAULT_HEADER_RANGE];
-        let mut description = Self::new(
-            LogType::ConcurrentPublication,
-            i32::from_le_bytes(take(header, frame_offset::SESSION_ID)),
-            i32::from_le_bytes(take(header, frame_offset::STREAM_ID)),
-            0,
-        );
-        macro_rules! take_numbers { ($($field:ident),*) => { $(
-            description.$field = from_le(take(bytes, offset_of!(MetadataLayout, $field)));
-        )* } }
-        macro_rules! take_flags { ($($field:ident),*) => { $(
-            description.$field = bytes[offset_of!(MetadataLayout, $field)] != 0;
-        )* } }
-        for_each_field!(take_numbers, take_flags);
-        description
+    pub(super) fn decode(bytes: &Encoded) -> Self {
+        let int = |offset: usize| i32::from_le_bytes(take(bytes, offset));
+        let long = |offset: usize| i64::from_le_bytes(take(bytes, offset));
+        let flag = |offset: usize| bytes[offset] != 0;
+        Self {
+            log_type: LogType::of_code(bytes[at!(log_type)]),
+            correlation_id: long(at!(correlation_id)),
+            session_id: int(at!(default_header) + frame_offset::SESSION_ID),
+            stream_id: int(at!(default_header) + frame_offset::STREAM_ID),
+            initial_term_id: int(at!(initial_term_id)),
+            mtu_length: int(at!(mtu_length)),
+            term_length: int(at!(term_length)),
+            page_size: int(at!(page_size)),
+            publication_window_length: int(at!(publication_window_length)),
+            receiver_window_length: int(at!(receiver_window_length)),
+            socket_sndbuf_length: int(at!(socket_sndbuf_length)),
+            os_default_socket_sndbuf_length: int(at!(os_default_socket_sndbuf_length)),
+            os_max_socket_sndbuf_length: int(at!(os_max_socket_sndbuf_length)),
+            socket_rcvbuf_length: int(at!(socket_rcvbuf_length)),
+            os_default_socket_rcvbuf_length: int(at!(os_default_socket_rcvbuf_length)),
+            os_max_socket_rcvbuf_length: int(at!(os_max_socket_rcvbuf_length)),
+            max_resend: int(at!(max_resend)),
+            entity_tag: long(at!(entity_tag)),
+            response_correlation_id: long(at!(response_correlation_id)),
+            linger_timeout_ns: long(at!(linger_timeout_ns)),
+            untethered_window_limit_timeout_ns: long(at!(untethered_window_limit_timeout_ns)),
+            untethered_linger_timeout_ns: long(at!(untethered_linger_timeout_ns)),
+            untethered_resting_timeout_ns: long(at!(untethered_resting_timeout_ns)),
+            group: flag(at!(group)),
+            is_response: flag(at!(is_response)),
+            rejoin: flag(at!(rejoin)),
+            reliable: flag(at!(reliable)),
+            sparse: flag(at!(sparse)),
+            signal_eos: flag(at!(signal_eos)),
+            spies_simulate_connection: flag(at!(spies_simulate_connection)),
+            tether: flag(at!(tether)),
+        }
     }
 
     fn default_header(&self) -> [u8; HEADER_LENGTH] {
         let mut header = [0; HEADER_LENGTH];
         header[frame_offset::FLAGS] = flags::UNFRAGMENTED;
-        put(&mut header, frame_offset::TYPE, &frame_type::DATA.to_le_bytes());
-        put(&mut header, frame_offset::SESSION_ID, &self.session_id.to_le_bytes());
-        put(&mut header, frame_offset::STREAM_ID, &self.stream_id.to_le_bytes());
-        put(&mut header, frame_offset::TERM_ID, &self.initial_term_id.to_le_bytes());
+        put(
+            &mut header,
+            frame_offset::TYPE,
+            &frame_type::DATA.to_le_bytes(),
+        );
+        put(
+            &mut header,
+            frame_offset::SESSION_ID,
+            &self.session_id.to_le_bytes(),
+        );
+        put(
+            &mut header,
+            frame_offset::STREAM_ID,
+            &self.stream_id.to_le_bytes(),
+        );
+        put(
+            &mut header,
+            frame_offset::TERM_ID,
+            &self.initial_term_id.to_le_bytes(),
+        );
         header
     }
-}
-
-trait LittleEndian<const N: usize> {
-    fn from_le(bytes: [u8; N]) -> Self;
-}
-
-macro_rules! little_endian {
-    ($($type:ty),*) => { $(
-        impl LittleEndian<{ size_of::<$type>() }> for $type {
-            fn from_le(bytes: [u8; size_of::<$type>()]) -> Self {
-                Self::from_le_bytes(bytes)
-            }
-        }
-    )* };
-}
-
-little_endian!(u8, i32, i64);
-
-fn from_le<const N: usize, T: LittleEndian<N>>(bytes: [u8; N]) -> T {
-    T::from_le(bytes)
 }
 
 fn put(bytes: &mut [u8], offset: usize, value: &[u8]) {

@@ -101,15 +101,31 @@ impl Framing {
         self.max_message_length
     }
 
-    /// Bytes of log that a message of `length` bytes takes, its headers and alignment included.
-    #[inline]
-    pub fn framed_length(self, length: usize) -> usize {
+    /// Bytes of log that a message of `length` bytes takes, its headers and alignment included; `None` when it is too long.
+    #[inline(always)]
+    pub fn framed_length(self, length: usize) -> Option<usize> {
         if length <= self.max_payload_length() {
-            return aligned_length(length + HEADER_LENGTH);
+            Some(aligned_length(length + HEADER_LENGTH))
+        } else if length <= self.max_message_length {
+            Some(self.fragmented_length(length))
+        } else {
+            None
         }
+    }
+
+    /// Bytes of log that the longest fragmented message takes.
+    pub fn max_framed_length(self) -> usize {
+        self.fragmented_length(self.max_message_length)
+    }
+
+    fn fragmented_length(self, length: usize) -> usize {
         let full = length / self.max_payload_length();
         let rest = length % self.max_payload_length();
-        let last = if rest > 0 { aligned_length(rest + HEADER_LENGTH) } else { 0 };
+        let last = if rest > 0 {
+            aligned_length(rest + HEADER_LENGTH)
+        } else {
+            0
+        };
         full * self.mtu_length + last
     }
 }

@@ -6,7 +6,6 @@
 use std::mem::offset_of;
 
 use super::description::LogDescription;
-use super::frame::{HEADER_LENGTH, HeaderWords, offset as frame_offset};
 use super::position::{PARTITION_COUNT, RawTail};
 use crate::words::Words;
 
@@ -84,18 +83,41 @@ const ACTIVE_TERM_COUNT: usize = offset_of!(MetadataLayout, active_term_count);
 const END_OF_STREAM_POSITION: usize = offset_of!(MetadataLayout, end_of_stream_position);
 const IS_CONNECTED: usize = offset_of!(MetadataLayout, is_connected);
 const ACTIVE_TRANSPORT_COUNT: usize = offset_of!(MetadataLayout, active_transport_count);
-const DEFAULT_HEADER: usize = offset_of!(MetadataLayout, default_header);
 const IS_PUBLICATION_REVOKED: usize = offset_of!(MetadataLayout, is_publication_revoked);
 
 /// What a log is used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogType {
     /// Written by any number of publishers.
-    ConcurrentPublication = 0,
+    ConcurrentPublication,
     /// Written by one publisher.
-    ExclusivePublication = 1,
+    ExclusivePublication,
     /// Rebuilt from the network.
-    Image = 2,
+    Image,
+    /// Not known here; made by another version of Aeron.
+    Other(u8),
+}
+
+impl LogType {
+    /// The number in the metadata.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::ConcurrentPublication => 0,
+            Self::ExclusivePublication => 1,
+            Self::Image => 2,
+            Self::Other(code) => code,
+        }
+    }
+
+    /// The type that `code` stands for.
+    pub fn of_code(code: u8) -> Self {
+        match code {
+            0 => Self::ConcurrentPublication,
+            1 => Self::ExclusivePublication,
+            2 => Self::Image,
+            other => Self::Other(other),
+        }
+    }
 }
 
 /// Access to the metadata of one log, from any thread or process.
@@ -120,19 +142,24 @@ impl<W: Words> LogMetadata<W> {
     /// Sets the tail of `partition` (release). For the one publisher of an exclusive log.
     #[inline]
     pub(super) fn set_tail_release(&self, partition: usize, tail: RawTail) {
-        self.memory.store_i64_release(tail_offset(partition), tail.0);
+        self.memory
+            .store_i64_release(tail_offset(partition), tail.0);
     }
 
     /// Sets the tail of `partition` without ordering; what is stored next with release publishes it.
     #[inline]
     pub(super) fn set_tail_relaxed(&self, partition: usize, tail: RawTail) {
-        self.memory.store_i64_relaxed(tail_offset(partition), tail.0);
+        self.memory
+            .store_i64_relaxed(tail_offset(partition), tail.0);
     }
 
     /// Claims `length` bytes at the tail of `partition`; answers the tail as it was.
     #[inline]
     pub(super) fn advance_tail(&self, partition: usize, length: usize) -> RawTail {
-        RawTail(self.memory.fetch_add_i64(tail_offset(partition), length as i64))
+        RawTail(
+            self.memory
+                .fetch_add_i64(tail_offset(partition), length as i64),
+        )
     }
 
     /// Replaces the tail of `partition` when it still is `expected`.
@@ -171,7 +198,8 @@ impl<W: Words> LogMetadata<W> {
 
     /// Marks the end of the stream (release).
     pub fn set_end_of_stream_position(&self, position: i64) {
-        self.memory.store_i64_release(END_OF_STREAM_POSITION, position);
+        self.memory
+            .store_i64_release(END_OF_STREAM_POSITION, position);
     }
 
     /// Whether `position` is at or past the end of the stream.
@@ -188,7 +216,8 @@ impl<W: Words> LogMetadata<W> {
 
     /// Says whether anyone receives what is published (release).
     pub fn set_is_connected(&self, connected: bool) {
-        self.memory.store_i32_release(IS_CONNECTED, i32::from(connected));
+        self.memory
+            .store_i32_release(IS_CONNECTED, i32::from(connected));
     }
 
     /// Transports that an image is being received from (acquire).
@@ -226,7 +255,12 @@ impl<W: Words> LogMetadata<W> {
     }
 
     /// Writes a new log's metadata into zeroed memory; everything else is visible before the end-of-stream position is.
-    pub(super) fn initialise(&self, description: &LogDescription, tails: [RawTail; PARTITION_COUNT], count: i32) {
+    pub(super) fn initialise(
+        &self,
+        description: &LogDescription,
+        tails: [RawTail; PARTITION_COUNT],
+        count: i32,
+    ) {
         self.memory.copy_in(0, &description.encode());
         for (partition, tail) in tails.into_iter().enumerate() {
             self.set_tail_relaxed(partition, tail);
@@ -235,9 +269,6 @@ impl<W: Words> LogMetadata<W> {
         self.set_end_of_stream_position(NO_END_OF_STREAM);
     }
 }
-
-/// Bytes of the default header that are a frame header.
-pub(super) const DEFAULT_HEADER_RANGE: std::ops::Range<usize> = DEFAULT_HEADER..DEFAULT_HEADER + HEADER_LENGTH;
 
 #[inline]
 fn tail_offset(partition: usize) -> usize {

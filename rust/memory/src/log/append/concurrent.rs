@@ -1,0 +1,246 @@
+//! [`ConcurrentAppender`]: any number of publishers append to one log.
+
+use super::AppendError;
+use super::batch::{Appended, Messages, Run};
+use super::claim::{Claim, ClaimedFrame};
+use super::source::{Parts, Source};
+use super::writer::FrameWriter;
+use crate::log::buffers::LogBuffers;
+use crate::log::frame::{FRAME_ALIGNMENT, HEADER_LENGTH, aligned_length, flags, frame_type};
+use crate::log::position::{RawTail, partition_of_count};
+use crate::log::reader::{CorruptLog, Fragment};
+use crate::log::rotation::rotate;
+use crate::words::Words;
+
+/// Appends to a log that other publishers, in this or other processes, append to as well. Usable from several threads.
+#[derive(Debug, Clone)]
+pub struct ConcurrentAppender<W> {
+    log: LogBuffers<W>,
+    max_position: i64,
+}
+
+/// The active term as found before a claim.
+struct ActiveTerm {
+    partition: usize,
+    tail: RawTail,
+    /// Position of the tail.
+    position: i64,
+}
+
+/// Bytes of a term that belong to the caller.
+struct Space<'a, W> {
+    writer: FrameWriter<'a, W>,
+    partition: usize,
+    offset: usize,
+    /// Position after the bytes.
+    end: i64,
+}
+
+impl<W: Words> ConcurrentAppender<W> {
+    /// Appends to `log`.
+    pub fn new(log: LogBuffers<W>) -> Self {
+        let max_position = log.positions().max_position();
+        Self { log, max_position }
+    }
+
+    /// The log.
+    #[inline]
+    pub fn log(&self) -> &LogBuffers<W> {
+        &self.log
+    }
+
+    /// Position of the tail, up to which all publishers together have claimed the stream.
+    #[inline]
+    pub fn position(&self) -> i64 {
+        self.log.producer_position()
+    }
+
+    /// Appends a message; answers the stream position after it.
+    ///
+    /// # Errors
+    /// See [`AppendError`]; nothing was appended.
+    #[inline]
+    pub fn offer(&self, limit: i64, message: &[u8]) -> Result<i64, AppendError> {
+        self.append(limit, message, None::<fn(Fragment<'_, W>) -> i64>)
+    }
+
+    /// As [`offer`](Self::offer) for a message in several parts.
+    ///
+    /// # Errors
+    /// See [`AppendError`]; nothing was appended.
+    pub fn offer_parts(&self, limit: i64, parts: &[&[u8]]) -> Result<i64, AppendError> {
+        self.append(limit, Parts::new(parts), None::<fn(Fragment<'_, W>) -> i64>)
+    }
+
+    /// As [`offer`](Self::offer) from any source, asking `reserved_value` for the value in the header of each fragment.
+    ///
+    /// # Errors
+    /// See [`AppendError`]; nothing was appended.
+    pub fn offer_with<S, R>(
+        &self,
+        limit: i64,
+        source: S,
+        reserved_value: R,
+    ) -> Result<i64, AppendError>
+    where
+        S: Source,
+        R: FnMut(Fragment<'_, W>) -> i64,
+    {
+        self.append(limit, source, Some(reserved_value))
+    }
+
+    /// Claims a frame with a payload of `length` bytes, to be filled in place.
+    ///
+    /// # Errors
+    /// See [`AppendError`]; a length above the maximum payload is refused before anything else.
+    #[inline]
+    pub fn try_claim(&self, limit: i64, length: usize) -> Result<Claim<'_, W>, AppendError> {
+        let max = self.log.framing().max_payload_length();
+        if length > max {
+            return Err(AppendError::TooLong { length, max });
+        }
+        let term = self.active_term(limit, length)?;
+        let space = self.claim(&term, aligned_length(length + HEADER_LENGTH))?;
+        space.writer.open(
+            space.offset,
+            length + HEADER_LENGTH,
+            flags::UNFRAGMENTED,
+            frame_type::DATA,
+        );
+        Ok(ClaimedFrame::new(space.partition, space.offset, length, space.end).attach(&self.log))
+    }
+
+    /// Appends the messages from index `first` on, as many as the term and the limit allow; resume behind them.
+    ///
+    /// # Errors
+    /// See [`AppendError`]; not even the first of them was appended.
+    #[inline]
+    pub fn offer_batch<M: Messages + ?Sized>(
+        &self,
+        limit: i64,
+        messages: &M,
+        first: usize,
+    ) -> Result<Appended, AppendError> {
+        super::batch::append_runs(messages, first, |next| {
+            self.append_run(limit, messages, next)
+        })
+    }
+
+    fn append_run<M: Messages + ?Sized>(
+        &self,
+        limit: i64,
+        messages: &M,
+        first: usize,
+    ) -> Result<Appended, AppendError> {
+        let next_length = messages.message(first).len();
+        let term = self.active_term(limit, next_length)?;
+        let framing = self.log.framing();
+        let room = self.log.term_length() - term.tail.offset(self.log.term_length());
+        let window = limit.abs_diff(term.position);
+        let mut run = Run::plan(messages, first, framing, room, window);
+        if run.messages == 0 {
+            // The next message alone ends the term, or is refused.
+            run = Run {
+                messages: 1,
+                length: super::framed_length(framing, next_length)?,
+            };
+        }
+        let space = self.claim(&term, run.length)?;
+        let range = first..first + run.messages;
+        space.writer.run(space.offset, run.length, messages, range);
+        Ok(Appended {
+            messages: run.messages,
+            position: space.end,
+        })
+    }
+
+    #[inline(always)]
+    fn append<S, R>(&self, limit: i64, source: S, reserved: Option<R>) -> Result<i64, AppendError>
+    where
+        S: Source,
+        R: FnMut(Fragment<'_, W>) -> i64,
+    {
+        let length = source.remaining();
+        let term = self.active_term(limit, length)?;
+        let space = self.claim(&term, super::framed_length(self.log.framing(), length)?)?;
+        space.writer.message(space.offset, source, reserved);
+        Ok(space.end)
+    }
+
+    /// The active term, when its tail is below the limit. `length` is what is about to be appended.
+    #[inline(always)]
+    fn active_term(&self, limit: i64, length: usize) -> Result<ActiveTerm, AppendError> {
+        let metadata = self.log.metadata();
+        let positions = self.log.positions();
+        let count = metadata.active_term_count();
+        let partition = partition_of_count(count);
+        let tail = metadata.tail(partition);
+        if count != positions.term_count(tail.term_id()) {
+            // Another publisher is between the two steps of a rotation.
+            return Err(AppendError::AdminAction);
+        }
+        let position = positions.position(tail.term_id(), tail.offset(positions.term_length()));
+        // At the end of the stream the limit may lie beyond it; adding to the last tail forever would overflow it.
+        if position >= limit.min(self.max_position) {
+            return Err(super::at_limit(&self.log, position, length));
+        }
+        Ok(ActiveTerm {
+            partition,
+            tail,
+            position,
+        })
+    }
+
+    /// Claims `length` bytes, a multiple of 32, at the tail.
+    #[inline(always)]
+    fn claim(&self, term: &ActiveTerm, length: usize) -> Result<Space<'_, W>, AppendError> {
+        let positions = self.log.positions();
+        let tail = self.log.metadata().advance_tail(term.partition, length);
+        let offset = tail.offset(positions.term_length());
+        let term_id = tail.term_id();
+        let writer = FrameWriter {
+            term: self.log.term(term.partition),
+            term_id,
+            term_begin: positions.position(term_id, 0),
+            header: self.log.header(),
+            framing: self.log.framing(),
+        };
+        let aligned = offset.is_multiple_of(FRAME_ALIGNMENT);
+        if !aligned || offset + length > positions.term_length() {
+            return Err(self.end_of_term(&writer, offset, length));
+        }
+        Ok(Space {
+            end: writer.term_begin + (offset + length) as i64,
+            writer,
+            partition: term.partition,
+            offset,
+        })
+    }
+
+    /// Pads the rest of a term whose tail this caller took past the end, and rotates the log.
+    #[cold]
+    #[inline(never)]
+    fn end_of_term(
+        &self,
+        writer: &FrameWriter<'_, W>,
+        offset: usize,
+        length: usize,
+    ) -> AppendError {
+        if !offset.is_multiple_of(FRAME_ALIGNMENT) {
+            return CorruptLog::misaligned_tail(writer.term_begin, offset).into();
+        }
+        let term_length = self.log.term_length();
+        if offset < term_length {
+            writer.padding(offset, term_length - offset);
+        }
+        if writer.term_begin + (offset + length) as i64 >= self.max_position {
+            return AppendError::MaxPositionExceeded;
+        }
+        rotate(
+            &self.log,
+            self.log.positions().term_count(writer.term_id),
+            writer.term_id,
+        );
+        AppendError::AdminAction
+    }
+}

@@ -1,0 +1,274 @@
+//! [`ExclusiveAppender`]: the only publisher of a log.
+
+use super::AppendError;
+use super::batch::{Appended, Messages, Run};
+use super::claim::{Claim, ClaimedFrame};
+use super::source::{Parts, Source};
+use super::writer::FrameWriter;
+use crate::log::buffers::LogBuffers;
+use crate::log::frame::{FRAME_ALIGNMENT, HEADER_LENGTH, aligned_length, flags, frame_type};
+use crate::log::position::{PARTITION_COUNT, RawTail, partition_of_count};
+use crate::log::reader::{CorruptLog, Fragment};
+use crate::words::Words;
+
+/// Appends to a log that nobody else appends to. It knows the tail by itself and only tells the driver about it.
+#[derive(Debug)]
+pub struct ExclusiveAppender<W> {
+    log: LogBuffers<W>,
+    max_position: i64,
+    partition: usize,
+    term_id: i32,
+    term_offset: usize,
+    /// Position of the active term's first byte.
+    term_begin: i64,
+}
+
+impl<W: Words> ExclusiveAppender<W> {
+    /// Appends to `log` from its tail on.
+    ///
+    /// # Errors
+    /// The tail is not on a frame boundary, or the active term precedes the first one.
+    pub fn new(log: LogBuffers<W>) -> Result<Self, CorruptLog> {
+        let positions = log.positions();
+        let partition = partition_of_count(log.metadata().active_term_count());
+        let tail = log.metadata().tail(partition);
+        let term_offset = tail.offset(positions.term_length());
+        let term_begin = positions.position(tail.term_id(), 0);
+        if !term_offset.is_multiple_of(FRAME_ALIGNMENT) || term_begin < 0 {
+            return Err(CorruptLog::misaligned_tail(term_begin, term_offset));
+        }
+        Ok(Self {
+            max_position: positions.max_position(),
+            partition,
+            term_id: tail.term_id(),
+            term_offset,
+            term_begin,
+            log,
+        })
+    }
+
+    /// The log.
+    #[inline]
+    pub fn log(&self) -> &LogBuffers<W> {
+        &self.log
+    }
+
+    /// Stream position up to which this publisher has appended.
+    #[inline]
+    pub fn position(&self) -> i64 {
+        self.term_begin + self.term_offset as i64
+    }
+
+    /// Id of the active term.
+    #[inline]
+    pub fn term_id(&self) -> i32 {
+        self.term_id
+    }
+
+    /// Offset of the next frame in the active term.
+    #[inline]
+    pub fn term_offset(&self) -> usize {
+        self.term_offset
+    }
+
+    /// Appends a message; answers the stream position after it.
+    ///
+    /// # Errors
+    /// See [`AppendError`]; nothing was appended.
+    #[inline]
+    pub fn offer(&mut self, limit: i64, message: &[u8]) -> Result<i64, AppendError> {
+        self.append(limit, message, None::<fn(Fragment<'_, W>) -> i64>)
+    }
+
+    /// As [`offer`](Self::offer) for a message in several parts.
+    ///
+    /// # Errors
+    /// See [`AppendError`]; nothing was appended.
+    pub fn offer_parts(&mut self, limit: i64, parts: &[&[u8]]) -> Result<i64, AppendError> {
+        self.append(limit, Parts::new(parts), None::<fn(Fragment<'_, W>) -> i64>)
+    }
+
+    /// As [`offer`](Self::offer) from any source, asking `reserved_value` for the value in the header of each fragment.
+    ///
+    /// # Errors
+    /// See [`AppendError`]; nothing was appended.
+    pub fn offer_with<S, R>(
+        &mut self,
+        limit: i64,
+        source: S,
+        reserved_value: R,
+    ) -> Result<i64, AppendError>
+    where
+        S: Source,
+        R: FnMut(Fragment<'_, W>) -> i64,
+    {
+        self.append(limit, source, Some(reserved_value))
+    }
+
+    /// Claims a frame with a payload of `length` bytes, to be filled in place.
+    ///
+    /// # Errors
+    /// See [`AppendError`]; a length above the maximum payload is refused before anything else.
+    #[inline]
+    pub fn try_claim(&mut self, limit: i64, length: usize) -> Result<Claim<'_, W>, AppendError> {
+        let max = self.log.framing().max_payload_length();
+        if length > max {
+            return Err(AppendError::TooLong { length, max });
+        }
+        self.check_limit(limit, length)?;
+        let offset = self.claim(aligned_length(length + HEADER_LENGTH))?;
+        self.writer().open(
+            offset,
+            length + HEADER_LENGTH,
+            flags::UNFRAGMENTED,
+            frame_type::DATA,
+        );
+        Ok(ClaimedFrame::new(self.partition, offset, length, self.position()).attach(&self.log))
+    }
+
+    /// Appends a frame of `length` bytes and a header, which subscribers skip; answers the stream position after it.
+    ///
+    /// # Errors
+    /// See [`AppendError`]; `length` may be up to the maximum message length.
+    pub fn append_padding(&mut self, limit: i64, length: usize) -> Result<i64, AppendError> {
+        let max = self.log.framing().max_message_length();
+        if length > max {
+            return Err(AppendError::TooLong { length, max });
+        }
+        self.check_limit(limit, length)?;
+        let offset = self.claim(aligned_length(length + HEADER_LENGTH))?;
+        self.writer().padding(offset, length + HEADER_LENGTH);
+        Ok(self.position())
+    }
+
+    /// Appends the messages from index `first` on, as many as the term and the limit allow; resume behind them.
+    ///
+    /// # Errors
+    /// See [`AppendError`]; not even the first of them was appended.
+    #[inline]
+    pub fn offer_batch<M: Messages + ?Sized>(
+        &mut self,
+        limit: i64,
+        messages: &M,
+        first: usize,
+    ) -> Result<Appended, AppendError> {
+        super::batch::append_runs(messages, first, |next| {
+            self.append_run(limit, messages, next)
+        })
+    }
+
+    fn append_run<M: Messages + ?Sized>(
+        &mut self,
+        limit: i64,
+        messages: &M,
+        first: usize,
+    ) -> Result<Appended, AppendError> {
+        let next_length = messages.message(first).len();
+        self.check_limit(limit, next_length)?;
+        let framing = self.log.framing();
+        let room = self.log.term_length() - self.term_offset;
+        let window = limit.abs_diff(self.position());
+        let run = Run::plan(messages, first, framing, room, window);
+        if run.messages == 0 {
+            // The next message alone ends the term, or is refused.
+            let needed = super::framed_length(framing, next_length)?;
+            return Err(self.end_of_term(needed));
+        }
+        let offset = self.claim(run.length)?;
+        let range = first..first + run.messages;
+        self.writer().run(offset, run.length, messages, range);
+        Ok(Appended {
+            messages: run.messages,
+            position: self.position(),
+        })
+    }
+
+    #[inline(always)]
+    fn append<S, R>(
+        &mut self,
+        limit: i64,
+        source: S,
+        reserved: Option<R>,
+    ) -> Result<i64, AppendError>
+    where
+        S: Source,
+        R: FnMut(Fragment<'_, W>) -> i64,
+    {
+        let length = source.remaining();
+        self.check_limit(limit, length)?;
+        let offset = self.claim(super::framed_length(self.log.framing(), length)?)?;
+        self.writer().message(offset, source, reserved);
+        Ok(self.position())
+    }
+
+    #[inline(always)]
+    pub(super) fn check_limit(&self, limit: i64, length: usize) -> Result<(), AppendError> {
+        let position = self.position();
+        if position >= limit {
+            return Err(super::at_limit(&self.log, position, length));
+        }
+        Ok(())
+    }
+
+    /// Claims `length` bytes, a multiple of 32, at the tail; answers their offset.
+    #[inline(always)]
+    pub(super) fn claim(&mut self, length: usize) -> Result<usize, AppendError> {
+        let offset = self.term_offset;
+        let end = offset + length;
+        if end > self.log.term_length() {
+            return Err(self.end_of_term(length));
+        }
+        self.publish_tail(end);
+        self.term_offset = end;
+        Ok(offset)
+    }
+
+    #[inline(always)]
+    fn publish_tail(&self, end: usize) {
+        self.log
+            .metadata()
+            .set_tail_release(self.partition, RawTail::new(self.term_id, end));
+    }
+
+    #[inline(always)]
+    pub(super) fn writer(&self) -> FrameWriter<'_, W> {
+        FrameWriter {
+            term: self.log.term(self.partition),
+            term_id: self.term_id,
+            term_begin: self.term_begin,
+            header: self.log.header(),
+            framing: self.log.framing(),
+        }
+    }
+
+    /// Pads the rest of the term because `length` bytes do not fit into it, and rotates the log.
+    #[cold]
+    #[inline(never)]
+    fn end_of_term(&mut self, length: usize) -> AppendError {
+        self.publish_tail(self.term_offset + length);
+        let remaining = self.log.term_length() - self.term_offset;
+        if remaining > 0 {
+            self.writer().padding(self.term_offset, remaining);
+            self.term_offset = self.log.term_length();
+        }
+        match self.next_term() {
+            Ok(()) => AppendError::AdminAction,
+            Err(error) => error,
+        }
+    }
+
+    /// Moves on to the next term, if there is one: its tail is set before the count that makes it the active one.
+    pub(super) fn next_term(&mut self) -> Result<(), AppendError> {
+        if self.term_begin + self.log.term_length() as i64 >= self.max_position {
+            return Err(AppendError::MaxPositionExceeded);
+        }
+        self.partition = (self.partition + 1) % PARTITION_COUNT;
+        self.term_id = self.term_id.wrapping_add(1);
+        self.term_begin += self.log.term_length() as i64;
+        self.term_offset = 0;
+        let metadata = self.log.metadata();
+        metadata.set_tail_relaxed(self.partition, RawTail::new(self.term_id, 0));
+        metadata.set_active_term_count_release(self.log.positions().term_count(self.term_id));
+        Ok(())
+    }
+}

@@ -1,0 +1,24 @@
+//! Cleaning: zeroing what all consumers have passed, so that the partition can hold its next term.
+
+use super::buffers::LogBuffers;
+use super::frame::FRAME_ALIGNMENT;
+use crate::words::Words;
+
+/// Zeroes the log from `clean_position` towards `target_position`, at most to the end of one term; answers the position up
+/// to which it is clean now.
+///
+/// Only the driver does this, and only behind the consumers. The first word is zeroed last, with release: whoever finds
+/// no frame there finds none behind it.
+pub fn clean<W: Words>(log: &LogBuffers<W>, clean_position: i64, target_position: i64) -> i64 {
+    debug_assert!(clean_position % FRAME_ALIGNMENT as i64 == 0);
+    if target_position <= clean_position {
+        return clean_position;
+    }
+    let offset = log.positions().term_offset(clean_position);
+    let left_in_term = (log.term_length() - offset) as i64;
+    let length = (target_position - clean_position).min(left_in_term) as usize;
+    let term = log.term_at(clean_position);
+    term.fill_zero(offset + 8, length - 8);
+    term.store_i64_release(offset, 0);
+    clean_position + length as i64
+}

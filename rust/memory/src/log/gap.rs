@@ -1,0 +1,87 @@
+//! Gaps in a term that is rebuilt from the network: finding them, and filling those that will not be filled by the sender.
+
+use super::buffers::LogBuffers;
+use super::frame::{FRAME_ALIGNMENT, HEADER_LENGTH, aligned_length, offset as field};
+use super::position::partition_of_count;
+use super::reader::CorruptLog;
+use super::unblock::write_padding;
+use crate::words::Words;
+
+/// Bytes that are missing in a term.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gap {
+    /// Where in the term it begins.
+    pub offset: usize,
+    /// Its length, a multiple of 32.
+    pub length: usize,
+}
+
+/// What a scan found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scanned {
+    /// Offset up to which the term is complete. May be beyond the limit of the scan.
+    pub complete: usize,
+    /// The first gap before the limit.
+    pub gap: Option<Gap>,
+}
+
+/// Looks for the first gap in `term` between the frame boundaries `from` and `limit`.
+///
+/// # Errors
+/// A frame has an impossible length; `term_begin`, the position of the term's first byte, tells where.
+pub fn scan<W: Words>(
+    term: &W,
+    term_begin: i64,
+    from: usize,
+    limit: usize,
+) -> Result<Scanned, CorruptLog> {
+    let limit = limit.min(term.len());
+    let mut complete = from;
+    while complete < limit {
+        let length = length_at(term, complete);
+        if length <= 0 {
+            break;
+        }
+        let next = complete + aligned_length(length as usize);
+        if length < HEADER_LENGTH as i32 || next > term.len() {
+            return Err(CorruptLog::frame_length(
+                term_begin + complete as i64,
+                length,
+            ));
+        }
+        complete = next;
+    }
+    let gap = (complete < limit).then(|| {
+        let end = (complete + FRAME_ALIGNMENT..limit)
+            .step_by(FRAME_ALIGNMENT)
+            .find(|offset| length_at(term, *offset) != 0)
+            .unwrap_or(limit);
+        Gap {
+            offset: complete,
+            length: end - complete,
+        }
+    });
+    Ok(Scanned { complete, gap })
+}
+
+/// Makes `gap` of the term `term_id` one padding frame, unless anything arrived in it; answers whether it did.
+pub fn fill<W: Words>(log: &LogBuffers<W>, term_id: i32, gap: Gap) -> bool {
+    let term = log.term(partition_of_count(log.positions().term_count(term_id)));
+    let end = gap.offset.saturating_add(gap.length);
+    let aligned = (gap.offset | gap.length).is_multiple_of(FRAME_ALIGNMENT);
+    if !aligned || gap.length == 0 || end > term.len() {
+        return false;
+    }
+    let is_empty = (gap.offset..end)
+        .step_by(FRAME_ALIGNMENT)
+        .rev()
+        .all(|offset| term.load_i32_relaxed(offset + field::FRAME_LENGTH) == 0);
+    if is_empty {
+        write_padding(log, term, gap.offset, term_id, gap.length);
+    }
+    is_empty
+}
+
+fn length_at<W: Words>(term: &W, offset: usize) -> i32 {
+    term.load_i32_acquire(offset + field::FRAME_LENGTH)
+}

@@ -1,0 +1,338 @@
+//! Reading a log from a subscriber's position on.
+//!
+//! A [`Cursor`] walks over the readable frames of one term. What is consumed is a matter of its owner: it takes
+//! [`Cursor::position`] and releases it as the subscriber's position, once, after any number of fragments.
+//!
+//! Frame lengths are read once and checked: whatever another process stores in them, a cursor neither leaves its term nor
+//! panics, it answers [`CorruptLog`].
+
+use super::buffers::LogBuffers;
+use super::frame::{FRAME_ALIGNMENT, HEADER_LENGTH, aligned_length, frame_type, offset as field};
+use crate::words::Words;
+
+/// A length or tail that no publisher or driver writes. The stream cannot be read any further.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("corrupt log: {value} {what} at position {position}")]
+pub struct CorruptLog {
+    /// Stream position where it was found.
+    pub position: i64,
+    /// The value found.
+    pub value: i64,
+    what: &'static str,
+}
+
+impl CorruptLog {
+    #[cold]
+    pub(super) fn frame_length(position: i64, length: i32) -> Self {
+        Self {
+            position,
+            value: length.into(),
+            what: "as a frame length (below 32, or beyond the end of the term)",
+        }
+    }
+
+    #[cold]
+    pub(super) fn misaligned_tail(term_begin: i64, offset: usize) -> Self {
+        Self {
+            position: term_begin,
+            value: offset as i64,
+            what: "as the tail offset of the term (not a multiple of 32 in a term of the stream)",
+        }
+    }
+
+    #[cold]
+    fn misaligned_position(position: i64) -> Self {
+        Self {
+            position,
+            value: position,
+            what: "as a subscriber position (not a multiple of 32 in the stream)",
+        }
+    }
+}
+
+/// A frame with a payload, as a subscriber sees it. The payload is in shared memory: copy it out or look at its words.
+#[derive(Debug)]
+pub struct Fragment<'a, W> {
+    term: &'a W,
+    term_begin: i64,
+    offset: usize,
+    frame_length: usize,
+}
+
+impl<W> Clone for Fragment<'_, W> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<W> Copy for Fragment<'_, W> {}
+
+impl<'a, W: Words> Fragment<'a, W> {
+    #[inline(always)]
+    pub(super) fn new(term: &'a W, term_begin: i64, offset: usize, frame_length: usize) -> Self {
+        Self {
+            term,
+            term_begin,
+            offset,
+            frame_length,
+        }
+    }
+
+    /// The term that holds the frame.
+    #[inline]
+    pub fn term(&self) -> &'a W {
+        self.term
+    }
+
+    /// Where in the term the frame begins.
+    #[inline]
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// Bytes of header and payload.
+    #[inline]
+    pub fn frame_length(&self) -> usize {
+        self.frame_length
+    }
+
+    /// Where in the term the payload begins.
+    #[inline]
+    pub fn payload_offset(&self) -> usize {
+        self.offset + HEADER_LENGTH
+    }
+
+    /// Bytes of the payload.
+    #[inline]
+    pub fn payload_length(&self) -> usize {
+        self.frame_length - HEADER_LENGTH
+    }
+
+    /// Copies the first bytes of the payload into `bytes`, which is at most as long as the payload.
+    ///
+    /// # Panics
+    /// When `bytes` is longer than the payload.
+    #[inline]
+    pub fn copy_payload(&self, bytes: &mut [u8]) {
+        assert!(bytes.len() <= self.payload_length());
+        self.term.copy_out(self.payload_offset(), bytes);
+    }
+
+    /// The payload, copied.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.payload_length()];
+        self.copy_payload(&mut bytes);
+        bytes
+    }
+
+    /// Flags of the frame; see [`flags`](super::frame::flags).
+    #[inline]
+    pub fn flags(&self) -> u8 {
+        self.term.load_u8_relaxed(self.offset + field::FLAGS)
+    }
+
+    /// Type of the frame.
+    #[inline]
+    pub fn frame_type(&self) -> u16 {
+        self.term.load_u16_relaxed(self.offset + field::TYPE)
+    }
+
+    /// Session id in the header.
+    #[inline]
+    pub fn session_id(&self) -> i32 {
+        self.term.load_i32_relaxed(self.offset + field::SESSION_ID)
+    }
+
+    /// Stream id in the header.
+    #[inline]
+    pub fn stream_id(&self) -> i32 {
+        self.term.load_i32_relaxed(self.offset + field::STREAM_ID)
+    }
+
+    /// Term id in the header.
+    #[inline]
+    pub fn term_id(&self) -> i32 {
+        self.term.load_i32_relaxed(self.offset + field::TERM_ID)
+    }
+
+    /// Reserved value in the header.
+    #[inline]
+    pub fn reserved_value(&self) -> i64 {
+        self.term
+            .load_i64_relaxed(self.offset + field::RESERVED_VALUE)
+    }
+
+    /// Stream position of the frame's first byte.
+    #[inline]
+    pub fn begin_position(&self) -> i64 {
+        self.term_begin + self.offset as i64
+    }
+
+    /// Stream position after the frame.
+    #[inline]
+    pub fn position(&self) -> i64 {
+        self.begin_position() + aligned_length(self.frame_length) as i64
+    }
+}
+
+/// Walks over the frames of one term.
+#[derive(Debug)]
+pub struct Cursor<'a, W> {
+    term: &'a W,
+    term_begin: i64,
+    offset: usize,
+    /// Frames that begin at this offset or behind it are not read.
+    end: usize,
+}
+
+impl<W: Words> LogBuffers<W> {
+    /// Reads from `position` to the end of its term.
+    ///
+    /// # Errors
+    /// No frame can begin at `position`.
+    #[inline]
+    pub fn cursor(&self, position: i64) -> Result<Cursor<'_, W>, CorruptLog> {
+        if position < 0 || position % FRAME_ALIGNMENT as i64 != 0 {
+            return Err(CorruptLog::misaligned_position(position));
+        }
+        let positions = self.positions();
+        Ok(Cursor {
+            term: self.term_at(position),
+            term_begin: positions.term_begin(position),
+            offset: positions.term_offset(position),
+            end: positions.term_length(),
+        })
+    }
+}
+
+impl<'a, W: Words> Cursor<'a, W> {
+    /// Reads only frames that begin before `limit`; one that begins before it may end behind it.
+    #[must_use]
+    pub fn bounded(mut self, limit: i64) -> Self {
+        let ahead = limit.saturating_sub(self.position()).max(0);
+        self.end = self.end.min(self.offset.saturating_add(ahead as usize));
+        self
+    }
+
+    /// Stream position of the next frame.
+    #[inline]
+    pub fn position(&self) -> i64 {
+        self.term_begin + self.offset as i64
+    }
+
+    /// Offset of the next frame in its term.
+    #[inline]
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// The next fragment, past any padding; `None` when there is none yet in this term.
+    ///
+    /// # Errors
+    /// The next frame has an impossible length; the cursor stays before it.
+    #[inline]
+    pub fn next_fragment(&mut self) -> Result<Option<Fragment<'a, W>>, CorruptLog> {
+        while self.offset < self.end {
+            let length = self
+                .term
+                .load_i32_acquire(self.offset + field::FRAME_LENGTH);
+            if length <= 0 {
+                break;
+            }
+            let fragment = Fragment::new(self.term, self.term_begin, self.offset, length as usize);
+            let next = self.offset + aligned_length(length as usize);
+            if length < HEADER_LENGTH as i32 || next > self.term.len() {
+                return Err(CorruptLog::frame_length(self.position(), length));
+            }
+            self.offset = next;
+            if fragment.frame_type() != frame_type::PADDING {
+                return Ok(Some(fragment));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns to the begin of a fragment that this cursor answered, so that it will be the next one again.
+    #[inline]
+    pub fn return_to(&mut self, fragment: &Fragment<'a, W>) {
+        self.offset = fragment.offset;
+    }
+
+    /// The next block: consecutive whole frames, together at most `limit` bytes, without padding. A padding frame at the
+    /// cursor is answered alone, whatever its length. `None` when there is nothing, or the first frame exceeds the limit.
+    ///
+    /// # Errors
+    /// A frame has an impossible length. The frames before it were not consumed.
+    pub fn next_block(&mut self, limit: usize) -> Result<Option<Block<'a, W>>, CorruptLog> {
+        let begin = self.offset;
+        let end = begin.saturating_add(limit).min(self.end);
+        let mut at = begin;
+        while at < end {
+            let length = self.term.load_i32_acquire(at + field::FRAME_LENGTH);
+            if length <= 0 {
+                break;
+            }
+            let next = at + aligned_length(length as usize);
+            if length < HEADER_LENGTH as i32 || next > self.term.len() {
+                return Err(CorruptLog::frame_length(
+                    self.term_begin + at as i64,
+                    length,
+                ));
+            }
+            if self.term.load_u16_relaxed(at + field::TYPE) == frame_type::PADDING {
+                if at == begin {
+                    at = next;
+                }
+                break;
+            }
+            if next > end {
+                break;
+            }
+            at = next;
+        }
+        self.offset = at;
+        Ok((at > begin).then(|| Block {
+            first: Fragment::new(self.term, self.term_begin, begin, HEADER_LENGTH),
+            length: at - begin,
+        }))
+    }
+}
+
+/// Consecutive whole frames of one term.
+#[derive(Debug)]
+pub struct Block<'a, W> {
+    first: Fragment<'a, W>,
+    length: usize,
+}
+
+impl<'a, W: Words> Block<'a, W> {
+    /// The term that holds the frames.
+    pub fn term(&self) -> &'a W {
+        self.first.term
+    }
+
+    /// Where in the term the first frame begins.
+    pub fn offset(&self) -> usize {
+        self.first.offset
+    }
+
+    /// Bytes of the frames.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Session id in the first header.
+    pub fn session_id(&self) -> i32 {
+        self.first.session_id()
+    }
+
+    /// Term id in the first header.
+    pub fn term_id(&self) -> i32 {
+        self.first.term_id()
+    }
+
+    /// Stream position of the first frame.
+    pub fn begin_position(&self) -> i64 {
+        self.first.begin_position()
+    }
+}

@@ -1,0 +1,31 @@
+//! Rebuilding a term from the datagrams that carry its frames.
+
+use super::frame::{FRAME_ALIGNMENT, HEADER_LENGTH, offset as field};
+use crate::words::Words;
+
+/// Puts a datagram of one or more frames into `term` at `offset`; answers whether it did.
+///
+/// It does not when a frame already begins there (then the datagram is a duplicate), nor when the datagram is shorter than
+/// a header, has the length word 0, or does not lie within the term on a frame boundary. All frames of the datagram become
+/// readable at once; that their lengths are those of a row of frames is for the caller to check.
+pub fn insert<W: Words>(term: &W, offset: usize, datagram: &[u8]) -> bool {
+    let fits = offset.is_multiple_of(FRAME_ALIGNMENT)
+        && offset <= term.len()
+        && datagram.len() <= term.len() - offset;
+    let Some((header, frames)) = datagram.split_at_checked(HEADER_LENGTH) else {
+        return false;
+    };
+    if !fits || term.load_i32_relaxed(offset + field::FRAME_LENGTH) != 0 {
+        return false;
+    }
+    let word = |at: usize| i64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
+    if word(0) as i32 <= 0 {
+        return false;
+    }
+    term.copy_in(offset + HEADER_LENGTH, frames);
+    term.store_i64_relaxed(offset + 24, word(24));
+    term.store_i64_relaxed(offset + 16, word(16));
+    term.store_i64_relaxed(offset + 8, word(8));
+    term.store_i64_release(offset, word(0));
+    true
+}

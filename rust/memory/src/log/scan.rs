@@ -1,0 +1,64 @@
+//! Scanning a term for frames that can be sent.
+
+use super::buffers::LogBuffers;
+use super::frame::{HEADER_LENGTH, aligned_length, frame_type, offset as field};
+use super::reader::CorruptLog;
+use crate::words::Words;
+
+/// What there is to send at a position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Available {
+    /// Whole frames of `length` bytes in all, 0 when there is none. The last may be the header of a padding frame, after
+    /// which `padding` bytes need not be sent: the position moves on by both.
+    Frames {
+        /// Bytes to send.
+        length: usize,
+        /// Bytes of padding behind them.
+        padding: usize,
+    },
+    /// The first frame has this many bytes, more than the limit.
+    TooLong(usize),
+}
+
+/// Finds the frames from `position` on in its term that together take at most `max_length` bytes.
+///
+/// # Errors
+/// A frame has an impossible length, or no frame can begin at `position`.
+pub fn scan<W: Words>(
+    log: &LogBuffers<W>,
+    position: i64,
+    max_length: usize,
+) -> Result<Available, CorruptLog> {
+    let begin = log.cursor(position)?.offset();
+    let term = log.term_at(position);
+    let limit = max_length.min(term.len() - begin);
+    let mut length = 0;
+    while length < limit {
+        let at = begin + length;
+        let frame_length = term.load_i32_acquire(at + field::FRAME_LENGTH);
+        if frame_length <= 0 {
+            break;
+        }
+        let aligned = aligned_length(frame_length as usize);
+        if frame_length < HEADER_LENGTH as i32 || aligned > term.len() - at {
+            return Err(CorruptLog::frame_length(
+                position + length as i64,
+                frame_length,
+            ));
+        }
+        let is_padding = term.load_u16_relaxed(at + field::TYPE) == frame_type::PADDING;
+        let to_send = if is_padding { HEADER_LENGTH } else { aligned };
+        if to_send > limit - length {
+            if length == 0 {
+                return Ok(Available::TooLong(to_send));
+            }
+            break;
+        }
+        length += to_send;
+        let padding = aligned - to_send;
+        if padding > 0 {
+            return Ok(Available::Frames { length, padding });
+        }
+    }
+    Ok(Available::Frames { length, padding: 0 })
+}

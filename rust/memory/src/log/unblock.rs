@@ -1,0 +1,142 @@
+//! Unblocking: releasing consumers from what a publisher claimed and will never finish.
+//!
+//! The driver decides when a publisher counts as dead; what is done here cannot be told from the publisher's own padding.
+
+use super::buffers::LogBuffers;
+use super::frame::{
+    FRAME_ALIGNMENT, HEADER_LENGTH, aligned_length, first_word, flags, frame_type, offset as field,
+};
+use super::position::partition_of_count;
+use super::rotation::rotate;
+use crate::words::Words;
+
+/// Makes the log readable beyond `blocked_position`, up to which all its consumers have come; answers whether it did
+/// anything.
+pub fn unblock<W: Words>(log: &LogBuffers<W>, blocked_position: i64) -> bool {
+    let positions = log.positions();
+    let metadata = log.metadata();
+    let blocked_count = positions.term_count(positions.term_id(blocked_position));
+    let blocked_offset = positions.term_offset(blocked_position);
+    let active_count = metadata.active_term_count();
+
+    if active_count == blocked_count.wrapping_sub(1) && blocked_offset == 0 {
+        // A publisher filled its term and died before it rotated the log.
+        let tail = metadata.tail(partition_of_count(active_count));
+        rotate(log, active_count, tail.term_id());
+        return true;
+    }
+    let partition = partition_of_count(blocked_count);
+    let tail = metadata.tail(partition);
+    let tail_offset = tail.offset(positions.term_length());
+    let is_claimed =
+        positions.term_count(tail.term_id()) == blocked_count && blocked_offset < tail_offset;
+    if !is_claimed || !blocked_offset.is_multiple_of(FRAME_ALIGNMENT) {
+        return false;
+    }
+    let term = Unblocking {
+        log,
+        term: log.term(partition),
+        term_id: tail.term_id(),
+    };
+    match term.unblock(blocked_offset, tail_offset) {
+        Outcome::NoAction => false,
+        Outcome::Unblocked => true,
+        Outcome::UnblockedToEnd => {
+            rotate(log, blocked_count, tail.term_id());
+            true
+        }
+    }
+}
+
+enum Outcome {
+    NoAction,
+    Unblocked,
+    UnblockedToEnd,
+}
+
+struct Unblocking<'a, W> {
+    log: &'a LogBuffers<W>,
+    term: &'a W,
+    term_id: i32,
+}
+
+impl<W: Words> Unblocking<'_, W> {
+    fn unblock(&self, blocked: usize, tail: usize) -> Outcome {
+        let length = self.length_at(blocked);
+        if length < 0 {
+            return self.unblock_claimed(blocked, length);
+        }
+        if length > 0 {
+            return Outcome::NoAction;
+        }
+        let next = self.next_frame(blocked, tail);
+        if next < tail {
+            // A claim may have been filled in since the scan forward passed it.
+            if self.is_zero(blocked, next) {
+                self.pad(blocked, next - blocked);
+                return Outcome::Unblocked;
+            }
+        } else if next == self.log.term_length() && self.length_at(blocked) == 0 {
+            self.pad(blocked, next - blocked);
+            return Outcome::UnblockedToEnd;
+        }
+        // Up to a tail within the term the last claimer cannot be told from a slow one.
+        Outcome::NoAction
+    }
+
+    fn unblock_claimed(&self, blocked: usize, length: i32) -> Outcome {
+        let claimed = length.unsigned_abs() as usize;
+        let possible =
+            claimed >= HEADER_LENGTH && aligned_length(claimed) <= self.log.term_length() - blocked;
+        if !possible {
+            return Outcome::NoAction;
+        }
+        self.pad(blocked, claimed);
+        Outcome::Unblocked
+    }
+
+    /// Offset of the first frame behind `blocked`, at most `tail`.
+    fn next_frame(&self, blocked: usize, tail: usize) -> usize {
+        (blocked + FRAME_ALIGNMENT..tail)
+            .step_by(FRAME_ALIGNMENT)
+            .find(|offset| self.length_at(*offset) != 0)
+            .unwrap_or(tail)
+    }
+
+    /// Whether there still is no frame from `begin` to `end`, looking from the end on.
+    fn is_zero(&self, begin: usize, end: usize) -> bool {
+        (begin..end)
+            .step_by(FRAME_ALIGNMENT)
+            .rev()
+            .all(|offset| self.length_at(offset) == 0)
+    }
+
+    fn length_at(&self, offset: usize) -> i32 {
+        self.term.load_i32_acquire(offset + field::FRAME_LENGTH)
+    }
+
+    fn pad(&self, offset: usize, length: usize) {
+        write_padding(self.log, self.term, offset, self.term_id, length);
+    }
+}
+
+/// Writes a padding frame of the driver over whatever header was there; the payload stays.
+pub(super) fn write_padding<W: Words>(
+    log: &LogBuffers<W>,
+    term: &W,
+    offset: usize,
+    term_id: i32,
+    length: usize,
+) {
+    let header = log.header();
+    term.store_i64_relaxed(
+        offset + field::TERM_OFFSET,
+        header.offset_and_session(offset),
+    );
+    term.store_i64_relaxed(offset + field::STREAM_ID, header.stream_and_term(term_id));
+    term.store_i64_relaxed(offset + field::RESERVED_VALUE, 0);
+    term.store_i64_release(
+        offset,
+        first_word(length as i32, flags::UNFRAGMENTED, frame_type::PADDING),
+    );
+}

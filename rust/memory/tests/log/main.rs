@@ -1,0 +1,6 @@
+//! Log buffers: the layout against bytes of the real driver, appending and reading against simple models.
+
+mod append;
+mod common;
+mod driver;
+mod layout;
