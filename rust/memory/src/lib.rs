@@ -5,7 +5,9 @@
 
 pub mod broadcast;
 pub mod buffer;
+pub mod cnc;
 pub mod counters;
+pub mod directory;
 pub mod error_log;
 pub mod log;
 #[cfg(loom)]

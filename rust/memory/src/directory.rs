@@ -1,0 +1,163 @@
+//! The Aeron directory: where it is and what is in it (layouts, section 1).
+
+use std::ffi::{CStr, OsString};
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+/// Environment variable that names the directory.
+pub const DIRECTORY_VARIABLE: &str = "AERON_DIR";
+
+const CNC_FILE: &str = "cnc.dat";
+const LOSS_REPORT_FILE: &str = "loss-report.dat";
+const PUBLICATIONS: &str = "publications";
+const IMAGES: &str = "images";
+
+/// `AERON_DIR`, else `/dev/shm/aeron-<user>` on Linux and `<temporary directory>/aeron-<user>` elsewhere.
+pub fn default_directory() -> PathBuf {
+    directory_from(|name| std::env::var_os(name), login_name)
+}
+
+/// The CnC file of a directory.
+pub fn cnc_file(directory: &Path) -> PathBuf {
+    directory.join(CNC_FILE)
+}
+
+/// The loss report of a directory.
+pub fn loss_report_file(directory: &Path) -> PathBuf {
+    directory.join(LOSS_REPORT_FILE)
+}
+
+/// The log of the publication that was created by the command of this correlation id.
+pub fn publication_log(directory: &Path, registration_id: i64) -> PathBuf {
+    directory
+        .join(PUBLICATIONS)
+        .join(format!("{registration_id}.logbuffer"))
+}
+
+/// The log of an image.
+pub fn image_log(directory: &Path, correlation_id: i64) -> PathBuf {
+    directory
+        .join(IMAGES)
+        .join(format!("{correlation_id}.logbuffer"))
+}
+
+/// Creates the directory and the two inside it, with mode `0777 & ~umask`, as far as they are missing.
+pub fn create_directories(directory: &Path) -> io::Result<()> {
+    for path in [PUBLICATIONS, IMAGES] {
+        DirBuilder::new()
+            .recursive(true)
+            .create(directory.join(path))?;
+    }
+    Ok(())
+}
+
+fn directory_from(
+    variable: impl Fn(&str) -> Option<OsString>,
+    login_name: impl FnOnce() -> Option<OsString>,
+) -> PathBuf {
+    let set = |name| variable(name).filter(|value| !value.is_empty());
+    if let Some(directory) = set(DIRECTORY_VARIABLE) {
+        return directory.into();
+    }
+    let base = match cfg!(target_os = "linux") {
+        true => "/dev/shm".into(),
+        false => set("TMPDIR").unwrap_or_else(|| "/tmp".into()),
+    };
+    let user = set("USER")
+        .or_else(login_name)
+        .unwrap_or_else(|| "default".into());
+    let mut name = OsString::from("aeron-");
+    name.push(user);
+    Path::new(&base).join(name)
+}
+
+/// Name of the real user in the passwd database.
+fn login_name() -> Option<OsString> {
+    let mut strings = [0; 4096];
+    // SAFETY: all-zero bytes are a valid passwd (null pointers and zeros).
+    let mut entry: libc::passwd = unsafe { std::mem::zeroed() };
+    let mut found = std::ptr::null_mut();
+    // SAFETY: all pointers are to live locals, and the length is that of the buffer.
+    let status = unsafe {
+        libc::getpwuid_r(
+            libc::getuid(),
+            &mut entry,
+            strings.as_mut_ptr(),
+            strings.len(),
+            &mut found,
+        )
+    };
+    if status != 0 || found.is_null() {
+        return None;
+    }
+    // SAFETY: on success the name is a C string in `strings`.
+    let name = unsafe { CStr::from_ptr(entry.pw_name) };
+    Some(OsString::from_vec(name.to_bytes().to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    fn directory_of(variables: &[(&str, &str)], login_name: Option<&str>) -> PathBuf {
+        let variable = |name: &str| {
+            variables
+                .iter()
+                .find(|(n, _)| *n == name)
+                .map(|(_, value)| value.into())
+        };
+        directory_from(variable, || login_name.map(OsString::from))
+    }
+
+    /// 01-1
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_default_directory_is_the_users_in_shared_memory() {
+        assert_eq!(
+            directory_of(&[("USER", "ann")], Some("bob")),
+            Path::new("/dev/shm/aeron-ann")
+        );
+        assert_eq!(
+            directory_of(&[], Some("bob")),
+            Path::new("/dev/shm/aeron-bob")
+        );
+        assert_eq!(
+            directory_of(&[("USER", "")], None),
+            Path::new("/dev/shm/aeron-default")
+        );
+        let overridden = [("USER", "ann"), ("AERON_DIR", "/tmp/x")];
+        assert_eq!(directory_of(&overridden, None), Path::new("/tmp/x"));
+        assert!(login_name().is_some(), "this user has a passwd entry");
+    }
+
+    /// 01-3 (directories)
+    #[test]
+    fn directories_are_created_with_the_mode_that_umask_leaves() {
+        let base = tempfile::tempdir().unwrap();
+        let directory = base.path().join("a/b");
+        create_directories(&directory).unwrap();
+        let reference = base.path().join("reference");
+        std::fs::create_dir(&reference).unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().mode();
+        for name in ["", PUBLICATIONS, IMAGES] {
+            assert_eq!(mode(&directory.join(name)), mode(&reference));
+        }
+        create_directories(&directory).unwrap();
+    }
+
+    /// 01-4 (names)
+    #[test]
+    fn logs_are_named_by_decimal_ids() {
+        let directory = Path::new("/d");
+        assert_eq!(
+            publication_log(directory, 12),
+            Path::new("/d/publications/12.logbuffer")
+        );
+        assert_eq!(image_log(directory, 7), Path::new("/d/images/7.logbuffer"));
+        assert_eq!(cnc_file(directory), Path::new("/d/cnc.dat"));
+        assert_eq!(loss_report_file(directory), Path::new("/d/loss-report.dat"));
+    }
+}
