@@ -7,6 +7,7 @@ pub mod broadcast;
 pub mod buffer;
 pub mod cnc;
 pub mod counters;
+pub mod date;
 pub mod directory;
 pub mod error_log;
 pub mod log;
