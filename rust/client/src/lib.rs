@@ -1,2 +1,69 @@
-//! The client.
+//! The Aeron client: publications, subscriptions, images and counters of a media driver.
+//!
+//! [`Aeron::connect`] attaches to a driver, ours or any other of version 1.52, through the files in its directory. Data
+//! travels through shared logs and costs no system call; the driver is asked only to add and remove things, and the client's
+//! conductor, on a thread of its own or run by the application, takes its answers and keeps the client alive.
+//!
+//! Nothing here blocks on the data path, and nothing that another process writes makes it panic or misbehave.
+//!
+//! ```no_run
+//! use aeron_client::{Aeron, Context};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let aeron = Aeron::connect(Context::from_env()?)?;
+//! let subscription = aeron.add_subscription("aeron:ipc", 1001)?;
+//! let publication = aeron.add_publication("aeron:ipc", 1001)?;
+//! while publication.offer(b"hello").is_err() {
+//!     std::thread::yield_now();
+//! }
+//! while subscription.poll(|fragment| println!("{} bytes", fragment.len()), 10)? == 0 {}
+//! # Ok(())
+//! # }
+//! ```
 #![forbid(unsafe_code)]
+
+mod aeron;
+mod assembler;
+mod batch;
+mod channel_status;
+mod client;
+mod conductor;
+mod connect;
+mod context;
+mod counter;
+mod error;
+mod fragment;
+mod handlers;
+mod image;
+mod lifetime;
+mod log_source;
+mod proxy;
+mod publication;
+mod state;
+mod subscription;
+
+pub use aeron_memory::SharedBuffer;
+pub use aeron_memory::counters::{AtomicCounter, CounterRecord, CountersReader};
+pub use aeron_memory::log::append::{Appended, ClaimedFrame, Messages, Records};
+pub use aeron_memory::log::reader::Block;
+pub use aeron_memory::log::{AppendError, Claim};
+pub use aeron_protocol::ErrorCode;
+
+pub use crate::aeron::{Aeron, SubscriptionHandlers};
+pub use crate::assembler::{FragmentAssembler, ImageFragmentAssembler};
+pub use crate::batch::{Batch, BatchLimits, Columns, MAX_BATCH_BYTES};
+pub use crate::client::mark_forked_child;
+pub use crate::connect::{is_driver_active, next_correlation_id, request_driver_termination};
+pub use crate::context::{Context, DriverInvoker, HandlerMode};
+pub use crate::counter::Counter;
+pub use crate::error::{CloseCause, DriverTimeout, Error, Result, TryPollError};
+pub use crate::fragment::{Action, Fragment, Header};
+pub use crate::handlers::{
+    CloseHandler, CounterHandler, ErrorHandler, ImageHandler, PublicationErrorFrame,
+    PublicationErrorHandler,
+};
+pub use crate::image::Image;
+pub use crate::publication::{
+    ExclusivePublication, ExclusiveWriter, OfferError, Publication, error_string,
+};
+pub use crate::subscription::{Poller, Subscription};

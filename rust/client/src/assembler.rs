@@ -1,0 +1,177 @@
+//! Fragment assemblers: messages in several fragments, put together again.
+//!
+//! An assembler stands between a poll and the application's handler. Messages in one fragment pass through as they are,
+//! without a copy; the fragments of others are collected, and the message is handed on with its last fragment. When a
+//! fragment is missing the message is dropped.
+//!
+//! ```no_run
+//! # fn receive(subscription: &aeron_client::Subscription) -> aeron_client::Result<()> {
+//! let mut assembler = aeron_client::FragmentAssembler::default();
+//! subscription.poll(|fragment| assembler.on_fragment(fragment, |message| println!("{} bytes", message.len())), 10)?;
+//! # Ok(())
+//! # }
+//! ```
+
+use std::collections::HashMap;
+
+use aeron_memory::log::frame::flags;
+
+use crate::fragment::{Action, AssembledHeader, Fragment};
+
+/// Puts together the messages of any number of sessions.
+#[derive(Default)]
+pub struct FragmentAssembler {
+    builders: HashMap<i32, Builder>,
+}
+
+/// Puts together the messages of one image.
+#[derive(Default)]
+pub struct ImageFragmentAssembler {
+    builder: Builder,
+}
+
+impl FragmentAssembler {
+    /// Takes a fragment; hands a message that it completes to `handler`.
+    #[inline]
+    pub fn on_fragment(&mut self, fragment: Fragment<'_>, mut handler: impl FnMut(Fragment<'_>)) {
+        self.on_controlled_fragment(fragment, |message| {
+            handler(message);
+            Action::Continue
+        });
+    }
+
+    /// As [`on_fragment`](Self::on_fragment) for controlled polls. When the handler aborts, the message is delivered again
+    /// with its last fragment.
+    #[inline]
+    pub fn on_controlled_fragment(
+        &mut self,
+        fragment: Fragment<'_>,
+        mut handler: impl FnMut(Fragment<'_>) -> Action,
+    ) -> Action {
+        if is_whole(&fragment) {
+            return handler(fragment);
+        }
+        let session_id = fragment.header().session_id();
+        if fragment.header().is_begin() {
+            self.builders
+                .entry(session_id)
+                .or_default()
+                .begin(&fragment);
+            return Action::Continue;
+        }
+        match self.builders.get_mut(&session_id) {
+            Some(builder) => builder.append(&fragment, handler),
+            None => Action::Continue,
+        }
+    }
+
+    /// Frees the buffer of a session; answers whether there was one.
+    pub fn free_session_buffer(&mut self, session_id: i32) -> bool {
+        self.builders.remove(&session_id).is_some()
+    }
+
+    /// Frees all buffers; messages begun are dropped.
+    pub fn clear(&mut self) {
+        self.builders.clear();
+    }
+}
+
+impl ImageFragmentAssembler {
+    /// Takes a fragment; hands a message that it completes to `handler`.
+    #[inline]
+    pub fn on_fragment(&mut self, fragment: Fragment<'_>, mut handler: impl FnMut(Fragment<'_>)) {
+        self.on_controlled_fragment(fragment, |message| {
+            handler(message);
+            Action::Continue
+        });
+    }
+
+    /// As [`on_fragment`](Self::on_fragment) for controlled polls. When the handler aborts, the message is delivered again
+    /// with its last fragment.
+    #[inline]
+    pub fn on_controlled_fragment(
+        &mut self,
+        fragment: Fragment<'_>,
+        mut handler: impl FnMut(Fragment<'_>) -> Action,
+    ) -> Action {
+        if is_whole(&fragment) {
+            return handler(fragment);
+        }
+        if fragment.header().is_begin() {
+            self.builder.begin(&fragment);
+            return Action::Continue;
+        }
+        self.builder.append(&fragment, handler)
+    }
+}
+
+/// Smallest buffer of a message, in bytes.
+const MIN_CAPACITY: usize = 4096;
+
+/// A message under way.
+#[derive(Default)]
+struct Builder {
+    payload: Vec<u8>,
+    header: AssembledHeader,
+    /// Position where the next fragment must begin; `None` when no message is under way.
+    next_position: Option<i64>,
+}
+
+impl Builder {
+    fn begin(&mut self, fragment: &Fragment<'_>) {
+        self.payload.clear();
+        self.header = AssembledHeader::first(fragment);
+        self.extend(fragment);
+        self.next_position = Some(fragment.header().position());
+    }
+
+    fn append(
+        &mut self,
+        fragment: &Fragment<'_>,
+        mut handler: impl FnMut(Fragment<'_>) -> Action,
+    ) -> Action {
+        let header = fragment.header();
+        if self.next_position != Some(header.begin_position()) {
+            self.next_position = None;
+            return Action::Continue;
+        }
+        let length_before = self.payload.len();
+        self.extend(fragment);
+        if !header.is_end() {
+            self.next_position = Some(header.position());
+            return Action::Continue;
+        }
+        let mut completed = self.header;
+        completed.complete(header, self.payload.len());
+        let action = handler(Fragment::assembled(
+            &self.payload,
+            &completed,
+            header.image(),
+        ));
+        if action == Action::Abort {
+            self.payload.truncate(length_before);
+        } else {
+            self.next_position = None;
+        }
+        action
+    }
+
+    /// Appends a payload, growing by half where that is enough.
+    fn extend(&mut self, fragment: &Fragment<'_>) {
+        let start = self.payload.len();
+        let needed = start + fragment.len();
+        if needed > self.payload.capacity() {
+            let capacity = (self.payload.capacity() / 2 * 3)
+                .max(MIN_CAPACITY)
+                .max(needed);
+            self.payload.reserve_exact(capacity - start);
+        }
+        self.payload.resize(needed, 0);
+        fragment.copy_to(&mut self.payload[start..]);
+    }
+}
+
+#[inline(always)]
+fn is_whole(fragment: &Fragment<'_>) -> bool {
+    fragment.header().flags() & flags::UNFRAGMENTED == flags::UNFRAGMENTED
+}

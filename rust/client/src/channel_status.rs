@@ -1,0 +1,75 @@
+//! Status and addresses of a channel, as the driver shows them in counters.
+
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::counters::keys::decode_local_address_key;
+use aeron_memory::counters::{CountersReader, types};
+
+type Counters = CountersReader<SharedBuffer>;
+
+/// Counter id of a channel that has no status: IPC and spies.
+const NO_INDICATOR: i32 = -1;
+/// Counter id of a subscription whose driver has not answered.
+const NOT_READY: i32 = 0;
+
+/// Status of the channel with this status counter.
+pub(crate) fn status(counters: &Counters, indicator_id: i32, is_closed: bool) -> i64 {
+    match indicator_id {
+        _ if is_closed => types::CHANNEL_ERRORED,
+        NO_INDICATOR => types::CHANNEL_ACTIVE,
+        NOT_READY => types::CHANNEL_INITIALIZING,
+        id => counters.value(id).unwrap_or(types::CHANNEL_ERRORED),
+    }
+}
+
+/// Addresses bound for the channel with this status counter, while both are active.
+pub(crate) fn local_addresses(
+    counters: &Counters,
+    indicator_id: i32,
+    is_closed: bool,
+) -> Vec<String> {
+    if indicator_id == NO_INDICATOR
+        || status(counters, indicator_id, is_closed) != types::CHANNEL_ACTIVE
+    {
+        return Vec::new();
+    }
+    counters
+        .records()
+        .filter(|record| {
+            record.type_id == types::LOCAL_SOCKET_ADDRESS && record.value == types::CHANNEL_ACTIVE
+        })
+        .filter_map(|record| {
+            let (channel, address) = decode_local_address_key(&record.key);
+            (channel == indicator_id && !address.is_empty()).then_some(address)
+        })
+        .collect()
+}
+
+/// The channel with the resolved port in place of an `endpoint` that ends in `:0`.
+pub(crate) fn resolve_endpoint_port(
+    channel: &str,
+    resolved: impl FnOnce() -> Option<String>,
+) -> Option<String> {
+    let Some(endpoint) = parameter(channel, "endpoint") else {
+        return Some(channel.to_owned());
+    };
+    if !endpoint.ends_with(":0") || parameter(channel, "control-mode") == Some("manual") {
+        return Some(channel.to_owned());
+    }
+    let resolved = resolved()?;
+    let (_, port) = resolved.rsplit_once(':')?;
+    let host = &endpoint[..endpoint.len() - ":0".len()];
+    Some(channel.replacen(
+        &format!("endpoint={endpoint}"),
+        &format!("endpoint={host}:{port}"),
+        1,
+    ))
+}
+
+/// Value of a parameter of a channel URI.
+fn parameter<'a>(channel: &'a str, name: &str) -> Option<&'a str> {
+    let (_, parameters) = channel.split_once('?')?;
+    parameters
+        .split('|')
+        .find_map(|parameter| parameter.split_once('=').filter(|(key, _)| *key == name))
+        .map(|(_, value)| value)
+}

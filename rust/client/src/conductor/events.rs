@@ -1,0 +1,352 @@
+//! What the conductor does with each event of the driver. Events that concern other clients are passed over.
+
+use std::sync::{Arc, Weak};
+
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::log::LogBuffers;
+use aeron_protocol::event::{self, Event};
+use aeron_protocol::{DecodeError, ErrorCode};
+
+use super::commands::Purpose;
+use super::{Conductor, notify_counter};
+use crate::client::Client;
+use crate::counter::CounterCore;
+use crate::error::{CloseCause, Error, Result};
+use crate::handlers::PublicationErrorFrame;
+use crate::image::{Image, ImageParts};
+use crate::lifetime::{Lifetime, ResourceKind};
+use crate::publication::{ConcurrentCore, ExclusiveCore, PublicationBase, PublicationParts};
+use crate::subscription::SubscriptionCore;
+
+impl Conductor {
+    /// Decodes and handles one record of the driver.
+    pub(super) fn on_record(&mut self, client: &Arc<Client>, type_id: i32, body: &[u8]) {
+        match Event::decode(type_id, body) {
+            Ok(event) => self.on_event(client, &event),
+            // A newer driver may announce what this client does not know.
+            Err(DecodeError::UnknownTypeId { .. }) => {}
+            Err(error) => client.dispatcher.report(Error::MalformedEvent(error)),
+        }
+    }
+
+    fn on_event(&mut self, client: &Arc<Client>, event: &Event<'_>) {
+        match event {
+            Event::Error(error) => self.on_error(client, error),
+            Event::PublicationReady(ready) | Event::ExclusivePublicationReady(ready) => {
+                self.on_publication_ready(client, ready);
+            }
+            Event::SubscriptionReady(ready) => self.on_subscription_ready(ready),
+            Event::AvailableImage(available) => self.on_available_image(client, available),
+            Event::UnavailableImage(unavailable) => self.on_unavailable_image(client, unavailable),
+            Event::OperationSuccess(success) => self.on_operation_success(success.correlation_id),
+            Event::CounterReady(counter) => self.on_counter_ready(client, counter),
+            Event::UnavailableCounter(counter) => {
+                notify_counter(
+                    client,
+                    &self.handlers.unavailable_counter,
+                    counter.correlation_id,
+                    counter.counter_id,
+                );
+            }
+            Event::StaticCounter(counter) => self.on_static_counter(client, counter),
+            Event::ClientTimeout(timeout) => {
+                let client_id = client.proxy.client_id();
+                if timeout.client_id == client_id {
+                    self.terminate(client, Error::ClientTimeout { client_id });
+                }
+            }
+            Event::PublicationError(error) => self.on_publication_error(client, error),
+            Event::NextAvailableSessionId(next) => {
+                if self.commands.answered(next.correlation_id).is_some() {
+                    self.commands
+                        .succeed(next.correlation_id, next.next_session_id);
+                }
+            }
+        }
+    }
+
+    fn on_error(&mut self, client: &Arc<Client>, refusal: &event::Error<'_>) {
+        let correlation_id = refusal.offending_command_correlation_id;
+        let message = text(refusal.error_message);
+        if refusal.error_code == ErrorCode::ChannelEndpointError {
+            self.on_channel_endpoint_error(client, correlation_id as i32, &message);
+        }
+        let Some(purpose) = self.commands.answered(correlation_id) else {
+            return;
+        };
+        let error = Error::Registration {
+            correlation_id,
+            code: refusal.error_code,
+            message,
+        };
+        match purpose {
+            Purpose::Removal => return,
+            Purpose::AddSubscription => self.abandon_subscription(client, correlation_id, &error),
+            _ => {}
+        }
+        self.commands.fail(correlation_id, error);
+    }
+
+    /// Closes a subscription whose add was refused; its object was made when the command was sent.
+    fn abandon_subscription(&mut self, client: &Arc<Client>, registration_id: i64, error: &Error) {
+        if let Some(entry) = self.subscriptions.remove(registration_id) {
+            entry.core.close(&CloseCause::error(error.clone()));
+            client.dispatcher.push(move || drop(entry));
+        }
+    }
+
+    fn on_channel_endpoint_error(
+        &mut self,
+        client: &Arc<Client>,
+        status_indicator_id: i32,
+        message: &str,
+    ) {
+        let publications = self
+            .publications
+            .cores()
+            .map(|core| core.base().channel_status_id());
+        let exclusive = self
+            .exclusive_publications
+            .cores()
+            .map(|core| core.base().channel_status_id());
+        let subscriptions = self
+            .subscriptions
+            .cores()
+            .map(|core| core.channel_status_id());
+        for _ in publications
+            .chain(exclusive)
+            .chain(subscriptions)
+            .filter(|id| *id == status_indicator_id)
+        {
+            let message = message.to_owned();
+            client.dispatcher.report(Error::ChannelEndpoint {
+                status_indicator_id,
+                message,
+            });
+        }
+    }
+
+    fn on_publication_ready(&mut self, client: &Arc<Client>, ready: &event::PublicationReady<'_>) {
+        let id = ready.correlation_id;
+        let Some(purpose) = self.commands.answered(id) else {
+            return;
+        };
+        let made = match purpose {
+            Purpose::AddPublication { channel, stream_id } => self
+                .publication_parts(client, ready, channel, stream_id)
+                .map(|parts| {
+                    let lifetime = Lifetime::new(client, ResourceKind::Publication, id);
+                    self.publications
+                        .insert(id, Arc::new(ConcurrentCore::new(parts)), lifetime);
+                }),
+            Purpose::AddExclusivePublication { channel, stream_id } => self
+                .publication_parts(client, ready, channel, stream_id)
+                .and_then(ExclusiveCore::new)
+                .map(|core| {
+                    let lifetime = Lifetime::new(client, ResourceKind::ExclusivePublication, id);
+                    self.exclusive_publications
+                        .insert(id, Arc::new(core), lifetime);
+                }),
+            _ => return,
+        };
+        match made {
+            Ok(()) => self.commands.succeed(id, 0),
+            Err(error) => {
+                self.commands.fail(id, error);
+                self.forget_removed(client, client.proxy.remove_publication(id, false));
+            }
+        }
+    }
+
+    fn publication_parts(
+        &mut self,
+        client: &Arc<Client>,
+        ready: &event::PublicationReady<'_>,
+        channel: String,
+        stream_id: i32,
+    ) -> Result<PublicationParts> {
+        let log = self.open_log(client, ready.registration_id, ready.log_file_name)?;
+        let limit = client.counter(ready.publication_limit_counter_id)?;
+        Ok(PublicationParts {
+            channel,
+            stream_id,
+            session_id: ready.session_id,
+            registration_id: ready.correlation_id,
+            original_registration_id: ready.registration_id,
+            channel_status_id: ready.channel_status_indicator_id,
+            limit,
+            log,
+        })
+    }
+
+    fn on_subscription_ready(&mut self, ready: &event::SubscriptionReady) {
+        if self.commands.answered(ready.correlation_id) != Some(Purpose::AddSubscription) {
+            return;
+        }
+        if let Some(subscription) = self.subscriptions.get(ready.correlation_id) {
+            subscription.set_ready(ready.channel_status_indicator_id);
+        }
+        self.commands.succeed(ready.correlation_id, 0);
+    }
+
+    fn on_available_image(&mut self, client: &Arc<Client>, available: &event::AvailableImage<'_>) {
+        let Some(subscription) = self
+            .subscriptions
+            .get(available.subscription_registration_id)
+        else {
+            return;
+        };
+        let subscription = Arc::clone(subscription);
+        if subscription.has_image(available.correlation_id) {
+            return;
+        }
+        let image = match self.make_image(client, &subscription, available) {
+            Ok(image) => image,
+            Err(error) => return client.dispatcher.report(error),
+        };
+        if !subscription.add_image(image.clone()) {
+            return;
+        }
+        if let Some(handler) = subscription.available_handler() {
+            let handler = Arc::clone(handler);
+            client.dispatcher.push(move || handler(&image));
+        }
+    }
+
+    fn on_unavailable_image(
+        &mut self,
+        client: &Arc<Client>,
+        unavailable: &event::UnavailableImage<'_>,
+    ) {
+        let Some(subscription) = self
+            .subscriptions
+            .get(unavailable.subscription_registration_id)
+        else {
+            return;
+        };
+        let subscription = Arc::clone(subscription);
+        if let Some(image) = subscription.remove_image(unavailable.correlation_id) {
+            self.retire_image(client, &subscription, image, &CloseCause::default());
+        }
+    }
+
+    fn on_operation_success(&mut self, correlation_id: i64) {
+        if self.commands.answered(correlation_id) == Some(Purpose::Operation) {
+            self.commands.succeed(correlation_id, 0);
+        }
+    }
+
+    fn on_counter_ready(&mut self, client: &Arc<Client>, ready: &event::CounterUpdate) {
+        let id = ready.correlation_id;
+        if self.commands.answered(id) == Some(Purpose::AddCounter) {
+            self.add_counter(client, id, id, ready.counter_id, false);
+        }
+        notify_counter(
+            client,
+            &self.handlers.available_counter,
+            id,
+            ready.counter_id,
+        );
+    }
+
+    fn on_static_counter(&mut self, client: &Arc<Client>, ready: &event::StaticCounter) {
+        let id = ready.correlation_id;
+        if let Some(Purpose::AddStaticCounter { registration_id }) = self.commands.answered(id) {
+            self.add_counter(client, id, registration_id, ready.counter_id, true);
+        }
+    }
+
+    fn add_counter(
+        &mut self,
+        client: &Arc<Client>,
+        correlation_id: i64,
+        registration_id: i64,
+        counter_id: i32,
+        is_static: bool,
+    ) {
+        match CounterCore::new(
+            client,
+            correlation_id,
+            registration_id,
+            counter_id,
+            is_static,
+        ) {
+            Ok(core) => {
+                let lifetime = Lifetime::new(client, ResourceKind::Counter, correlation_id);
+                self.counters
+                    .insert(correlation_id, Arc::new(core), lifetime);
+                self.commands.succeed(correlation_id, 0);
+            }
+            Err(error) => self.commands.fail(correlation_id, error),
+        }
+    }
+
+    fn on_publication_error(&mut self, client: &Arc<Client>, error: &event::PublicationError<'_>) {
+        let Some(handler) = &self.handlers.publication_error else {
+            return;
+        };
+        let concurrent = self.publications.cores().map(|core| core.base());
+        let exclusive = self.exclusive_publications.cores().map(|core| core.base());
+        let is_named =
+            |base: &&PublicationBase| base.original_registration_id() == error.registration_id;
+        for _ in concurrent.chain(exclusive).filter(is_named) {
+            let (handler, frame) = (Arc::clone(handler), error_frame(error));
+            client.dispatcher.push(move || handler(&frame));
+        }
+    }
+
+    fn make_image(
+        &mut self,
+        client: &Arc<Client>,
+        subscription: &SubscriptionCore,
+        available: &event::AvailableImage<'_>,
+    ) -> Result<Image> {
+        let position = client.counter(available.subscriber_position_id)?;
+        let log = self.open_log(client, available.correlation_id, available.log_file_name)?;
+        Ok(Image::new(ImageParts {
+            client: Arc::clone(client),
+            correlation_id: available.correlation_id,
+            session_id: available.session_id,
+            stream_id: available.stream_id,
+            subscription_registration_id: available.subscription_registration_id,
+            is_spy: subscription.is_spy(),
+            source_identity: text(available.source_identity),
+            position,
+            log,
+        }))
+    }
+
+    /// The log with this id: mapped already, or to be mapped now. The driver may delete the file at any time later.
+    fn open_log(
+        &mut self,
+        client: &Client,
+        id: i64,
+        name: &[u8],
+    ) -> Result<Arc<LogBuffers<SharedBuffer>>> {
+        if let Some(log) = self.logs.get(&id).and_then(Weak::upgrade) {
+            return Ok(log);
+        }
+        let log = Arc::new(client.logs.open(&text(name))?);
+        self.logs.insert(id, Arc::downgrade(&log));
+        Ok(log)
+    }
+}
+
+fn error_frame(error: &event::PublicationError<'_>) -> PublicationErrorFrame {
+    PublicationErrorFrame {
+        registration_id: error.registration_id,
+        destination_registration_id: error.destination_registration_id,
+        session_id: error.session_id,
+        stream_id: error.stream_id,
+        receiver_id: error.receiver_id,
+        group_tag: error.group_tag,
+        error_code: error.error_code,
+        error_message: text(error.error_message),
+        source_address: error.source_address,
+    }
+}
+
+/// Text of a peer, whatever its bytes are.
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

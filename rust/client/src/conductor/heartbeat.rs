@@ -1,0 +1,100 @@
+//! Two heartbeats: the driver's, which the client watches, and the client's own, a counter that the driver watches.
+
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::counters::keys::{decode_heartbeat_key, heartbeat_label_suffix};
+use aeron_memory::counters::{AtomicCounter, types};
+
+use crate::client::Client;
+use crate::error::{DriverTimeout, Error, Result};
+
+/// What the label of the client's heartbeat counter says of this library.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+const COMMIT: &str = "unknown";
+
+/// What an orderly closed driver leaves as its heartbeat.
+const DRIVER_CLOSED: i64 = -1;
+
+/// When the heartbeats were looked at last, and the client's own counter once it is found.
+pub(super) struct Heartbeat {
+    last_keepalive_ns: i64,
+    counter: Option<AtomicCounter<SharedBuffer>>,
+    /// Looked for, but the driver has not made it yet.
+    missing: bool,
+}
+
+impl Heartbeat {
+    pub(super) fn new(now_ns: i64) -> Self {
+        Self {
+            last_keepalive_ns: now_ns,
+            counter: None,
+            missing: false,
+        }
+    }
+
+    /// Every keepalive interval: checks the driver's heartbeat and writes the client's own.
+    ///
+    /// A client that has added nothing has no counter; that is not an error, and is looked at again at each timer.
+    pub(super) fn check(&mut self, client: &Client, now_ns: i64) -> Result<()> {
+        if now_ns - self.last_keepalive_ns > client.settings.keepalive_interval_ns as i64 {
+            self.last_keepalive_ns = now_ns;
+            self.check_driver(client)?;
+            return self.write(client);
+        }
+        if self.missing {
+            self.write(client)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn check_driver(&self, client: &Client) -> Result<()> {
+        let heartbeat_ms = client.proxy.driver_heartbeat_ms();
+        if heartbeat_ms == DRIVER_CLOSED {
+            return Err(DriverTimeout::Shutdown.into());
+        }
+        let age_ms = client.now_ms().saturating_sub(heartbeat_ms);
+        let timeout_ms = client.settings.driver_timeout_ms as i64;
+        if age_ms > timeout_ms {
+            return Err(DriverTimeout::Keepalive { age_ms, timeout_ms }.into());
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, client: &Client) -> Result<()> {
+        let client_id = client.proxy.client_id();
+        let Some(counter) = &self.counter else {
+            self.counter = find(client, client_id);
+            self.missing = self.counter.is_none();
+            if let Some(counter) = &self.counter {
+                let suffix = heartbeat_label_suffix(&client.settings.client_name, VERSION, COMMIT);
+                client.counters.append_to_label(counter.id(), &suffix);
+                counter.set(client.now_ms());
+            }
+            return Ok(());
+        };
+        let counter_id = counter.id();
+        if !is_heartbeat_of(client, counter_id, client_id) {
+            return Err(Error::HeartbeatCounterClosed { counter_id });
+        }
+        counter.set(client.now_ms());
+        Ok(())
+    }
+}
+
+/// The counter that the driver made for this client.
+fn find(client: &Client, client_id: i64) -> Option<AtomicCounter<SharedBuffer>> {
+    let id = client
+        .counters
+        .find_by_key(types::CLIENT_HEARTBEAT, |key| {
+            decode_heartbeat_key(key) == client_id
+        })?;
+    client.counters.counter(id)
+}
+
+/// Whether the counter still is the one that the driver made for this client.
+fn is_heartbeat_of(client: &Client, counter_id: i32, client_id: i64) -> bool {
+    let record = client.counters.record(counter_id);
+    record.is_some_and(|record| {
+        record.type_id == types::CLIENT_HEARTBEAT && decode_heartbeat_key(&record.key) == client_id
+    })
+}

@@ -1,0 +1,387 @@
+//! The conductor: takes the driver's events, keeps the client alive, and knows everything that is open.
+//!
+//! It does no I/O of its own and reads no clock but the client's, so a test drives it in virtual time. It runs under the
+//! client's lock, on whatever thread calls [`Client::service`]; handlers are queued, never called here.
+
+mod commands;
+mod events;
+mod heartbeat;
+mod registry;
+mod requests;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use aeron_memory::broadcast::BroadcastReceiver;
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::log::LogBuffers;
+
+use self::commands::{Commands, Purpose};
+use self::heartbeat::Heartbeat;
+use self::registry::{Entry, Registry};
+use crate::client::Client;
+use crate::context::Context;
+use crate::counter::CounterCore;
+use crate::error::{CloseCause, Error};
+use crate::handlers::{CloseHandler, CounterHandler, ImageHandler, PublicationErrorHandler};
+use crate::image::Image;
+use crate::lifetime::ResourceKind;
+use crate::publication::{ConcurrentCore, ExclusiveCore, PublicationBase};
+use crate::subscription::SubscriptionCore;
+
+pub(crate) use self::commands::Progress;
+
+/// Events taken in one duty cycle at most, so that timers are never kept waiting.
+const EVENTS_PER_CYCLE: usize = 16;
+
+/// Handlers that concern the whole client.
+pub(crate) struct ClientHandlers {
+    pub(crate) available_image: Option<ImageHandler>,
+    pub(crate) unavailable_image: Option<ImageHandler>,
+    pub(crate) publication_error: Option<PublicationErrorHandler>,
+    pub(crate) available_counter: Vec<(i64, CounterHandler)>,
+    pub(crate) unavailable_counter: Vec<(i64, CounterHandler)>,
+    pub(crate) close: Vec<(i64, CloseHandler)>,
+}
+
+/// The state of one client's conductor.
+pub(crate) struct Conductor {
+    events: BroadcastReceiver<SharedBuffer>,
+    /// The event being handled; kept for its memory.
+    record: Vec<u8>,
+    pub(crate) commands: Commands,
+    pub(crate) publications: Registry<ConcurrentCore>,
+    pub(crate) exclusive_publications: Registry<ExclusiveCore>,
+    pub(crate) subscriptions: Registry<SubscriptionCore>,
+    pub(crate) counters: Registry<CounterCore>,
+    pub(crate) handlers: ClientHandlers,
+    logs: HashMap<i64, Weak<LogBuffers<SharedBuffer>>>,
+    lingering: Vec<(i64, Arc<LogBuffers<SharedBuffer>>)>,
+    heartbeat: Heartbeat,
+    last_service_ns: i64,
+    last_timer_ns: i64,
+}
+
+/// What a closed client held; dropped outside the conductor's lock, because handles lock it when they are dropped.
+pub(crate) struct Released {
+    _publications: Registry<ConcurrentCore>,
+    _exclusive_publications: Registry<ExclusiveCore>,
+    _subscriptions: Registry<SubscriptionCore>,
+    _counters: Registry<CounterCore>,
+    _lingering: Vec<(i64, Arc<LogBuffers<SharedBuffer>>)>,
+}
+
+/// A resource taken out of the conductor; to be dropped outside its lock.
+#[must_use]
+pub(crate) enum Removed {
+    Publication(Option<Entry<ConcurrentCore>>),
+    ExclusivePublication(Option<Entry<ExclusiveCore>>),
+    Subscription(Option<Entry<SubscriptionCore>>),
+    Counter(Option<Entry<CounterCore>>),
+}
+
+impl ClientHandlers {
+    /// Takes the handlers out of a context; each that can be removed takes an id.
+    pub(crate) fn new(context: &mut Context, mut next_id: impl FnMut() -> i64) -> Self {
+        Self {
+            available_image: context.available_image_handler.take(),
+            unavailable_image: context.unavailable_image_handler.take(),
+            publication_error: context.publication_error_handler.take(),
+            available_counter: context
+                .available_counter_handler
+                .take()
+                .map(|h| (next_id(), h))
+                .into_iter()
+                .collect(),
+            unavailable_counter: context
+                .unavailable_counter_handler
+                .take()
+                .map(|h| (next_id(), h))
+                .into_iter()
+                .collect(),
+            close: context
+                .close_handler
+                .take()
+                .map(|h| (next_id(), h))
+                .into_iter()
+                .collect(),
+        }
+    }
+}
+
+impl Removed {
+    /// Whether there was a resource.
+    pub(crate) fn is_some(&self) -> bool {
+        match self {
+            Self::Publication(entry) => entry.is_some(),
+            Self::ExclusivePublication(entry) => entry.is_some(),
+            Self::Subscription(entry) => entry.is_some(),
+            Self::Counter(entry) => entry.is_some(),
+        }
+    }
+}
+
+impl Conductor {
+    pub(crate) fn new(
+        events: BroadcastReceiver<SharedBuffer>,
+        handlers: ClientHandlers,
+        now_ns: i64,
+    ) -> Self {
+        Self {
+            events,
+            record: Vec::new(),
+            commands: Commands::default(),
+            publications: Registry::default(),
+            exclusive_publications: Registry::default(),
+            subscriptions: Registry::default(),
+            counters: Registry::default(),
+            handlers,
+            logs: HashMap::new(),
+            lingering: Vec::new(),
+            heartbeat: Heartbeat::new(now_ns),
+            last_service_ns: now_ns,
+            last_timer_ns: now_ns,
+        }
+    }
+
+    /// One duty cycle of an open client; answers a work count.
+    pub(crate) fn do_work(&mut self, client: &Arc<Client>) -> usize {
+        let mut work = 0;
+        while work < EVENTS_PER_CYCLE && self.receive_event(client) {
+            work += 1;
+        }
+        work + self.check_timers(client)
+    }
+
+    fn check_timers(&mut self, client: &Arc<Client>) -> usize {
+        let now_ns = client.now_ns();
+        if client.state.is_closed()
+            || now_ns - self.last_timer_ns <= client.settings.timer_interval_ns as i64
+        {
+            return 0;
+        }
+        self.last_timer_ns = now_ns;
+        let result = self
+            .check_service_interval(client, now_ns)
+            .and_then(|()| self.heartbeat.check(client, now_ns));
+        if let Err(error) = result {
+            self.terminate(client, error);
+            return 1;
+        }
+        self.commands.forget_overdue_removals(now_ns);
+        self.lingering
+            .retain(|(deadline_ns, _)| now_ns - deadline_ns < 0);
+        self.logs.retain(|_, log| log.strong_count() > 0);
+        0
+    }
+
+    fn check_service_interval(&mut self, client: &Client, now_ns: i64) -> Result<(), Error> {
+        let elapsed_ns = (now_ns - self.last_service_ns).max(0) as u64;
+        let timeout_ns = client.settings.inter_service_timeout_ns;
+        self.last_service_ns = now_ns;
+        if elapsed_ns <= timeout_ns {
+            return Ok(());
+        }
+        Err(Error::ServiceTimeout {
+            elapsed: Duration::from_nanos(elapsed_ns),
+            timeout: Duration::from_nanos(timeout_ns),
+        })
+    }
+
+    /// Takes one event; answers whether there was one.
+    fn receive_event(&mut self, client: &Arc<Client>) -> bool {
+        if client.state.is_closed() {
+            return false;
+        }
+        let mut record = std::mem::take(&mut self.record);
+        let mut record_type_id = 0;
+        let received = self.events.receive(|type_id, body| {
+            record_type_id = type_id;
+            record.clear();
+            record.extend_from_slice(body);
+        });
+        match received {
+            Ok(true) => self.on_record(client, record_type_id, &record),
+            Ok(false) => {}
+            Err(error) => self.terminate(client, Error::EventsLost(error)),
+        }
+        self.record = record;
+        received != Ok(false)
+    }
+
+    /// Ends the client because of `error`.
+    fn terminate(&mut self, client: &Arc<Client>, error: Error) {
+        let cause = CloseCause::error(error.clone());
+        client.dispatcher.report(error);
+        if let Some(released) = self.close(client, cause) {
+            // This runs under the conductor's lock, and handles that nobody fetched would lock it again.
+            client.dispatcher.push(move || drop(released));
+        }
+    }
+
+    /// Closes everything and tells the driver; `None` when the client was closed before.
+    pub(crate) fn close(&mut self, client: &Arc<Client>, cause: CloseCause) -> Option<Released> {
+        if !client.state.close(cause.clone()) {
+            return None;
+        }
+        self.publications
+            .cores()
+            .for_each(|core| core.base().close(&cause));
+        self.exclusive_publications
+            .cores()
+            .for_each(|core| core.base().close(&cause));
+        let subscriptions: Vec<_> = self.subscriptions.cores().cloned().collect();
+        for subscription in subscriptions {
+            self.close_subscription(client, &subscription, &cause);
+        }
+        for counter in self.counters.cores() {
+            counter.close(&cause);
+            if !counter.is_static() {
+                notify_counter(
+                    client,
+                    &self.handlers.unavailable_counter,
+                    counter.registration_id(),
+                    counter.id(),
+                );
+            }
+        }
+        for (_, handler) in self.handlers.close.drain(..) {
+            client.dispatcher.push(move || handler());
+        }
+        // A driver that is gone reads it no more, and a full ring has nobody who empties it.
+        let _ = client.proxy.client_close();
+        client.dispatcher.wake();
+        Some(Released {
+            _publications: std::mem::take(&mut self.publications),
+            _exclusive_publications: std::mem::take(&mut self.exclusive_publications),
+            _subscriptions: std::mem::take(&mut self.subscriptions),
+            _counters: std::mem::take(&mut self.counters),
+            _lingering: std::mem::take(&mut self.lingering),
+        })
+    }
+
+    /// Closes one resource and sends its removal; nothing happens when it is closed already.
+    pub(crate) fn remove(
+        &mut self,
+        client: &Arc<Client>,
+        kind: ResourceKind,
+        registration_id: i64,
+        revoke: bool,
+    ) -> Removed {
+        let by_application = CloseCause::default();
+        match kind {
+            ResourceKind::Publication => {
+                let entry = self.publications.remove(registration_id);
+                if let Some(entry) = &entry {
+                    self.remove_publication(client, entry.core.base(), revoke);
+                }
+                Removed::Publication(entry)
+            }
+            ResourceKind::ExclusivePublication => {
+                let entry = self.exclusive_publications.remove(registration_id);
+                if let Some(entry) = &entry {
+                    self.remove_publication(client, entry.core.base(), revoke);
+                }
+                Removed::ExclusivePublication(entry)
+            }
+            ResourceKind::Subscription => {
+                let entry = self.subscriptions.remove(registration_id);
+                if let Some(entry) = &entry {
+                    self.close_subscription(client, &entry.core, &by_application);
+                    self.forget_removed(client, client.proxy.remove_subscription(registration_id));
+                }
+                Removed::Subscription(entry)
+            }
+            ResourceKind::Counter => {
+                let entry = self.counters.remove(registration_id);
+                if let Some(entry) = &entry {
+                    entry.core.close(&by_application);
+                    if !entry.core.is_static() {
+                        self.forget_removed(client, client.proxy.remove_counter(registration_id));
+                    }
+                }
+                Removed::Counter(entry)
+            }
+        }
+    }
+
+    fn remove_publication(
+        &mut self,
+        client: &Arc<Client>,
+        publication: &PublicationBase,
+        revoke: bool,
+    ) {
+        publication.close(&CloseCause::default());
+        self.linger(client, publication.log());
+        self.forget_removed(
+            client,
+            client
+                .proxy
+                .remove_publication(publication.registration_id(), revoke),
+        );
+    }
+
+    /// Remembers a removal that was sent, or reports that it could not be.
+    fn forget_removed(&mut self, client: &Client, sent: Result<i64, Error>) {
+        match sent {
+            Ok(correlation_id) => self.await_answer(client, correlation_id, Purpose::Removal),
+            Err(error) => client.dispatcher.report(error),
+        }
+    }
+
+    fn await_answer(&mut self, client: &Client, correlation_id: i64, purpose: Purpose) {
+        let deadline_ns = client.now_ns() + client.settings.driver_timeout().as_nanos() as i64;
+        self.commands
+            .await_answer(correlation_id, purpose, deadline_ns);
+    }
+
+    /// Closes a subscription and its images, each with its unavailable handler.
+    fn close_subscription(
+        &mut self,
+        client: &Arc<Client>,
+        subscription: &SubscriptionCore,
+        cause: &CloseCause,
+    ) {
+        for image in subscription.close(cause).iter() {
+            self.retire_image(client, subscription, image.clone(), cause);
+        }
+    }
+
+    /// Closes an image that has been taken out of its subscription, and tells the application.
+    fn retire_image(
+        &mut self,
+        client: &Arc<Client>,
+        subscription: &SubscriptionCore,
+        image: Image,
+        cause: &CloseCause,
+    ) {
+        image.close(cause);
+        self.linger(client, image.log());
+        if let Some(handler) = subscription.unavailable_handler() {
+            let handler = Arc::clone(handler);
+            client.dispatcher.push(move || handler(&image));
+        }
+    }
+
+    /// Keeps a log mapped for a while: unmapping takes long, and is better done here than by the last reader.
+    fn linger(&mut self, client: &Client, log: &Arc<LogBuffers<SharedBuffer>>) {
+        let deadline_ns = client.now_ns() + client.settings.resource_linger_duration_ns as i64;
+        self.lingering.push((deadline_ns, Arc::clone(log)));
+    }
+}
+
+/// Queues a call of each handler for a counter.
+fn notify_counter(
+    client: &Arc<Client>,
+    handlers: &[(i64, CounterHandler)],
+    registration_id: i64,
+    counter_id: i32,
+) {
+    for (_, handler) in handlers {
+        let (handler, counters) = (Arc::clone(handler), client.counters.clone());
+        client
+            .dispatcher
+            .push(move || handler(&counters, registration_id, counter_id));
+    }
+}

@@ -1,0 +1,180 @@
+//! Requests of the application: each sends a command and remembers what its answer is for.
+
+use std::sync::Arc;
+
+use super::commands::{Progress, Purpose};
+use super::{Conductor, Removed};
+use crate::aeron::SubscriptionHandlers;
+use crate::client::Client;
+use crate::error::{Error, Result};
+use crate::lifetime::{Lifetime, ResourceKind};
+use crate::proxy::DestinationCommand;
+use crate::subscription::SubscriptionCore;
+
+impl Conductor {
+    pub(crate) fn request_publication(
+        &mut self,
+        client: &Client,
+        channel: &str,
+        stream_id: i32,
+        exclusive: bool,
+    ) -> Result<i64> {
+        let correlation_id = client
+            .proxy
+            .add_publication(channel, stream_id, exclusive)?;
+        let channel = channel.to_owned();
+        let purpose = match exclusive {
+            true => Purpose::AddExclusivePublication { channel, stream_id },
+            false => Purpose::AddPublication { channel, stream_id },
+        };
+        self.await_answer(client, correlation_id, purpose);
+        Ok(correlation_id)
+    }
+
+    pub(crate) fn request_subscription(
+        &mut self,
+        client: &Arc<Client>,
+        channel: &str,
+        stream_id: i32,
+        handlers: SubscriptionHandlers,
+    ) -> Result<i64> {
+        let registration_id = client.proxy.add_subscription(channel, stream_id)?;
+        let core = SubscriptionCore::new(registration_id, channel, stream_id, handlers);
+        let lifetime = Lifetime::new(client, ResourceKind::Subscription, registration_id);
+        self.subscriptions
+            .insert(registration_id, Arc::new(core), lifetime);
+        self.await_answer(client, registration_id, Purpose::AddSubscription);
+        Ok(registration_id)
+    }
+
+    /// The handlers of subscriptions that are added without any.
+    pub(crate) fn default_image_handlers(&self) -> SubscriptionHandlers {
+        SubscriptionHandlers {
+            available_image: self.handlers.available_image.clone(),
+            unavailable_image: self.handlers.unavailable_image.clone(),
+        }
+    }
+
+    pub(crate) fn request_counter(
+        &mut self,
+        client: &Client,
+        type_id: i32,
+        key: &[u8],
+        label: &str,
+        static_registration_id: Option<i64>,
+    ) -> Result<i64> {
+        let (correlation_id, purpose) = match static_registration_id {
+            None => (
+                client.proxy.add_counter(type_id, key, label)?,
+                Purpose::AddCounter,
+            ),
+            Some(registration_id) => (
+                client
+                    .proxy
+                    .add_static_counter(type_id, key, label, registration_id)?,
+                Purpose::AddStaticCounter { registration_id },
+            ),
+        };
+        self.await_answer(client, correlation_id, purpose);
+        Ok(correlation_id)
+    }
+
+    pub(crate) fn request_destination(
+        &mut self,
+        client: &Client,
+        command: DestinationCommand,
+        resource_id: i64,
+        channel: &str,
+    ) -> Result<i64> {
+        let correlation_id = client.proxy.destination(command, resource_id, channel)?;
+        self.await_answer(client, correlation_id, Purpose::Operation);
+        Ok(correlation_id)
+    }
+
+    pub(crate) fn request_destination_removal(
+        &mut self,
+        client: &Client,
+        publication_id: i64,
+        destination_id: i64,
+    ) -> Result<i64> {
+        let correlation_id = client
+            .proxy
+            .remove_destination_by_id(publication_id, destination_id)?;
+        self.await_answer(client, correlation_id, Purpose::Operation);
+        Ok(correlation_id)
+    }
+
+    pub(crate) fn request_rejection(
+        &mut self,
+        client: &Client,
+        image_correlation_id: i64,
+        position: i64,
+        reason: &str,
+    ) -> Result<i64> {
+        let correlation_id = client
+            .proxy
+            .reject_image(image_correlation_id, position, reason)?;
+        self.await_answer(client, correlation_id, Purpose::Operation);
+        Ok(correlation_id)
+    }
+
+    pub(crate) fn request_session_id(&mut self, client: &Client, stream_id: i32) -> Result<i64> {
+        let correlation_id = client.proxy.next_available_session_id(stream_id)?;
+        self.await_answer(client, correlation_id, Purpose::NextSessionId);
+        Ok(correlation_id)
+    }
+
+    /// What became of a command; the driver's refusal and a missing answer are errors, each said once.
+    ///
+    /// What the driver adds after the time ran out would stay until the client closes, so its removal is asked for.
+    pub(crate) fn poll_command(
+        &mut self,
+        client: &Client,
+        correlation_id: i64,
+    ) -> Result<Progress> {
+        let purpose = self.commands.purpose(correlation_id).cloned();
+        let progress = self.commands.poll(
+            correlation_id,
+            client.now_ns(),
+            client.settings.driver_timeout(),
+        );
+        if let (Err(Error::DriverTimeout(_)), Some(purpose)) = (&progress, purpose) {
+            self.remove_unanswered(client, correlation_id, &purpose);
+        }
+        progress
+    }
+
+    /// Gives up a resource by its registration id, whether its add was answered or not; answers whether there was one.
+    pub(crate) fn remove_by_id(
+        &mut self,
+        client: &Arc<Client>,
+        kind: ResourceKind,
+        registration_id: i64,
+    ) -> (bool, Removed) {
+        let purpose = self.commands.purpose(registration_id).cloned();
+        let known = self.commands.forget(registration_id);
+        let removed = self.remove(client, kind, registration_id, false);
+        if removed.is_some() {
+            return (true, removed);
+        }
+        if let Some(purpose) = &purpose {
+            self.remove_unanswered(client, registration_id, purpose);
+        }
+        (known, removed)
+    }
+
+    fn remove_unanswered(&mut self, client: &Client, id: i64, purpose: &Purpose) {
+        let sent = match purpose {
+            Purpose::AddPublication { .. } | Purpose::AddExclusivePublication { .. } => {
+                client.proxy.remove_publication(id, false)
+            }
+            Purpose::AddSubscription => client.proxy.remove_subscription(id),
+            Purpose::AddCounter => client.proxy.remove_counter(id),
+            Purpose::AddStaticCounter { .. }
+            | Purpose::NextSessionId
+            | Purpose::Operation
+            | Purpose::Removal => return,
+        };
+        self.forget_removed(client, sent);
+    }
+}

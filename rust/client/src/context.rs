@@ -1,0 +1,216 @@
+//! Settings of a client.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use aeron_agent::value::parse_duration_ns;
+use aeron_agent::{EpochClock, IdleStrategy, NanoClock, SystemEpochClock, SystemNanoClock};
+
+use aeron_memory::directory;
+
+use crate::error::{Error, Result};
+use crate::handlers::{
+    CloseHandler, CounterHandler, ErrorHandler, ImageHandler, PublicationErrorHandler,
+};
+use crate::log_source::LogSource;
+
+/// Longest client name, in bytes.
+pub const MAX_CLIENT_NAME_LENGTH: usize = 100;
+/// Longest sleep of the conductor between two duty cycles.
+pub const MAX_IDLE_SLEEP_DURATION_NS: u64 = 1_000_000_000;
+
+/// Runs an embedded driver that has no threads of its own, whenever the client waits for an answer of it; answers its
+/// work count.
+pub type DriverInvoker = Arc<dyn Fn() -> usize + Send + Sync>;
+
+/// Where the client's handlers run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HandlerMode {
+    /// On the thread that runs the conductor, between its duty cycles. A handler that blocks stops the client's heartbeat.
+    #[default]
+    Inline,
+    /// On whatever thread calls [`Aeron::run_handlers`](crate::Aeron::run_handlers); the conductor only queues them, so
+    /// that it never runs code of the application.
+    Queued,
+}
+
+/// Settings of a client, each with the default of Aeron's C client.
+///
+/// A context is used once: [`Aeron::connect`](crate::Aeron::connect) takes it.
+///
+/// ```compile_fail
+/// # // 03-82
+/// let context = aeron_client::Context::default();
+/// let one = aeron_client::Aeron::connect(context);
+/// let two = aeron_client::Aeron::connect(context);
+/// ```
+pub struct Context {
+    /// Directory of the driver (`AERON_DIR`, else `/dev/shm/aeron-<user>`).
+    pub aeron_dir: PathBuf,
+    /// How long to wait for a driver, for its answers, and how old its heartbeat may become, in milliseconds (10 s).
+    pub driver_timeout_ms: u64,
+    /// How often the client shows that it is alive, in nanoseconds (500 ms); less than the driver's client liveness
+    /// timeout.
+    pub keepalive_interval_ns: u64,
+    /// How long the conductor's thread sleeps between duty cycles, at most 1 s, and how often timers are looked at, in
+    /// nanoseconds (16 ms).
+    pub idle_sleep_duration_ns: u64,
+    /// What the conductor's thread does between duty cycles; `None` sleeps for `idle_sleep_duration_ns`.
+    pub idle_strategy: Option<Box<dyn IdleStrategy + Send>>,
+    /// How long a call that waits for the driver sleeps before it looks again, in nanoseconds (1 ms).
+    pub awaiting_sleep_duration_ns: u64,
+    /// How long the log of an image that went away stays mapped, in nanoseconds (3 s).
+    pub resource_linger_duration_ns: u64,
+    /// How long a closing client waits before it unmaps everything, in nanoseconds (0).
+    pub close_linger_duration_ns: u64,
+    /// Whether all pages of a log are mapped in when it is opened (false).
+    pub pre_touch_mapped_memory: bool,
+    /// Shown in the label of the client's heartbeat counter; at most 100 bytes (empty).
+    pub client_name: String,
+    /// No thread: the application calls [`Aeron::do_work`](crate::Aeron::do_work) (false).
+    pub use_conductor_agent_invoker: bool,
+    /// Runs an embedded driver while the client waits; needs `use_conductor_agent_invoker` (none).
+    pub driver_invoker: Option<DriverInvoker>,
+    /// Where handlers run (inline).
+    pub handler_mode: HandlerMode,
+    /// Told of errors in the background. The default prints them on stderr; it never ends the process.
+    pub error_handler: ErrorHandler,
+    /// For subscriptions that are added without a handler of their own (none).
+    pub available_image_handler: Option<ImageHandler>,
+    /// For subscriptions that are added without a handler of their own (none).
+    pub unavailable_image_handler: Option<ImageHandler>,
+    /// Told of every counter that any client adds (none).
+    pub available_counter_handler: Option<CounterHandler>,
+    /// Told of every counter that any client loses (none).
+    pub unavailable_counter_handler: Option<CounterHandler>,
+    /// Called once when the client is closed, whatever closed it (none).
+    pub close_handler: Option<CloseHandler>,
+    /// Told when a receiver reports an error to one of the client's publications (none).
+    pub publication_error_handler: Option<PublicationErrorHandler>,
+    /// Wall clock, for heartbeats.
+    pub epoch_clock: Arc<dyn EpochClock>,
+    /// Monotonic clock, for timers.
+    pub nano_clock: Arc<dyn NanoClock>,
+    /// Where logs are found; `None` for files.
+    pub(crate) log_source: Option<Box<dyn LogSource>>,
+}
+
+impl Default for Context {
+    fn default() -> Self {
+        Self {
+            aeron_dir: directory::default_directory(),
+            driver_timeout_ms: 10_000,
+            keepalive_interval_ns: 500_000_000,
+            idle_sleep_duration_ns: 16_000_000,
+            idle_strategy: None,
+            awaiting_sleep_duration_ns: 1_000_000,
+            resource_linger_duration_ns: 3_000_000_000,
+            close_linger_duration_ns: 0,
+            pre_touch_mapped_memory: false,
+            client_name: String::new(),
+            use_conductor_agent_invoker: false,
+            driver_invoker: None,
+            handler_mode: HandlerMode::Inline,
+            error_handler: Arc::new(|error| eprintln!("aeron client: {error}")),
+            available_image_handler: None,
+            unavailable_image_handler: None,
+            available_counter_handler: None,
+            unavailable_counter_handler: None,
+            close_handler: None,
+            publication_error_handler: None,
+            epoch_clock: Arc::new(SystemEpochClock),
+            nano_clock: Arc::new(SystemNanoClock),
+            log_source: None,
+        }
+    }
+}
+
+impl Context {
+    /// The defaults, changed by what the environment says: `AERON_DRIVER_TIMEOUT` (milliseconds),
+    /// `AERON_CLIENT_NAME`, `AERON_CLIENT_IDLE_SLEEP_DURATION`, `AERON_CLIENT_RESOURCE_LINGER_DURATION` (nanoseconds or
+    /// with a suffix), `AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY`.
+    ///
+    /// # Errors
+    /// [`Error::Configuration`] for a value that cannot be parsed.
+    pub fn from_env() -> Result<Self> {
+        Self::from_variables(|name| std::env::var(name).ok())
+    }
+
+    fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
+        let mut context = Self::default();
+        let malformed = |name: &str, value: &str| {
+            Error::Configuration(format!("{name}={value} is not a valid value"))
+        };
+        if let Some(value) = variable("AERON_DRIVER_TIMEOUT") {
+            context.driver_timeout_ms = value
+                .trim()
+                .parse()
+                .map_err(|_| malformed("AERON_DRIVER_TIMEOUT", &value))?;
+        }
+        if let Some(name) = variable("AERON_CLIENT_NAME") {
+            context.client_name = name;
+        }
+        let duration = |name: &str, default_ns: u64| match variable(name) {
+            None => Ok(default_ns),
+            Some(value) => {
+                let parsed = parse_duration_ns(&value)
+                    .ok()
+                    .and_then(|ns| u64::try_from(ns).ok());
+                parsed.ok_or_else(|| malformed(name, &value))
+            }
+        };
+        context.idle_sleep_duration_ns = duration(
+            "AERON_CLIENT_IDLE_SLEEP_DURATION",
+            context.idle_sleep_duration_ns,
+        )?;
+        context.resource_linger_duration_ns = duration(
+            "AERON_CLIENT_RESOURCE_LINGER_DURATION",
+            context.resource_linger_duration_ns,
+        )?;
+        if let Some(value) = variable("AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY") {
+            context.pre_touch_mapped_memory = matches!(value.as_str(), "true" | "1" | "on");
+        }
+        Ok(context)
+    }
+
+    /// The driver's CnC file.
+    pub fn cnc_path(&self) -> PathBuf {
+        directory::cnc_file(&self.aeron_dir)
+    }
+
+    /// Checks what can be checked without a driver.
+    pub(crate) fn validate(&self) -> Result<()> {
+        let refuse = |reason: String| Err(Error::Configuration(reason));
+        if self.client_name.len() > MAX_CLIENT_NAME_LENGTH {
+            return refuse(format!(
+                "client_name has {} bytes, the limit is {MAX_CLIENT_NAME_LENGTH}",
+                self.client_name.len()
+            ));
+        }
+        if self.idle_sleep_duration_ns > MAX_IDLE_SLEEP_DURATION_NS {
+            return refuse(format!(
+                "idle_sleep_duration_ns={} exceeds the limit of {MAX_IDLE_SLEEP_DURATION_NS}",
+                self.idle_sleep_duration_ns
+            ));
+        }
+        if self.driver_invoker.is_some() && !self.use_conductor_agent_invoker {
+            return refuse("driver_invoker needs use_conductor_agent_invoker".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Checks the keepalive interval against the driver's client liveness timeout.
+    pub(crate) fn validate_inter_service_timeout(
+        &self,
+        inter_service_timeout_ns: u64,
+    ) -> Result<()> {
+        if self.keepalive_interval_ns < inter_service_timeout_ns {
+            return Ok(());
+        }
+        Err(Error::Configuration(format!(
+            "keepalive_interval_ns={} must be less than the inter-service timeout of {inter_service_timeout_ns} ns, \
+             which is the driver's client liveness timeout",
+            self.keepalive_interval_ns
+        )))
+    }
+}

@@ -1,0 +1,149 @@
+//! [`Counter`]: a counter that the client added.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::counters::{AtomicCounter, MAX_KEY_LENGTH, MAX_LABEL_LENGTH};
+
+use crate::client::Client;
+use crate::error::{CloseCause, Error, Result};
+use crate::lifetime::Lifetime;
+use crate::state::OpenState;
+
+/// A counter that the client added, whose value it reads and writes through [`AtomicCounter`]. Clones are the same counter;
+/// it is closed by [`close`](Self::close), or when the last clone is dropped. Usable from any thread.
+///
+/// A static counter stays in the driver when it is closed; any other is freed, and its id may be given to another counter:
+/// do not write it after that.
+#[derive(Clone)]
+pub struct Counter {
+    core: Arc<CounterCore>,
+    lifetime: Arc<Lifetime>,
+}
+
+/// A counter as the conductor knows it.
+pub(crate) struct CounterCore {
+    value: AtomicCounter<SharedBuffer>,
+    registration_id: i64,
+    correlation_id: i64,
+    is_static: bool,
+    state: OpenState,
+}
+
+impl CounterCore {
+    pub(crate) fn new(
+        client: &Client,
+        correlation_id: i64,
+        registration_id: i64,
+        counter_id: i32,
+        is_static: bool,
+    ) -> Result<Self> {
+        let value = client.counter(counter_id)?;
+        Ok(Self {
+            value,
+            registration_id,
+            correlation_id,
+            is_static,
+            state: OpenState::default(),
+        })
+    }
+
+    pub(crate) fn close(&self, cause: &CloseCause) {
+        self.state.close(cause.clone());
+    }
+
+    pub(crate) fn is_static(&self) -> bool {
+        self.is_static
+    }
+
+    pub(crate) fn id(&self) -> i32 {
+        self.value.id()
+    }
+
+    pub(crate) fn registration_id(&self) -> i64 {
+        self.registration_id
+    }
+}
+
+impl Counter {
+    pub(crate) fn new((core, lifetime): (Arc<CounterCore>, Arc<Lifetime>)) -> Self {
+        Self { core, lifetime }
+    }
+
+    /// Names the counter to the driver; chosen by the application for a static one.
+    pub fn registration_id(&self) -> i64 {
+        self.core.registration_id
+    }
+
+    /// Correlation id of the command that added the counter.
+    pub fn correlation_id(&self) -> i64 {
+        self.core.correlation_id
+    }
+
+    /// Whether the counter outlives the client.
+    pub fn is_static(&self) -> bool {
+        self.core.is_static
+    }
+
+    /// The counter's label; `None` once it was freed.
+    pub fn label(&self) -> Option<String> {
+        self.lifetime.client().counters.label(self.id())
+    }
+
+    /// State of the counter's record: 1 allocated, −1 reclaimed.
+    pub fn state(&self) -> i32 {
+        self.lifetime
+            .client()
+            .counters
+            .state(self.id())
+            .unwrap_or_default()
+    }
+
+    /// Whether the counter, or its client, is closed.
+    pub fn is_closed(&self) -> bool {
+        self.core.state.is_closed()
+    }
+
+    /// What closed the counter.
+    pub fn close_cause(&self) -> CloseCause {
+        self.core.state.cause()
+    }
+
+    /// Closes the counter without waiting for the driver; does nothing when it is closed already.
+    pub fn close(&self) {
+        self.lifetime.close();
+    }
+}
+
+impl Deref for Counter {
+    type Target = AtomicCounter<SharedBuffer>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.core.value
+    }
+}
+
+impl std::fmt::Debug for Counter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Counter")
+            .field("id", &self.id())
+            .field("registration_id", &self.registration_id())
+            .field("value", &self.get())
+            .field("is_static", &self.is_static())
+            .field("is_closed", &self.is_closed())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Checks what the driver would cut off.
+pub(crate) fn check_lengths(key: &[u8], label: &str) -> Result<()> {
+    let check = |what: &str, length: usize, limit: usize| match length <= limit {
+        true => Ok(()),
+        false => Err(Error::InvalidArgument(format!(
+            "{what} of a counter has {length} bytes, the limit is {limit}"
+        ))),
+    };
+    check("key", key.len(), MAX_KEY_LENGTH)?;
+    check("label", label.len(), MAX_LABEL_LENGTH)
+}

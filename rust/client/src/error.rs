@@ -1,0 +1,277 @@
+//! What can go wrong in a client, as one type.
+//!
+//! Every variant says what happened and to what; [`Error::code`] gives the number that Aeron's C client would report, so
+//! that a binding can map errors without parsing texts.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aeron_memory::broadcast::ReceiveError;
+use aeron_memory::cnc::SemanticVersion;
+use aeron_memory::log::CorruptLog;
+use aeron_memory::log::buffers::OpenLogError;
+use aeron_protocol::{DecodeError, ErrorCode};
+
+/// Result of a client call.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A failed client call, or an error that the client's conductor reports to its error handler.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No live driver answered within the driver timeout, or the driver of a running client went away.
+    #[error("{0}")]
+    DriverTimeout(DriverTimeout),
+    /// The driver closed this client because its heartbeat was too old.
+    #[error("client {client_id} was timed out by the media driver")]
+    ClientTimeout {
+        /// Id of the client.
+        client_id: i64,
+    },
+    /// The conductor was not run for longer than the inter-service timeout.
+    #[error(
+        "client conductor was not serviced for {elapsed:?}, the inter-service timeout is {timeout:?}"
+    )]
+    ServiceTimeout {
+        /// Time since the conductor ran last.
+        elapsed: Duration,
+        /// The driver's client liveness timeout.
+        timeout: Duration,
+    },
+    /// The driver freed this client's heartbeat counter.
+    #[error("unexpected close of heartbeat timestamp counter: {counter_id}")]
+    HeartbeatCounterClosed {
+        /// The counter that was lost.
+        counter_id: i32,
+    },
+    /// The driver's events came faster than the conductor read them, or are damaged; some are lost, so the client ended.
+    #[error("events of the media driver are lost: {0}")]
+    EventsLost(ReceiveError),
+    /// An event of the driver could not be understood; it was passed over.
+    #[error("event of the media driver: {0}")]
+    MalformedEvent(DecodeError),
+    /// The driver refused a command.
+    #[error("{message}, errorCodeValue={code}", code = code.value())]
+    Registration {
+        /// Correlation id of the refused command.
+        correlation_id: i64,
+        /// Why.
+        code: ErrorCode,
+        /// The driver's own words.
+        message: String,
+    },
+    /// The driver reported an error of a channel endpoint that this client uses.
+    #[error("channel endpoint with status counter {status_indicator_id}: {message}")]
+    ChannelEndpoint {
+        /// Counter id of the endpoint's channel status.
+        status_indicator_id: i32,
+        /// The driver's own words.
+        message: String,
+    },
+    /// The ring buffer to the driver had no room for a command.
+    #[error("could not write the {command} command: the ring buffer to the media driver is full")]
+    CommandBufferFull {
+        /// Which command.
+        command: &'static str,
+    },
+    /// A command that the driver would have to refuse as malformed, or that no ring buffer could hold.
+    #[error("{command} command: {reason}")]
+    InvalidCommand {
+        /// Which command.
+        command: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The client is closed.
+    #[error("Aeron client is closed{}", because(.0))]
+    ClientClosed(CloseCause),
+    /// The publication, subscription, image or counter is closed.
+    #[error("{resource} is closed{}", because(.cause))]
+    ResourceClosed {
+        /// `Publication`, `Subscription`, `Image` or `Counter`.
+        resource: &'static str,
+        /// What closed it.
+        cause: CloseCause,
+    },
+    /// A call that waits for the driver was made from inside a handler of the client.
+    #[error("reentrant calls not permitted during callbacks")]
+    ReentrantCall,
+    /// The object is being used by another thread, or by a handler that is still running.
+    #[error("{0} is in use by another call; it serves one thread at a time")]
+    InUse(&'static str),
+    /// An argument is outside its range.
+    #[error("{0}")]
+    InvalidArgument(String),
+    /// A setting is outside its range, or does not fit the driver's.
+    #[error("{0}")]
+    Configuration(String),
+    /// The driver speaks another version of the control protocol.
+    #[error("CnC version not compatible: driverVersion={driver} insufficient for clientVersion={client}: {path}", path = path.display())]
+    VersionMismatch {
+        /// The file.
+        path: PathBuf,
+        /// Version in the file.
+        driver: SemanticVersion,
+        /// Version of this client.
+        client: SemanticVersion,
+    },
+    /// The driver's file is damaged or is not a CnC file.
+    #[error("{path}: {reason}", path = path.display())]
+    InvalidCncFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A file could not be opened or mapped.
+    #[error("{path}: {source}", path = path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: Arc<std::io::Error>,
+    },
+    /// A log buffer holds values that no driver or publisher writes.
+    #[error("log of {correlation_id}: {reason}")]
+    CorruptLog {
+        /// Id of the image, or original registration id of the publication.
+        correlation_id: i64,
+        /// What is wrong with it.
+        reason: CorruptLog,
+    },
+    /// The driver named a log that cannot be used.
+    #[error("{path}: {source}", path = path.display())]
+    OpenLog {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: Arc<OpenLogError>,
+    },
+    /// The driver named a counter that cannot be.
+    #[error("counter id {0} of the media driver is out of range")]
+    CounterOutOfRange(i32),
+    /// An image of a spy cannot be rejected.
+    #[error("spies can not reject images")]
+    SpyCannotReject,
+    /// A handler panicked; the client goes on.
+    #[error("a handler panicked: {0}")]
+    HandlerPanicked(String),
+    /// The object belongs to the parent of a forked process.
+    #[error("this object belongs to the parent process; open a new client after fork")]
+    Forked,
+}
+
+/// Why a driver counts as gone; each has a text of its own.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DriverTimeout {
+    /// There is no CnC file, or it is shorter than its header.
+    #[error("CnC file not created: {}", .0.display())]
+    NoCncFile(PathBuf),
+    /// The file exists, its version is still 0.
+    #[error("CnC file is created but not initialised: {}", .0.display())]
+    NotInitialised(PathBuf),
+    /// The file is shorter than its header says.
+    #[error("CnC file is created but not populated: {}", .0.display())]
+    NotPopulated(PathBuf),
+    /// The driver's heartbeat was never written, or is too old: it died, or was closed.
+    #[error("no driver heartbeat detected after {waited_ms} ms: {path}", path = .path.display())]
+    NoHeartbeat {
+        /// The file.
+        path: PathBuf,
+        /// How long was waited for one.
+        waited_ms: u64,
+    },
+    /// The driver was closed while the client ran.
+    #[error("MediaDriver has been shutdown")]
+    Shutdown,
+    /// The driver's heartbeat became too old while the client ran.
+    #[error("MediaDriver keepalive: age={age_ms}ms > timeout={timeout_ms}ms")]
+    Keepalive {
+        /// Age of the heartbeat.
+        age_ms: i64,
+        /// The driver timeout.
+        timeout_ms: i64,
+    },
+    /// A command was not answered.
+    #[error("no response from MediaDriver within {0:?}")]
+    NoResponse(Duration),
+}
+
+impl From<DriverTimeout> for Error {
+    fn from(timeout: DriverTimeout) -> Self {
+        Self::DriverTimeout(timeout)
+    }
+}
+
+/// What closed a client or one of its resources; `None` = the application did, by `close` or by dropping it.
+#[derive(Debug, Clone, Default)]
+pub struct CloseCause(pub Option<Arc<Error>>);
+
+impl CloseCause {
+    /// The error that ended the client.
+    pub(crate) fn error(error: Error) -> Self {
+        Self(Some(Arc::new(error)))
+    }
+}
+
+impl Error {
+    /// The number that Aeron's C client reports for this error: the driver's code (1 to 14) for refused commands, 1000
+    /// driver timeout, 1001 client timeout, 1002 service timeout, 1004 full command buffer, else an `errno` (EINVAL 22,
+    /// EPERM 1, EBUSY 16, EIO 5 or the system's own).
+    pub fn code(&self) -> i32 {
+        match self {
+            Self::DriverTimeout(DriverTimeout::NotInitialised(_)) => 1001,
+            Self::DriverTimeout(_) | Self::HeartbeatCounterClosed { .. } => 1000,
+            Self::ClientTimeout { .. } => 1001,
+            Self::ServiceTimeout { .. } => 1002,
+            Self::CommandBufferFull { .. } => 1004,
+            Self::Registration { code, .. } => code.value(),
+            Self::ChannelEndpoint { .. } => 4,
+            Self::EventsLost(_) => 11,
+            Self::Io { source, .. } => source.raw_os_error().unwrap_or(5),
+            Self::CorruptLog { .. } | Self::OpenLog { .. } | Self::CounterOutOfRange(_) => 5,
+            Self::MalformedEvent(error) => error.code().value(),
+            Self::ClientClosed(_)
+            | Self::ResourceClosed { .. }
+            | Self::ReentrantCall
+            | Self::Forked => 1,
+            Self::InUse(_) => 16,
+            Self::InvalidCommand { .. }
+            | Self::InvalidArgument(_)
+            | Self::Configuration(_)
+            | Self::VersionMismatch { .. }
+            | Self::InvalidCncFile { .. }
+            | Self::SpyCannotReject
+            | Self::HandlerPanicked(_) => 22,
+        }
+    }
+}
+
+fn because(cause: &CloseCause) -> String {
+    cause
+        .0
+        .as_ref()
+        .map_or_else(String::new, |error| format!(": {error}"))
+}
+
+/// Why a poll with a handler that may fail ended early.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum TryPollError<E> {
+    /// The poll itself failed.
+    #[error(transparent)]
+    Poll(#[from] Error),
+    /// The handler failed.
+    #[error("{0}")]
+    Handler(E),
+}
+
+impl TryPollError<std::convert::Infallible> {
+    /// The error of a poll whose handler does not fail.
+    pub(crate) fn without_handler_error(self) -> Error {
+        match self {
+            Self::Poll(error) => error,
+            Self::Handler(never) => match never {},
+        }
+    }
+}

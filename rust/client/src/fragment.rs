@@ -1,0 +1,341 @@
+//! [`Fragment`]: what a poll hands to the application, and its [`Header`].
+//!
+//! Both are valid during the call of the handler only; the borrow checker sees to it.
+
+use std::ops::BitOr;
+
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::log::frame::{HEADER_LENGTH, aligned_length, flags};
+use aeron_memory::log::reader::Fragment as LogFragment;
+use aeron_memory::words::Words;
+
+use crate::image::Image;
+
+/// What a controlled handler wants to happen next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// The fragment is not consumed and is delivered again; this poll of the image ends.
+    Abort = 1,
+    /// The fragment is consumed; this poll of the image ends.
+    Break = 2,
+    /// The fragment is consumed, the position is published at once; the poll goes on.
+    Commit = 3,
+    /// The fragment is consumed; the poll goes on.
+    Continue = 4,
+}
+
+/// A fragment of a message, a whole message in one fragment, or a message that an assembler put together.
+#[derive(Clone, Copy)]
+pub struct Fragment<'a> {
+    payload: Payload<'a>,
+    header: Header<'a>,
+}
+
+/// Where the bytes are.
+#[derive(Clone, Copy)]
+enum Payload<'a> {
+    Log {
+        term: &'a SharedBuffer,
+        offset: usize,
+        length: usize,
+    },
+    Assembled(&'a [u8]),
+}
+
+/// The header of a fragment or of an assembled message.
+#[derive(Clone, Copy)]
+pub struct Header<'a> {
+    values: Values<'a>,
+    image: &'a Image,
+}
+
+#[derive(Clone, Copy)]
+enum Values<'a> {
+    Log(LogFragment<'a, SharedBuffer>),
+    Assembled(&'a AssembledHeader),
+}
+
+/// Header of a message in several fragments: that of the first one, completed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct AssembledHeader {
+    pub(crate) session_id: i32,
+    pub(crate) stream_id: i32,
+    pub(crate) term_id: i32,
+    pub(crate) term_offset: i32,
+    pub(crate) reserved_value: i64,
+    pub(crate) frame_type: u16,
+    pub(crate) flags: u8,
+    /// Bytes of header and whole payload.
+    pub(crate) frame_length: i32,
+    /// Bytes of log that all fragments take.
+    pub(crate) framed_length: i32,
+    /// Stream position after the last fragment.
+    pub(crate) position: i64,
+}
+
+impl AssembledHeader {
+    /// The header of a message whose first fragment this is.
+    pub(crate) fn first(fragment: &Fragment<'_>) -> Self {
+        let header = fragment.header();
+        Self {
+            session_id: header.session_id(),
+            stream_id: header.stream_id(),
+            term_id: header.term_id(),
+            term_offset: header.term_offset(),
+            reserved_value: header.reserved_value(),
+            frame_type: header.frame_type(),
+            flags: header.flags(),
+            frame_length: header.frame_length(),
+            framed_length: 0,
+            position: header.position(),
+        }
+    }
+
+    /// Completes the header with the last fragment, of a message with `payload_length` bytes.
+    pub(crate) fn complete(&mut self, last: &Header<'_>, payload_length: usize) {
+        self.flags = self.flags.bitor(last.flags());
+        self.frame_length = (HEADER_LENGTH + payload_length) as i32;
+        self.framed_length = last.next_term_offset().wrapping_sub(self.term_offset);
+        self.position = last.position();
+    }
+}
+
+impl<'a> Fragment<'a> {
+    #[inline(always)]
+    pub(crate) fn in_log(fragment: LogFragment<'a, SharedBuffer>, image: &'a Image) -> Self {
+        Self {
+            payload: Payload::Log {
+                term: fragment.term(),
+                offset: fragment.payload_offset(),
+                length: fragment.payload_length(),
+            },
+            header: Header {
+                values: Values::Log(fragment),
+                image,
+            },
+        }
+    }
+
+    pub(crate) fn assembled(
+        payload: &'a [u8],
+        header: &'a AssembledHeader,
+        image: &'a Image,
+    ) -> Self {
+        Self {
+            payload: Payload::Assembled(payload),
+            header: Header {
+                values: Values::Assembled(header),
+                image,
+            },
+        }
+    }
+
+    /// The header.
+    #[inline]
+    pub fn header(&self) -> &Header<'a> {
+        &self.header
+    }
+
+    /// Bytes of the payload.
+    #[inline]
+    pub fn len(&self) -> usize {
+        match self.payload {
+            Payload::Log { length, .. } => length,
+            Payload::Assembled(bytes) => bytes.len(),
+        }
+    }
+
+    /// Whether the payload has no bytes.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Copies the first bytes of the payload into `bytes`, which is at most as long as the payload.
+    ///
+    /// # Panics
+    /// When `bytes` is longer than the payload.
+    #[inline]
+    pub fn copy_to(&self, bytes: &mut [u8]) {
+        self.copy_from(0, bytes);
+    }
+
+    /// Copies the bytes of the payload from `start` on into `bytes`.
+    ///
+    /// # Panics
+    /// When the payload ends before `bytes` is full.
+    #[inline]
+    pub fn copy_from(&self, start: usize, bytes: &mut [u8]) {
+        assert!(
+            start <= self.len() && bytes.len() <= self.len() - start,
+            "copy beyond the payload"
+        );
+        match self.payload {
+            Payload::Log { term, offset, .. } => term.copy_out(offset + start, bytes),
+            Payload::Assembled(payload) => {
+                bytes.copy_from_slice(&payload[start..start + bytes.len()])
+            }
+        }
+    }
+
+    /// The payload, copied.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.len()];
+        self.copy_to(&mut bytes);
+        bytes
+    }
+
+    /// Address of the payload, valid during the call of the handler. For bindings that hand out views.
+    ///
+    /// The bytes of a fragment lie in shared memory, which other processes could change at any time.
+    #[inline]
+    pub fn as_ptr(&self) -> *const u8 {
+        match self.payload {
+            Payload::Log { term, offset, .. } => term.as_ptr().wrapping_add(offset),
+            Payload::Assembled(bytes) => bytes.as_ptr(),
+        }
+    }
+}
+
+impl<'a> Header<'a> {
+    /// The image that the fragment came from.
+    #[inline]
+    pub fn image(&self) -> &'a Image {
+        self.image
+    }
+
+    /// Stream position after the fragment, or after the last fragment of an assembled message.
+    #[inline]
+    pub fn position(&self) -> i64 {
+        match &self.values {
+            Values::Log(fragment) => fragment.position(),
+            Values::Assembled(header) => header.position,
+        }
+    }
+
+    /// Stream position of the fragment's first byte.
+    #[inline]
+    pub(crate) fn begin_position(&self) -> i64 {
+        match &self.values {
+            Values::Log(fragment) => fragment.begin_position(),
+            Values::Assembled(header) => header.position - i64::from(header.framed_length),
+        }
+    }
+
+    /// Bytes of header and payload.
+    #[inline]
+    pub fn frame_length(&self) -> i32 {
+        match &self.values {
+            Values::Log(fragment) => fragment.frame_length() as i32,
+            Values::Assembled(header) => header.frame_length,
+        }
+    }
+
+    /// Bytes of log that the fragments of an assembled message take; −1 for a fragment.
+    pub fn fragmented_frame_length(&self) -> i32 {
+        match &self.values {
+            Values::Log(_) => -1,
+            Values::Assembled(header) => header.framed_length,
+        }
+    }
+
+    /// Version of the header, 0.
+    pub fn version(&self) -> u8 {
+        0
+    }
+
+    /// Flags: 0x80 begin, 0x40 end; 0xC0 for a whole message.
+    #[inline]
+    pub fn flags(&self) -> u8 {
+        match &self.values {
+            Values::Log(fragment) => fragment.flags(),
+            Values::Assembled(header) => header.flags,
+        }
+    }
+
+    /// Type of the frame; 1 = data.
+    pub fn frame_type(&self) -> u16 {
+        match &self.values {
+            Values::Log(fragment) => fragment.frame_type(),
+            Values::Assembled(header) => header.frame_type,
+        }
+    }
+
+    /// Offset of the (first) frame in its term.
+    #[inline]
+    pub fn term_offset(&self) -> i32 {
+        match &self.values {
+            Values::Log(fragment) => fragment.offset() as i32,
+            Values::Assembled(header) => header.term_offset,
+        }
+    }
+
+    /// Offset in the term after the frame, or after the last one of an assembled message.
+    #[inline]
+    pub fn next_term_offset(&self) -> i32 {
+        match &self.values {
+            Values::Log(fragment) => {
+                (fragment.offset() + aligned_length(fragment.frame_length())) as i32
+            }
+            Values::Assembled(header) => header.term_offset.wrapping_add(header.framed_length),
+        }
+    }
+
+    /// Session id of the stream.
+    #[inline]
+    pub fn session_id(&self) -> i32 {
+        match &self.values {
+            Values::Log(fragment) => fragment.session_id(),
+            Values::Assembled(header) => header.session_id,
+        }
+    }
+
+    /// Stream id.
+    #[inline]
+    pub fn stream_id(&self) -> i32 {
+        match &self.values {
+            Values::Log(fragment) => fragment.stream_id(),
+            Values::Assembled(header) => header.stream_id,
+        }
+    }
+
+    /// Id of the term that holds the (first) frame.
+    #[inline]
+    pub fn term_id(&self) -> i32 {
+        match &self.values {
+            Values::Log(fragment) => fragment.term_id(),
+            Values::Assembled(header) => header.term_id,
+        }
+    }
+
+    /// The application's own value in the (first) frame's header; 0 unless the publisher set it.
+    #[inline]
+    pub fn reserved_value(&self) -> i64 {
+        match &self.values {
+            Values::Log(fragment) => fragment.reserved_value(),
+            Values::Assembled(header) => header.reserved_value,
+        }
+    }
+
+    /// Id of the stream's first term.
+    pub fn initial_term_id(&self) -> i32 {
+        self.image.initial_term_id()
+    }
+
+    /// Base-two logarithm of the term length.
+    pub fn position_bits_to_shift(&self) -> u32 {
+        self.image.position_bits_to_shift()
+    }
+
+    /// Whether the message begins here.
+    #[inline]
+    pub(crate) fn is_begin(&self) -> bool {
+        self.flags() & flags::BEGIN != 0
+    }
+
+    /// Whether the message ends here.
+    #[inline]
+    pub(crate) fn is_end(&self) -> bool {
+        self.flags() & flags::END != 0
+    }
+}

@@ -1,0 +1,32 @@
+//! Where a client finds the logs that the driver names.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::log::LogBuffers;
+
+use crate::error::{Error, Result};
+
+/// Opens logs by the name that the driver gave them.
+pub(crate) trait LogSource: Send + Sync {
+    /// Maps the log.
+    fn open(&self, name: &str) -> Result<LogBuffers<SharedBuffer>>;
+}
+
+/// Logs in files.
+pub(crate) struct MappedLogs {
+    pub(crate) pre_touch: bool,
+}
+
+impl LogSource for MappedLogs {
+    fn open(&self, name: &str) -> Result<LogBuffers<SharedBuffer>> {
+        // A driver whose directory is relative names its logs relative to its own working directory, which is the best
+        // guess for ours.
+        let path = Path::new(name);
+        LogBuffers::open(path, self.pre_touch).map_err(|source| Error::OpenLog {
+            path: PathBuf::from(path),
+            source: Arc::new(source),
+        })
+    }
+}

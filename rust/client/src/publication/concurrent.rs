@@ -1,0 +1,109 @@
+//! [`Publication`]: a stream that several threads, and several clients of the driver, may write.
+
+use std::sync::Arc;
+
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::log::append::{Appended, Messages};
+use aeron_memory::log::{AppendError, Claim, ConcurrentAppender, Fragment};
+
+use super::{PublicationBase, PublicationParts};
+use crate::lifetime::Lifetime;
+
+/// A publication that any number of threads may use at once, without locks.
+#[derive(Clone)]
+pub struct Publication {
+    pub(super) core: Arc<ConcurrentCore>,
+    pub(super) lifetime: Arc<Lifetime>,
+}
+
+/// A publication as the conductor knows it.
+pub(crate) struct ConcurrentCore {
+    base: PublicationBase,
+    appender: ConcurrentAppender<SharedBuffer>,
+}
+
+impl ConcurrentCore {
+    pub(crate) fn new(parts: PublicationParts) -> Self {
+        let appender = ConcurrentAppender::new(parts.log.as_ref().clone());
+        Self {
+            base: PublicationBase::new(parts),
+            appender,
+        }
+    }
+
+    pub(crate) fn base(&self) -> &PublicationBase {
+        &self.base
+    }
+}
+
+impl Publication {
+    pub(crate) fn new((core, lifetime): (Arc<ConcurrentCore>, Arc<Lifetime>)) -> Self {
+        Self { core, lifetime }
+    }
+
+    /// Appends a message; answers the stream position after it.
+    ///
+    /// # Errors
+    /// See [`AppendError`]; nothing was appended.
+    #[inline]
+    pub fn offer(&self, message: &[u8]) -> Result<i64, AppendError> {
+        self.core.appender.offer(self.core.base.limit()?, message)
+    }
+
+    /// Appends a message that is given in several parts.
+    ///
+    /// # Errors
+    /// As [`offer`](Self::offer).
+    #[inline]
+    pub fn offer_parts(&self, parts: &[&[u8]]) -> Result<i64, AppendError> {
+        self.core
+            .appender
+            .offer_parts(self.core.base.limit()?, parts)
+    }
+
+    /// As [`offer`](Self::offer), asking `reserved_value` for the value in the header of each fragment.
+    ///
+    /// # Errors
+    /// As [`offer`](Self::offer).
+    #[inline]
+    pub fn offer_with_reserved_value(
+        &self,
+        message: &[u8],
+        reserved_value: impl FnMut(Fragment<'_, SharedBuffer>) -> i64,
+    ) -> Result<i64, AppendError> {
+        self.core
+            .appender
+            .offer_with(self.core.base.limit()?, message, reserved_value)
+    }
+
+    /// Appends the messages from index `first` on, as many as fit now; resume behind them.
+    ///
+    /// # Errors
+    /// As [`offer`](Self::offer); not even the first of them was appended.
+    #[inline]
+    pub fn offer_batch<M: Messages + ?Sized>(
+        &self,
+        messages: &M,
+        first: usize,
+    ) -> Result<Appended, AppendError> {
+        self.core
+            .appender
+            .offer_batch(self.core.base.limit()?, messages, first)
+    }
+
+    /// Claims a frame with a payload of `length` bytes, to be filled in place and committed soon: subscribers wait for it.
+    ///
+    /// # Errors
+    /// As [`offer`](Self::offer); a length above [`max_payload_length`](Self::max_payload_length) is refused even when
+    /// the publication is closed.
+    #[inline]
+    pub fn try_claim(&self, length: usize) -> Result<Claim<'_, SharedBuffer>, AppendError> {
+        let max = self.max_payload_length();
+        if length > max {
+            return Err(AppendError::TooLong { length, max });
+        }
+        self.core
+            .appender
+            .try_claim(self.core.base.limit()?, length)
+    }
+}

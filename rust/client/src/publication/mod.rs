@@ -1,0 +1,381 @@
+//! Publications: what an application sends through.
+//!
+//! [`Publication`] may be shared by threads; [`ExclusivePublication`] is the only writer of its stream and serves one
+//! thread at a time, which makes it faster. Offering never blocks, locks or allocates. Both are handles: clones are the
+//! same publication, and dropping the last one closes it.
+
+mod concurrent;
+mod exclusive;
+
+use std::sync::Arc;
+
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::counters::AtomicCounter;
+use aeron_memory::log::{AppendError, LogBuffers};
+
+use crate::channel_status;
+use crate::client::Client;
+use crate::error::{CloseCause, Error, Result};
+use crate::proxy::DestinationCommand;
+use crate::state::OpenState;
+
+pub use self::concurrent::Publication;
+pub use self::exclusive::{ExclusivePublication, ExclusiveWriter};
+
+pub(crate) use self::concurrent::ConcurrentCore;
+pub(crate) use self::exclusive::ExclusiveCore;
+
+/// Why a publication took nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum OfferError {
+    /// The stream takes nothing now, or not this.
+    #[error(transparent)]
+    Append(#[from] AppendError),
+    /// Another thread is inside an exclusive publication, or this call comes from a reserved value supplier of it.
+    #[error("exclusive publication is in use by another call; it serves one thread at a time")]
+    InUse,
+}
+
+impl OfferError {
+    /// The number that other Aeron clients return for this: −1 to −5, or −6 for an error of the arguments or the log.
+    pub fn code(self) -> i64 {
+        match self {
+            Self::Append(error) => error.code(),
+            Self::InUse => -6,
+        }
+    }
+}
+
+/// Name of a result of other Aeron clients' `offer`: `NONE` for a position, `UNKNOWN` below −5.
+pub fn error_string(position: i64) -> &'static str {
+    match position {
+        0.. => "NONE",
+        -1 => "NOT_CONNECTED",
+        -2 => "BACK_PRESSURED",
+        -3 => "ADMIN_ACTION",
+        -4 => "CLOSED",
+        -5 => "MAX_POSITION_EXCEEDED",
+        _ => "UNKNOWN",
+    }
+}
+
+/// What the driver said of a publication.
+pub(crate) struct PublicationParts {
+    pub(crate) channel: String,
+    pub(crate) stream_id: i32,
+    pub(crate) session_id: i32,
+    pub(crate) registration_id: i64,
+    pub(crate) original_registration_id: i64,
+    pub(crate) channel_status_id: i32,
+    pub(crate) limit: AtomicCounter<SharedBuffer>,
+    pub(crate) log: Arc<LogBuffers<SharedBuffer>>,
+}
+
+/// What both kinds of publications have.
+pub(crate) struct PublicationBase {
+    parts: PublicationParts,
+    state: OpenState,
+}
+
+impl PublicationBase {
+    fn new(parts: PublicationParts) -> Self {
+        Self {
+            parts,
+            state: OpenState::default(),
+        }
+    }
+
+    pub(crate) fn close(&self, cause: &CloseCause) {
+        self.state.close(cause.clone());
+    }
+
+    pub(crate) fn log(&self) -> &Arc<LogBuffers<SharedBuffer>> {
+        &self.parts.log
+    }
+
+    pub(crate) fn registration_id(&self) -> i64 {
+        self.parts.registration_id
+    }
+
+    pub(crate) fn original_registration_id(&self) -> i64 {
+        self.parts.original_registration_id
+    }
+
+    pub(crate) fn channel_status_id(&self) -> i32 {
+        self.parts.channel_status_id
+    }
+
+    /// The position limit of an open publication.
+    #[inline(always)]
+    fn limit(&self) -> std::result::Result<i64, AppendError> {
+        if self.state.is_closed() {
+            return Err(AppendError::Closed);
+        }
+        Ok(self.parts.limit.get())
+    }
+
+    fn is_connected(&self) -> bool {
+        !self.state.is_closed() && self.parts.log.metadata().is_connected()
+    }
+
+    fn check_open(&self) -> Result<()> {
+        if self.state.is_closed() {
+            return Err(Error::ResourceClosed {
+                resource: "Publication",
+                cause: self.state.cause(),
+            });
+        }
+        Ok(())
+    }
+
+    fn destination(
+        &self,
+        client: &Arc<Client>,
+        command: DestinationCommand,
+        channel: &str,
+    ) -> Result<i64> {
+        self.check_open()?;
+        // The driver knows the destinations of a shared publication by its original registration id.
+        let id = self.original_registration_id();
+        client
+            .open_conductor()?
+            .request_destination(client, command, id, channel)
+    }
+
+    fn destination_removal(&self, client: &Arc<Client>, destination_id: i64) -> Result<i64> {
+        self.check_open()?;
+        let id = self.original_registration_id();
+        client
+            .open_conductor()?
+            .request_destination_removal(client, id, destination_id)
+    }
+}
+
+/// Methods that both kinds of publications have.
+macro_rules! publication_methods {
+    ($publication:ident) => {
+        impl $publication {
+            /// Channel URI as the application gave it.
+            pub fn channel(&self) -> &str {
+                &self.base().parts.channel
+            }
+
+            /// Stream id.
+            pub fn stream_id(&self) -> i32 {
+                self.base().parts.stream_id
+            }
+
+            /// Session id of the stream.
+            pub fn session_id(&self) -> i32 {
+                self.base().parts.session_id
+            }
+
+            /// Names this publication to the driver.
+            pub fn registration_id(&self) -> i64 {
+                self.base().registration_id()
+            }
+
+            /// Registration id of the first add of a shared publication.
+            pub fn original_registration_id(&self) -> i64 {
+                self.base().original_registration_id()
+            }
+
+            /// Whether this add made the publication, rather than sharing one that existed.
+            pub fn is_original(&self) -> bool {
+                self.registration_id() == self.original_registration_id()
+            }
+
+            /// Id of the stream's first term.
+            pub fn initial_term_id(&self) -> i32 {
+                self.base().log().positions().initial_term_id()
+            }
+
+            /// Length of a term, in bytes.
+            pub fn term_buffer_length(&self) -> usize {
+                self.base().log().term_length()
+            }
+
+            /// Base-two logarithm of the term length.
+            pub fn position_bits_to_shift(&self) -> u32 {
+                self.base().log().positions().bits_to_shift()
+            }
+
+            /// Largest message, in bytes; longer ones are refused.
+            pub fn max_message_length(&self) -> usize {
+                self.base().log().framing().max_message_length()
+            }
+
+            /// Largest payload of one frame, in bytes; longer messages are sent as several fragments.
+            pub fn max_payload_length(&self) -> usize {
+                self.base().log().framing().max_payload_length()
+            }
+
+            /// Position at which the stream ends.
+            pub fn max_possible_position(&self) -> i64 {
+                self.base().log().positions().max_position()
+            }
+
+            /// Position up to which the driver lets the stream grow.
+            ///
+            /// # Errors
+            /// [`AppendError::Closed`].
+            pub fn position_limit(&self) -> std::result::Result<i64, AppendError> {
+                self.base().limit()
+            }
+
+            /// Counter id of the position limit.
+            pub fn position_limit_id(&self) -> i32 {
+                self.base().parts.limit.id()
+            }
+
+            /// Position up to which the stream is written.
+            ///
+            /// # Errors
+            /// [`AppendError::Closed`].
+            pub fn position(&self) -> std::result::Result<i64, AppendError> {
+                if self.is_closed() {
+                    return Err(AppendError::Closed);
+                }
+                Ok(self.base().log().producer_position())
+            }
+
+            /// Bytes that may be offered before the limit, 0 or less when there are none.
+            ///
+            /// # Errors
+            /// [`AppendError::Closed`].
+            pub fn available_window(&self) -> std::result::Result<i64, AppendError> {
+                Ok(self.position_limit()? - self.position()?)
+            }
+
+            /// Whether anybody receives the stream; `false` once closed.
+            pub fn is_connected(&self) -> bool {
+                self.base().is_connected()
+            }
+
+            /// Whether the publication, or its client, is closed.
+            pub fn is_closed(&self) -> bool {
+                self.base().state.is_closed()
+            }
+
+            /// What closed the publication.
+            pub fn close_cause(&self) -> CloseCause {
+                self.base().state.cause()
+            }
+
+            /// Counter id of the channel's status; −1 where the channel has none (IPC).
+            pub fn channel_status_id(&self) -> i32 {
+                self.base().channel_status_id()
+            }
+
+            /// Status of the channel: 1 active (always for IPC), 0 initialising, −1 errored or closed, 2 closing.
+            pub fn channel_status(&self) -> i64 {
+                channel_status::status(
+                    &self.client().counters,
+                    self.channel_status_id(),
+                    self.is_closed(),
+                )
+            }
+
+            /// Addresses that the channel sends from, while it is active; none for IPC.
+            pub fn local_socket_addresses(&self) -> Vec<String> {
+                channel_status::local_addresses(
+                    &self.client().counters,
+                    self.channel_status_id(),
+                    self.is_closed(),
+                )
+            }
+
+            /// Adds a destination to a channel with `control-mode=manual`, without waiting for the driver; answers the
+            /// destination's registration id, to be polled with [`Aeron::poll_operation`](crate::Aeron::poll_operation).
+            ///
+            /// # Errors
+            /// [`Error::ResourceClosed`], or the command could not be sent.
+            pub fn async_add_destination(&self, channel: &str) -> Result<i64> {
+                self.base()
+                    .destination(self.client(), DestinationCommand::Add, channel)
+            }
+
+            /// Removes a destination by its channel; as [`async_add_destination`](Self::async_add_destination).
+            ///
+            /// # Errors
+            /// As for adding.
+            pub fn async_remove_destination(&self, channel: &str) -> Result<i64> {
+                self.base()
+                    .destination(self.client(), DestinationCommand::Remove, channel)
+            }
+
+            /// Removes a destination by its registration id; as [`async_add_destination`](Self::async_add_destination).
+            ///
+            /// # Errors
+            /// As for adding.
+            pub fn async_remove_destination_by_id(&self, destination_id: i64) -> Result<i64> {
+                self.base()
+                    .destination_removal(self.client(), destination_id)
+            }
+
+            /// Adds a destination and waits for the driver; answers the destination's registration id.
+            ///
+            /// # Errors
+            /// The driver's refusal, or no answer within the driver timeout.
+            pub fn add_destination(&self, channel: &str) -> Result<i64> {
+                self.client().check_may_wait()?;
+                let id = self.async_add_destination(channel)?;
+                self.client().wait_for_operation(id).map(|_| id)
+            }
+
+            /// Removes a destination by its channel and waits for the driver.
+            ///
+            /// # Errors
+            /// As for adding.
+            pub fn remove_destination(&self, channel: &str) -> Result<()> {
+                self.client().check_may_wait()?;
+                let id = self.async_remove_destination(channel)?;
+                self.client().wait_for_operation(id).map(drop)
+            }
+
+            /// Removes a destination by its registration id and waits for the driver.
+            ///
+            /// # Errors
+            /// As for adding.
+            pub fn remove_destination_by_id(&self, destination_id: i64) -> Result<()> {
+                self.client().check_may_wait()?;
+                let id = self.async_remove_destination_by_id(destination_id)?;
+                self.client().wait_for_operation(id).map(drop)
+            }
+
+            /// Closes the publication without waiting for the driver; does nothing when it is closed already. From any
+            /// thread.
+            pub fn close(&self) {
+                self.lifetime.close();
+            }
+
+            /// Closes the publication and ends its stream at once, for everyone who shares it.
+            pub fn revoke(&self) {
+                self.lifetime.revoke();
+            }
+
+            fn client(&self) -> &Arc<Client> {
+                self.lifetime.client()
+            }
+
+            fn base(&self) -> &PublicationBase {
+                self.core.base()
+            }
+        }
+
+        impl std::fmt::Debug for $publication {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($publication))
+                    .field("channel", &self.channel())
+                    .field("stream_id", &self.stream_id())
+                    .field("session_id", &self.session_id())
+                    .field("registration_id", &self.registration_id())
+                    .field("is_closed", &self.is_closed())
+                    .finish_non_exhaustive()
+            }
+        }
+    };
+}
+
+publication_methods!(Publication);
+publication_methods!(ExclusivePublication);

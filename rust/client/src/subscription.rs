@@ -1,0 +1,595 @@
+//! [`Subscription`]: what an application receives through.
+
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::log::reader::Block;
+use spin::mutex::{SpinMutex, SpinMutexGuard};
+
+use crate::aeron::SubscriptionHandlers;
+use crate::batch::{Batch, BatchLimits, PartialMessages};
+use crate::channel_status;
+use crate::client::Client;
+use crate::error::{CloseCause, Error, Result, TryPollError};
+use crate::fragment::{Action, Fragment};
+use crate::handlers::{ImageHandler, lock};
+use crate::image::Image;
+use crate::lifetime::Lifetime;
+use crate::proxy::DestinationCommand;
+use crate::state::OpenState;
+
+/// A subscription to a channel and stream, with an image for each publisher. Clones are the same subscription; it is closed
+/// by [`close`](Self::close), or when the last clone is dropped.
+///
+/// It is polled by one thread at a time: a second poll meanwhile, also from inside a handler, is refused with
+/// [`Error::InUse`]. A loop that polls much takes a [`poller`](Self::poller) once and saves that check. Everything else may be
+/// called from any thread. A closed subscription has no images, and polling it answers 0.
+#[derive(Clone)]
+pub struct Subscription {
+    core: Arc<SubscriptionCore>,
+    lifetime: Arc<Lifetime>,
+}
+
+/// The exclusive right to poll a subscription, until it is dropped.
+pub struct Poller<'a> {
+    core: &'a SubscriptionCore,
+    state: SpinMutexGuard<'a, PollState>,
+}
+
+/// A subscription as the conductor knows it.
+pub(crate) struct SubscriptionCore {
+    registration_id: i64,
+    channel: String,
+    stream_id: i32,
+    channel_status_id: AtomicI32,
+    handlers: SubscriptionHandlers,
+    state: OpenState,
+    /// Changed by the conductor, which then raises `version`; pollers look at the version alone as long as it stays.
+    images: Mutex<Arc<[Image]>>,
+    version: AtomicU64,
+    /// Only ever tried, never waited for: taking it is one atomic instruction, giving it back a plain store.
+    poll_state: SpinMutex<PollState>,
+}
+
+/// What belongs to whoever polls.
+#[derive(Default)]
+struct PollState {
+    images: Arc<[Image]>,
+    version: u64,
+    /// The image that the next poll begins with.
+    next: usize,
+    partial: PartialMessages,
+}
+
+/// Channel status id before the driver has answered.
+const NOT_READY: i32 = 0;
+
+impl SubscriptionCore {
+    pub(crate) fn new(
+        registration_id: i64,
+        channel: &str,
+        stream_id: i32,
+        handlers: SubscriptionHandlers,
+    ) -> Self {
+        Self {
+            registration_id,
+            channel: channel.to_owned(),
+            stream_id,
+            channel_status_id: AtomicI32::new(NOT_READY),
+            handlers,
+            state: OpenState::default(),
+            images: Mutex::default(),
+            version: AtomicU64::new(0),
+            poll_state: SpinMutex::default(),
+        }
+    }
+
+    pub(crate) fn set_ready(&self, channel_status_id: i32) {
+        self.channel_status_id
+            .store(channel_status_id, Ordering::Release);
+    }
+
+    pub(crate) fn channel_status_id(&self) -> i32 {
+        self.channel_status_id.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_spy(&self) -> bool {
+        self.channel.starts_with("aeron-spy:")
+    }
+
+    pub(crate) fn available_handler(&self) -> Option<&ImageHandler> {
+        self.handlers.available_image.as_ref()
+    }
+
+    pub(crate) fn unavailable_handler(&self) -> Option<&ImageHandler> {
+        self.handlers.unavailable_image.as_ref()
+    }
+
+    pub(crate) fn has_image(&self, correlation_id: i64) -> bool {
+        self.images()
+            .iter()
+            .any(|image| image.correlation_id() == correlation_id)
+    }
+
+    /// Adds an image, which can be polled from now on; not to a closed subscription.
+    pub(crate) fn add_image(&self, image: Image) -> bool {
+        if self.state.is_closed() {
+            return false;
+        }
+        self.change_images(|images| images.iter().cloned().chain([image]).collect());
+        true
+    }
+
+    /// Takes an image out.
+    pub(crate) fn remove_image(&self, correlation_id: i64) -> Option<Image> {
+        let removed = self
+            .images()
+            .iter()
+            .find(|image| image.correlation_id() == correlation_id)
+            .cloned()?;
+        self.change_images(|images| {
+            images
+                .iter()
+                .filter(|image| image.correlation_id() != correlation_id)
+                .cloned()
+                .collect()
+        });
+        Some(removed)
+    }
+
+    /// Closes the subscription; answers the images that it had.
+    pub(crate) fn close(&self, cause: &CloseCause) -> Arc<[Image]> {
+        let images = self.images();
+        if self.state.close(cause.clone()) {
+            self.change_images(|_| Arc::default());
+        }
+        images
+    }
+
+    fn images(&self) -> Arc<[Image]> {
+        Arc::clone(&lock(&self.images))
+    }
+
+    fn change_images(&self, change: impl FnOnce(&[Image]) -> Arc<[Image]>) {
+        let mut images = lock(&self.images);
+        *images = change(&images);
+        self.version.fetch_add(1, Ordering::Release);
+    }
+}
+
+impl Subscription {
+    pub(crate) fn new((core, lifetime): (Arc<SubscriptionCore>, Arc<Lifetime>)) -> Self {
+        Self { core, lifetime }
+    }
+
+    /// Channel URI as the application gave it.
+    pub fn channel(&self) -> &str {
+        &self.core.channel
+    }
+
+    /// Stream id.
+    pub fn stream_id(&self) -> i32 {
+        self.core.stream_id
+    }
+
+    /// Names this subscription to the driver.
+    pub fn registration_id(&self) -> i64 {
+        self.core.registration_id
+    }
+
+    /// Whether the subscription, or its client, is closed.
+    pub fn is_closed(&self) -> bool {
+        self.core.state.is_closed()
+    }
+
+    /// What closed the subscription.
+    pub fn close_cause(&self) -> CloseCause {
+        self.core.state.cause()
+    }
+
+    /// Closes the subscription and its images without waiting for the driver; does nothing when it is closed already. From
+    /// any thread, handlers included.
+    pub fn close(&self) {
+        self.lifetime.close();
+    }
+
+    /// Whether any image is open.
+    pub fn is_connected(&self) -> bool {
+        self.core.images().iter().any(|image| !image.is_closed())
+    }
+
+    /// Whether there are no images.
+    pub fn has_no_images(&self) -> bool {
+        self.image_count() == 0
+    }
+
+    /// Number of images.
+    pub fn image_count(&self) -> usize {
+        self.core.images().len()
+    }
+
+    /// The images as they are now.
+    pub fn images(&self) -> Arc<[Image]> {
+        self.core.images()
+    }
+
+    /// The image at this place of the list.
+    pub fn image_at(&self, index: usize) -> Option<Image> {
+        self.core.images().get(index).cloned()
+    }
+
+    /// The first image of this session.
+    pub fn image_by_session_id(&self, session_id: i32) -> Option<Image> {
+        self.core
+            .images()
+            .iter()
+            .find(|image| image.session_id() == session_id)
+            .cloned()
+    }
+
+    /// Counter id of the channel's status; −1 where the channel has none (IPC and spies).
+    pub fn channel_status_id(&self) -> i32 {
+        self.core.channel_status_id()
+    }
+
+    /// Status of the channel: 1 active (always for IPC and spies), 0 initialising, −1 errored or closed, 2 closing.
+    pub fn channel_status(&self) -> i64 {
+        channel_status::status(
+            &self.client().counters,
+            self.channel_status_id(),
+            self.is_closed(),
+        )
+    }
+
+    /// Addresses that the channel receives on, while it is active; none for IPC.
+    pub fn local_socket_addresses(&self) -> Vec<String> {
+        channel_status::local_addresses(
+            &self.client().counters,
+            self.channel_status_id(),
+            self.is_closed(),
+        )
+    }
+
+    /// The first address that the channel receives on.
+    pub fn resolved_endpoint(&self) -> Option<String> {
+        self.local_socket_addresses().into_iter().next()
+    }
+
+    /// The channel with the port that the system chose in place of port 0, `None` until it is known; a channel without
+    /// port 0, or with `control-mode=manual`, is answered as it is.
+    pub fn try_resolve_channel_endpoint_port(&self) -> Option<String> {
+        channel_status::resolve_endpoint_port(self.channel(), || self.resolved_endpoint())
+    }
+
+    /// Adds a destination to a channel with `control-mode=manual`, without waiting for the driver; answers a correlation
+    /// id for [`Aeron::poll_operation`](crate::Aeron::poll_operation).
+    ///
+    /// # Errors
+    /// [`Error::ResourceClosed`], or the command could not be sent.
+    pub fn async_add_destination(&self, channel: &str) -> Result<i64> {
+        self.destination(DestinationCommand::AddReceive, channel)
+    }
+
+    /// Removes a destination; as [`async_add_destination`](Self::async_add_destination).
+    ///
+    /// # Errors
+    /// As for adding.
+    pub fn async_remove_destination(&self, channel: &str) -> Result<i64> {
+        self.destination(DestinationCommand::RemoveReceive, channel)
+    }
+
+    /// Adds a destination and waits for the driver.
+    ///
+    /// # Errors
+    /// The driver's refusal, or no answer within the driver timeout.
+    pub fn add_destination(&self, channel: &str) -> Result<()> {
+        self.client().check_may_wait()?;
+        let id = self.async_add_destination(channel)?;
+        self.client().wait_for_operation(id).map(drop)
+    }
+
+    /// Removes a destination and waits for the driver.
+    ///
+    /// # Errors
+    /// As for adding.
+    pub fn remove_destination(&self, channel: &str) -> Result<()> {
+        self.client().check_may_wait()?;
+        let id = self.async_remove_destination(channel)?;
+        self.client().wait_for_operation(id).map(drop)
+    }
+
+    fn destination(&self, command: DestinationCommand, channel: &str) -> Result<i64> {
+        if self.is_closed() {
+            return Err(Error::ResourceClosed {
+                resource: "Subscription",
+                cause: self.close_cause(),
+            });
+        }
+        let client = self.client();
+        client.open_conductor()?.request_destination(
+            client,
+            command,
+            self.registration_id(),
+            channel,
+        )
+    }
+
+    fn client(&self) -> &Arc<Client> {
+        self.lifetime.client()
+    }
+}
+
+/// Polling.
+impl Subscription {
+    /// Takes the right to poll.
+    ///
+    /// # Errors
+    /// [`Error::InUse`] as long as another poller lives.
+    #[inline]
+    pub fn poller(&self) -> Result<Poller<'_>> {
+        match self.core.poll_state.try_lock() {
+            Some(state) => Ok(Poller {
+                core: &self.core,
+                state,
+            }),
+            None => Err(Error::InUse("subscription")),
+        }
+    }
+
+    /// Hands at most `limit` fragments of all images to `handler`, taking turns in which image comes first; answers how
+    /// many. If the handler panics, what it was given counts as consumed.
+    ///
+    /// # Errors
+    /// [`Error::InUse`]; [`Error::CorruptLog`], which closes the image concerned.
+    #[inline]
+    pub fn poll(&self, handler: impl FnMut(Fragment<'_>), limit: usize) -> Result<usize> {
+        self.poller()?.poll(handler, limit)
+    }
+
+    /// As [`poll`](Self::poll) with a handler that may fail: the failing fragment is consumed and ends the poll.
+    ///
+    /// # Errors
+    /// The handler's error; those of [`poll`](Self::poll).
+    #[inline]
+    pub fn try_poll<E>(
+        &self,
+        handler: impl FnMut(Fragment<'_>) -> std::result::Result<(), E>,
+        limit: usize,
+    ) -> std::result::Result<usize, TryPollError<E>> {
+        self.poller()?.try_poll(handler, limit)
+    }
+
+    /// As [`poll`](Self::poll), the handler deciding after each fragment how to go on with its image.
+    ///
+    /// # Errors
+    /// As [`poll`](Self::poll).
+    #[inline]
+    pub fn controlled_poll(
+        &self,
+        handler: impl FnMut(Fragment<'_>) -> Action,
+        limit: usize,
+    ) -> Result<usize> {
+        self.poller()?.controlled_poll(handler, limit)
+    }
+
+    /// As [`controlled_poll`](Self::controlled_poll) with a handler that may fail.
+    ///
+    /// # Errors
+    /// The handler's error; those of [`poll`](Self::poll).
+    #[inline]
+    pub fn try_controlled_poll<E>(
+        &self,
+        handler: impl FnMut(Fragment<'_>) -> std::result::Result<Action, E>,
+        limit: usize,
+    ) -> std::result::Result<usize, TryPollError<E>> {
+        self.poller()?.try_controlled_poll(handler, limit)
+    }
+
+    /// Hands one block of at most `limit` bytes of each image to `handler`, see [`Image::block_poll`]; answers the bytes.
+    ///
+    /// # Errors
+    /// As [`poll`](Self::poll).
+    pub fn block_poll(
+        &self,
+        handler: impl FnMut(&Block<'_, SharedBuffer>),
+        limit: usize,
+    ) -> Result<usize> {
+        self.poller()?.block_poll(handler, limit)
+    }
+
+    /// As [`block_poll`](Self::block_poll); `handler` is also given the image and the block's offset in its log's file.
+    ///
+    /// # Errors
+    /// As [`poll`](Self::poll).
+    pub fn raw_poll(
+        &self,
+        handler: impl FnMut(&Image, u64, &Block<'_, SharedBuffer>),
+        limit: usize,
+    ) -> Result<usize> {
+        self.poller()?.raw_poll(handler, limit)
+    }
+
+    /// Copies whole messages, their fragments joined, to the end of `batch`; answers how many.
+    ///
+    /// # Errors
+    /// As [`poll`](Self::poll).
+    pub fn poll_batch(&self, batch: &mut Batch, limits: BatchLimits) -> Result<usize> {
+        self.poller()?.poll_batch(batch, limits)
+    }
+}
+
+impl Poller<'_> {
+    /// See [`Subscription::poll`].
+    ///
+    /// # Errors
+    /// See [`Subscription::poll`].
+    #[inline]
+    pub fn poll(&mut self, mut handler: impl FnMut(Fragment<'_>), limit: usize) -> Result<usize> {
+        self.controlled_poll(
+            |fragment| {
+                handler(fragment);
+                Action::Continue
+            },
+            limit,
+        )
+    }
+
+    /// See [`Subscription::try_poll`].
+    ///
+    /// # Errors
+    /// See [`Subscription::try_poll`].
+    #[inline]
+    pub fn try_poll<E>(
+        &mut self,
+        mut handler: impl FnMut(Fragment<'_>) -> std::result::Result<(), E>,
+        limit: usize,
+    ) -> std::result::Result<usize, TryPollError<E>> {
+        self.try_controlled_poll(
+            |fragment| handler(fragment).map(|()| Action::Continue),
+            limit,
+        )
+    }
+
+    /// See [`Subscription::controlled_poll`].
+    ///
+    /// # Errors
+    /// See [`Subscription::poll`].
+    #[inline]
+    pub fn controlled_poll(
+        &mut self,
+        mut handler: impl FnMut(Fragment<'_>) -> Action,
+        limit: usize,
+    ) -> Result<usize> {
+        let polled = self.take_turns(limit, |image, left| {
+            image
+                .controlled_poll(&mut handler, left)
+                .map_err(TryPollError::<Infallible>::Poll)
+        });
+        polled.map_err(TryPollError::without_handler_error)
+    }
+
+    /// See [`Subscription::try_controlled_poll`].
+    ///
+    /// # Errors
+    /// See [`Subscription::try_poll`].
+    #[inline]
+    pub fn try_controlled_poll<E>(
+        &mut self,
+        mut handler: impl FnMut(Fragment<'_>) -> std::result::Result<Action, E>,
+        limit: usize,
+    ) -> std::result::Result<usize, TryPollError<E>> {
+        self.take_turns(limit, |image, left| {
+            image.try_controlled_poll(&mut handler, left)
+        })
+    }
+
+    /// See [`Subscription::block_poll`].
+    ///
+    /// # Errors
+    /// See [`Subscription::poll`].
+    pub fn block_poll(
+        &mut self,
+        mut handler: impl FnMut(&Block<'_, SharedBuffer>),
+        limit: usize,
+    ) -> Result<usize> {
+        self.refresh();
+        let mut bytes = 0;
+        for image in self.state.images.iter() {
+            bytes += image.block_poll(&mut handler, limit)?;
+        }
+        Ok(bytes)
+    }
+
+    /// See [`Subscription::raw_poll`].
+    ///
+    /// # Errors
+    /// See [`Subscription::poll`].
+    pub fn raw_poll(
+        &mut self,
+        mut handler: impl FnMut(&Image, u64, &Block<'_, SharedBuffer>),
+        limit: usize,
+    ) -> Result<usize> {
+        self.refresh();
+        let mut bytes = 0;
+        for image in self.state.images.iter() {
+            bytes += image.raw_poll(
+                |file_offset, block| handler(image, file_offset, block),
+                limit,
+            )?;
+        }
+        Ok(bytes)
+    }
+
+    /// See [`Subscription::poll_batch`].
+    ///
+    /// # Errors
+    /// See [`Subscription::poll`].
+    pub fn poll_batch(&mut self, batch: &mut Batch, limits: BatchLimits) -> Result<usize> {
+        let mut partial = std::mem::take(&mut self.state.partial);
+        let polled = self.take_turns(limits.messages, |image, left| {
+            let limits = BatchLimits {
+                messages: left,
+                ..limits
+            };
+            batch
+                .poll_image(image, &mut partial, limits)
+                .map_err(TryPollError::<Infallible>::Poll)
+        });
+        self.state.partial = partial;
+        polled.map_err(TryPollError::without_handler_error)
+    }
+
+    /// Polls one image after the other until the limit is used up, beginning one further than the time before.
+    #[inline(always)]
+    fn take_turns<E>(
+        &mut self,
+        limit: usize,
+        mut poll: impl FnMut(&Image, usize) -> std::result::Result<usize, TryPollError<E>>,
+    ) -> std::result::Result<usize, TryPollError<E>> {
+        self.refresh();
+        let state = &mut *self.state;
+        let (later, first) = state.images.split_at(state.next.min(state.images.len()));
+        state.next = if first.len() > 1 { later.len() + 1 } else { 0 };
+        let mut count = 0;
+        for image in first.iter().chain(later) {
+            if count >= limit {
+                break;
+            }
+            count += poll(image, limit - count)?;
+        }
+        Ok(count)
+    }
+
+    /// Takes over the list of images when it has changed.
+    #[inline(always)]
+    fn refresh(&mut self) {
+        if self.core.version.load(Ordering::Acquire) != self.state.version {
+            self.take_over_images();
+        }
+    }
+
+    #[cold]
+    fn take_over_images(&mut self) {
+        let images = lock(&self.core.images);
+        self.state.version = self.core.version.load(Ordering::Acquire);
+        self.state.images = Arc::clone(&images);
+        let images = Arc::clone(&self.state.images);
+        self.state
+            .partial
+            .retain(|session_id| images.iter().any(|image| image.session_id() == session_id));
+    }
+}
+
+impl std::fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Subscription")
+            .field("channel", &self.channel())
+            .field("stream_id", &self.stream_id())
+            .field("registration_id", &self.registration_id())
+            .field("image_count", &self.image_count())
+            .field("is_closed", &self.is_closed())
+            .finish_non_exhaustive()
+    }
+}
