@@ -1,0 +1,19 @@
+"""Tries an installed wheel: an embedded driver, a publication and a subscription, and one message between them."""
+
+import time
+
+import aeron
+
+CHANNEL = "aeron:ipc"
+STREAM_ID = 1001
+
+received = []
+with aeron.MediaDriver() as driver, aeron.connect(driver) as client:
+    subscription = client.add_subscription(CHANNEL, STREAM_ID)
+    publication = client.add_publication(CHANNEL, STREAM_ID)
+    publication.publish(b"hello", timeout=10)
+    deadline = time.monotonic() + 10
+    while not received and time.monotonic() < deadline:
+        subscription.poll(lambda payload, header: received.append(payload), 1)
+assert received == [b"hello"], received
+print(f"aeron {aeron.__version__} works")
