@@ -77,14 +77,23 @@ impl MappedFile {
     /// Fails with `UnexpectedEof` for an empty file, which cannot be mapped.
     pub fn open(path: &Path, populate: bool) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
-        if file.metadata()?.len() == 0 {
-            return Err(io::Error::new(
-                io::ErrorKind::UnexpectedEof,
-                format!("{} is empty", path.display()),
-            ));
-        }
+        refuse_empty(&file, path)?;
         let buffer = map(&file, populate)?;
         Ok(Self { buffer, file: None })
+    }
+
+    /// Maps the existing file `path` for looking at it: needs no write permission, and what is stored stays in this process.
+    ///
+    /// What others store is seen as long as nothing was stored to the same page here. Fails as [`open`](Self::open) does.
+    pub fn open_private(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        refuse_empty(&file, path)?;
+        // SAFETY: a private copy-on-write mapping; it is accessed through `SharedBuffer` only, never as a slice.
+        let mapping = unsafe { MmapOptions::new().map_copy(&file) }?;
+        Ok(Self {
+            buffer: SharedBuffer::mapped(mapping.into()),
+            file: None,
+        })
     }
 
     /// The whole file; keeps the mapping alive.
@@ -105,6 +114,16 @@ impl MappedFile {
             len as u64,
         )?)
     }
+}
+
+fn refuse_empty(file: &File, path: &Path) -> io::Result<()> {
+    if file.metadata()?.len() > 0 {
+        return Ok(());
+    }
+    Err(io::Error::new(
+        io::ErrorKind::UnexpectedEof,
+        format!("{} is empty", path.display()),
+    ))
 }
 
 fn set_length(file: &File, len: usize, allocation: Allocation) -> io::Result<()> {
@@ -185,6 +204,20 @@ mod tests {
         assert_eq!(blocks("allocated"), 1 << 20);
         create("populated", Allocation::Populated);
         assert_eq!(blocks("populated"), 1 << 20);
+    }
+
+    #[test]
+    fn a_private_mapping_sees_what_others_store_and_keeps_its_own_stores_to_itself() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let shared = MappedFile::create(&path, 8192, Allocation::Sparse).unwrap();
+        let private = MappedFile::open_private(&path).unwrap();
+        shared.buffer().store_i64_release(0, 1);
+        assert_eq!(private.buffer().load_i64_acquire(0), 1);
+        shared.buffer().store_i64_release(0, 2);
+        assert_eq!(private.buffer().load_i64_acquire(0), 2);
+        private.buffer().store_i64_release(4096, 3);
+        assert_eq!(shared.buffer().load_i64_acquire(4096), 0);
     }
 
     #[test]
