@@ -525,12 +525,11 @@ impl Aeron {
 
     fn async_remove(&self, kind: ResourceKind, registration_id: i64) -> Result<bool> {
         let client = self.client();
-        let (known, removed) = client
+        let was_there = client
             .open_conductor()?
             .remove_by_id(client, kind, registration_id);
-        drop(removed);
         client.dispatcher.run_inline();
-        Ok(known)
+        Ok(was_there)
     }
 }
 

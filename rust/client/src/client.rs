@@ -150,7 +150,7 @@ impl Client {
     }
 
     /// What became of an operation: its value once it succeeded.
-    pub(crate) fn poll_operation(&self, correlation_id: i64) -> Result<Option<i32>> {
+    pub(crate) fn poll_operation(self: &Arc<Self>, correlation_id: i64) -> Result<Option<i32>> {
         operation_outcome(&mut *self.open_conductor()?, self, correlation_id)
     }
 
@@ -252,7 +252,7 @@ impl Client {
 
 fn operation_outcome(
     conductor: &mut Conductor,
-    client: &Client,
+    client: &Arc<Client>,
     correlation_id: i64,
 ) -> Result<Option<i32>> {
     match conductor.poll_command(client, correlation_id)? {

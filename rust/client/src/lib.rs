@@ -41,6 +41,10 @@ mod proxy;
 mod publication;
 mod state;
 mod subscription;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use aeron_memory::SharedBuffer;
 pub use aeron_memory::counters::{AtomicCounter, CounterRecord, CountersReader};

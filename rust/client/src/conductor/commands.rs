@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::error::{DriverTimeout, Error, Result};
+use crate::lifetime::ResourceKind;
 
 /// What the answer of a command makes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +25,19 @@ pub(crate) enum Purpose {
     Operation,
     /// Nothing that anyone asks for.
     Removal,
+}
+
+impl Purpose {
+    /// The kind of resource that the command adds, if it adds one.
+    pub(crate) fn adds(&self) -> Option<ResourceKind> {
+        match self {
+            Self::AddPublication { .. } => Some(ResourceKind::Publication),
+            Self::AddExclusivePublication { .. } => Some(ResourceKind::ExclusivePublication),
+            Self::AddSubscription => Some(ResourceKind::Subscription),
+            Self::AddCounter | Self::AddStaticCounter { .. } => Some(ResourceKind::Counter),
+            Self::NextSessionId | Self::Operation | Self::Removal => None,
+        }
+    }
 }
 
 #[derive(Debug)]

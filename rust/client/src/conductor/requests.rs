@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::commands::{Progress, Purpose};
-use super::{Conductor, Removed};
+use super::Conductor;
 use crate::aeron::SubscriptionHandlers;
 use crate::client::Client;
 use crate::error::{Error, Result};
@@ -129,17 +129,16 @@ impl Conductor {
     /// What the driver adds after the time ran out would stay until the client closes, so its removal is asked for.
     pub(crate) fn poll_command(
         &mut self,
-        client: &Client,
+        client: &Arc<Client>,
         correlation_id: i64,
     ) -> Result<Progress> {
         let purpose = self.commands.purpose(correlation_id).cloned();
-        let progress = self.commands.poll(
-            correlation_id,
-            client.now_ns(),
-            client.settings.driver_timeout(),
-        );
+        let timeout = client.settings.driver_timeout();
+        let progress = self
+            .commands
+            .poll(correlation_id, client.now_ns(), timeout);
         if let (Err(Error::DriverTimeout(_)), Some(purpose)) = (&progress, purpose) {
-            self.remove_unanswered(client, correlation_id, &purpose);
+            self.give_up(client, correlation_id, &purpose);
         }
         progress
     }
@@ -150,30 +149,37 @@ impl Conductor {
         client: &Arc<Client>,
         kind: ResourceKind,
         registration_id: i64,
-    ) -> (bool, Removed) {
+    ) -> bool {
         let purpose = self.commands.purpose(registration_id).cloned();
-        let known = self.commands.forget(registration_id);
+        if let Some(purpose) = purpose.filter(|purpose| purpose.adds() == Some(kind)) {
+            self.commands.forget(registration_id);
+            self.give_up(client, registration_id, &purpose);
+            return true;
+        }
         let removed = self.remove(client, kind, registration_id, false);
-        if removed.is_some() {
-            return (true, removed);
+        let was_there = removed.is_some();
+        if was_there {
+            self.commands.forget(registration_id);
         }
-        if let Some(purpose) = &purpose {
-            self.remove_unanswered(client, registration_id, purpose);
-        }
-        (known, removed)
+        client.dispatcher.push(move || drop(removed));
+        was_there
     }
 
-    fn remove_unanswered(&mut self, client: &Client, id: i64, purpose: &Purpose) {
-        let sent = match purpose {
-            Purpose::AddPublication { .. } | Purpose::AddExclusivePublication { .. } => {
+    /// Asks for the removal of what an unanswered command adds.
+    fn give_up(&mut self, client: &Arc<Client>, id: i64, purpose: &Purpose) {
+        let sent = match purpose.adds() {
+            Some(ResourceKind::Publication | ResourceKind::ExclusivePublication) => {
                 client.proxy.remove_publication(id, false)
             }
-            Purpose::AddSubscription => client.proxy.remove_subscription(id),
-            Purpose::AddCounter => client.proxy.remove_counter(id),
-            Purpose::AddStaticCounter { .. }
-            | Purpose::NextSessionId
-            | Purpose::Operation
-            | Purpose::Removal => return,
+            Some(ResourceKind::Subscription) => {
+                // Its object exists already, and its handle must not be dropped under the conductor's lock.
+                let removed = self.remove(client, ResourceKind::Subscription, id, false);
+                return client.dispatcher.push(move || drop(removed));
+            }
+            Some(ResourceKind::Counter) if *purpose == Purpose::AddCounter => {
+                client.proxy.remove_counter(id)
+            }
+            Some(ResourceKind::Counter) | None => return,
         };
         self.forget_removed(client, sent);
     }

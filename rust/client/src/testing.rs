@@ -1,0 +1,480 @@
+//! A driver for tests, in heap memory and virtual time: it answers as a driver does, one millisecond per step, and does
+//! nothing that a test did not ask for.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use aeron_agent::{CachedEpochClock, CachedNanoClock, EpochClock};
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::broadcast::BroadcastTransmitter;
+use aeron_memory::cnc::{CncFile, CncLengths, DriverIdentity};
+use aeron_memory::counters::keys::{decode_heartbeat_key, heartbeat_key, heartbeat_label};
+use aeron_memory::counters::{AtomicCounter, CountersManager, NewCounter, system, types};
+use aeron_memory::log::buffers::log_length;
+use aeron_memory::log::{LogBuffers, LogDescription, LogType};
+use aeron_memory::ring::RingConsumer;
+use aeron_protocol::ErrorCode;
+use aeron_protocol::command::{AddPublication, Command};
+use aeron_protocol::event::{self, Event, NO_COUNTER_ID};
+
+use crate::aeron::Aeron;
+use crate::connect;
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::handlers::lock;
+use crate::log_source::LogSource;
+
+/// Client liveness timeout of the driver, in milliseconds.
+pub(crate) const LIVENESS_TIMEOUT_MS: i64 = 10_000;
+/// Terms of its logs, in bytes.
+pub(crate) const TERM_LENGTH: usize = 64 * 1024;
+/// First term of its streams.
+pub(crate) const INITIAL_TERM_ID: i32 = 7;
+/// Session id of the first publication; later ones count on.
+pub(crate) const FIRST_SESSION_ID: i32 = 1000;
+/// An id that the driver uses for channels that it refuses.
+pub(crate) const REFUSED_CHANNEL: &str = "aeron:refused";
+
+/// A driver for tests.
+pub(crate) struct FakeDriver {
+    pub(crate) cnc: CncFile,
+    pub(crate) epoch_clock: Arc<CachedEpochClock>,
+    pub(crate) nano_clock: Arc<CachedNanoClock>,
+    logs: HeapLogs,
+    state: Mutex<State>,
+}
+
+struct State {
+    commands: RingConsumer<SharedBuffer>,
+    events: BroadcastTransmitter<SharedBuffer>,
+    counters: CountersManager<SharedBuffer>,
+    publications: Vec<FakePublication>,
+    subscriptions: Vec<FakeSubscription>,
+    /// Names and bodies of the commands that were sent, in order.
+    sent: Vec<(i32, Vec<u8>)>,
+    is_mute: bool,
+    is_dead: bool,
+}
+
+/// A publication of the driver.
+#[derive(Clone)]
+pub(crate) struct FakePublication {
+    pub(crate) registration_id: i64,
+    pub(crate) stream_id: i32,
+    pub(crate) session_id: i32,
+    pub(crate) limit: AtomicCounter<SharedBuffer>,
+    pub(crate) log: LogBuffers<SharedBuffer>,
+    is_exclusive: bool,
+}
+
+#[derive(Clone, Copy)]
+struct FakeSubscription {
+    registration_id: i64,
+    stream_id: i32,
+}
+
+/// Logs in heap memory, by name.
+#[derive(Clone, Default)]
+struct HeapLogs(Arc<Mutex<HashMap<String, SharedBuffer>>>);
+
+impl LogSource for HeapLogs {
+    fn open(&self, name: &str) -> Result<LogBuffers<SharedBuffer>> {
+        let memory = lock(&self.0).get(name).cloned();
+        let memory = memory.ok_or_else(|| Error::InvalidArgument(format!("no log {name}")))?;
+        LogBuffers::attach(&memory).map_err(|error| Error::InvalidArgument(error.to_string()))
+    }
+}
+
+impl FakeDriver {
+    pub(crate) fn new() -> Arc<Self> {
+        let lengths = CncLengths { counters_values: CncLengths::MIN_COUNTERS_VALUES, ..CncLengths::default() };
+        let identity = DriverIdentity {
+            client_liveness_timeout_ns: LIVENESS_TIMEOUT_MS * 1_000_000,
+            start_timestamp_ms: 1,
+            pid: 1,
+        };
+        let memory = SharedBuffer::heap(lengths.file_length().expect("valid lengths"));
+        let cnc = CncFile::format(memory, &lengths, &identity).expect("valid lengths");
+        let mut counters =
+            CountersManager::new(cnc.counters_metadata().clone(), cnc.counters_values().clone(), 1000)
+                .expect("valid sections");
+        allocate_system_counters(&mut counters);
+        let state = State {
+            commands: RingConsumer::new(cnc.to_driver().clone()),
+            events: BroadcastTransmitter::new(cnc.to_clients().clone()).expect("valid section"),
+            counters,
+            publications: Vec::new(),
+            subscriptions: Vec::new(),
+            sent: Vec::new(),
+            is_mute: false,
+            is_dead: false,
+        };
+        cnc.to_driver().next_correlation_id();
+        let driver = Self {
+            epoch_clock: Arc::new(CachedEpochClock::new(1_000_000)),
+            nano_clock: Arc::new(CachedNanoClock::new(5)),
+            logs: HeapLogs::default(),
+            state: Mutex::new(state),
+            cnc,
+        };
+        driver.cnc.to_driver().set_consumer_heartbeat_ms(driver.now_ms());
+        driver.cnc.publish();
+        Arc::new(driver)
+    }
+
+    /// A client in invoker mode, which steps the driver whenever it waits.
+    pub(crate) fn connect(self: &Arc<Self>, configure: impl FnOnce(&mut Context)) -> Aeron {
+        self.try_connect(configure).expect("connects")
+    }
+
+    pub(crate) fn try_connect(self: &Arc<Self>, configure: impl FnOnce(&mut Context)) -> Result<Aeron> {
+        let driver = Arc::clone(self);
+        let mut context = Context {
+            epoch_clock: Arc::clone(&self.epoch_clock) as _,
+            nano_clock: Arc::clone(&self.nano_clock) as _,
+            use_conductor_agent_invoker: true,
+            driver_invoker: Some(Arc::new(move || driver.step())),
+            error_handler: Arc::new(|_| {}),
+            log_source: Some(Box::new(self.logs.clone())),
+            ..Context::default()
+        };
+        configure(&mut context);
+        context.validate()?;
+        connect::attach(context, &self.cnc).map(Aeron::of)
+    }
+
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.epoch_clock.time_ms()
+    }
+
+    /// Moves time on by a millisecond and does what a driver does.
+    pub(crate) fn step(&self) -> usize {
+        self.advance_ms(1);
+        let mut state = lock(&self.state);
+        let state = &mut *state;
+        if state.is_dead {
+            return 0;
+        }
+        self.cnc.to_driver().set_consumer_heartbeat_ms(self.now_ms());
+        if state.is_mute {
+            return 0;
+        }
+        let mut records = Vec::new();
+        state.commands.read(usize::MAX, |type_id, body| records.push((type_id, body.to_vec()))).expect("sound ring");
+        for (type_id, body) in &records {
+            self.execute(state, &Command::decode(*type_id, body).expect("sound command"));
+        }
+        state.sent.append(&mut records);
+        state.sent.len()
+    }
+
+    /// Lets driver and client take turns for so many milliseconds.
+    pub(crate) fn run_ms(&self, aeron: &Aeron, duration_ms: usize) {
+        for _ in 0..duration_ms {
+            self.step();
+            aeron.do_work();
+        }
+    }
+
+    pub(crate) fn advance_ms(&self, by_ms: i64) {
+        self.epoch_clock.advance(by_ms);
+        self.nano_clock.advance(by_ms * 1_000_000);
+    }
+
+    /// From now on commands stay in the ring.
+    pub(crate) fn mute(&self) {
+        lock(&self.state).is_mute = true;
+    }
+
+    /// Commands are taken again.
+    pub(crate) fn unmute(&self) {
+        lock(&self.state).is_mute = false;
+    }
+
+    /// From now on nothing happens, not even a heartbeat.
+    pub(crate) fn kill(&self) {
+        lock(&self.state).is_dead = true;
+    }
+
+    /// Type ids of all commands so far.
+    pub(crate) fn sent(&self) -> Vec<i32> {
+        lock(&self.state).sent.iter().map(|(type_id, _)| *type_id).collect()
+    }
+
+    /// Bodies of the commands of a type so far.
+    pub(crate) fn bodies(&self, type_id: i32) -> Vec<Vec<u8>> {
+        let state = lock(&self.state);
+        state.sent.iter().filter(|(sent, _)| *sent == type_id).map(|(_, body)| body.clone()).collect()
+    }
+
+    pub(crate) fn transmit(&self, event: &Event<'_>) {
+        lock(&self.state).transmit(event);
+    }
+
+    pub(crate) fn transmit_bytes(&self, type_id: i32, body: &[u8]) {
+        lock(&self.state).events.transmit(type_id, body).expect("sound event");
+    }
+
+    /// The publication that was added last.
+    pub(crate) fn publication(&self) -> FakePublication {
+        lock(&self.state).publications.last().cloned().expect("a publication")
+    }
+
+    /// Takes an image away from all subscriptions on the publication's stream.
+    pub(crate) fn lose_image(&self, publication: &FakePublication) {
+        let mut state = lock(&self.state);
+        let subscriptions = state.subscriptions.clone();
+        for subscription in subscriptions.iter().filter(|s| s.stream_id == publication.stream_id) {
+            state.transmit(&Event::UnavailableImage(event::UnavailableImage {
+                correlation_id: publication.registration_id,
+                subscription_registration_id: subscription.registration_id,
+                stream_id: publication.stream_id,
+                channel: b"aeron:ipc",
+            }));
+        }
+    }
+
+    pub(crate) fn heartbeat_counter_id(&self, client_id: i64) -> Option<i32> {
+        let counters = self.cnc.counters();
+        counters.find_by_key(types::CLIENT_HEARTBEAT, |key| decode_heartbeat_key(key) == client_id)
+    }
+
+    pub(crate) fn free_counter(&self, id: i32) {
+        lock(&self.state).counters.free(id, self.now_ms()).expect("allocated");
+    }
+
+    pub(crate) fn allocate_counter(&self, new: &NewCounter<'_>) -> AtomicCounter<SharedBuffer> {
+        lock(&self.state).counters.allocate(new, self.now_ms()).expect("room")
+    }
+
+    /// Another publication on the stream, as if another client had added it.
+    pub(crate) fn add_foreign_publication(&self, stream_id: i32) -> FakePublication {
+        let mut state = lock(&self.state);
+        let registration_id = self.cnc.to_driver().next_correlation_id();
+        self.make_publication(&mut state, registration_id, stream_id, true)
+    }
+
+    fn execute(&self, state: &mut State, command: &Command<'_>) {
+        let correlation_id = command.correlation_id();
+        match command {
+            Command::AddPublication(add) => self.add_publication(state, add, false),
+            Command::AddExclusivePublication(add) => self.add_publication(state, add, true),
+            Command::AddSubscription(add) => {
+                if refuses(state, correlation_id, add.channel) {
+                    return;
+                }
+                self.ensure_heartbeat(state, add.client_id);
+                state.transmit(&Event::SubscriptionReady(event::SubscriptionReady {
+                    correlation_id,
+                    channel_status_indicator_id: NO_COUNTER_ID,
+                }));
+                let subscription = FakeSubscription { registration_id: correlation_id, stream_id: add.stream_id };
+                state.subscriptions.push(subscription);
+                for publication in state.publications.clone() {
+                    self.link(state, subscription, &publication);
+                }
+            }
+            Command::AddCounter(add) => {
+                self.ensure_heartbeat(state, add.client_id);
+                let new = NewCounter {
+                    type_id: add.type_id,
+                    key: add.key,
+                    label: add.label,
+                    registration_id: correlation_id,
+                    owner_id: add.client_id,
+                    reference_id: 0,
+                    value: 0,
+                };
+                let counter = state.counters.allocate(&new, self.now_ms()).expect("room");
+                let update = event::CounterUpdate { correlation_id, counter_id: counter.id() };
+                state.transmit(&Event::CounterReady(update));
+            }
+            Command::AddStaticCounter(add) => {
+                let new = NewCounter {
+                    type_id: add.type_id,
+                    key: add.key,
+                    label: add.label,
+                    registration_id: add.registration_id,
+                    owner_id: -1,
+                    reference_id: 0,
+                    value: 0,
+                };
+                let found = state.counters.reader().find_by_registration(add.type_id, add.registration_id);
+                let counter_id = found
+                    .unwrap_or_else(|| state.counters.allocate(&new, self.now_ms()).expect("room").id());
+                state.transmit(&Event::StaticCounter(event::StaticCounter { correlation_id, counter_id }));
+            }
+            Command::GetNextAvailableSessionId(_) => {
+                state.transmit(&Event::NextAvailableSessionId(event::NextAvailableSessionId {
+                    correlation_id,
+                    next_session_id: 4242,
+                }));
+            }
+            Command::ClientClose(_) | Command::TerminateDriver(_) | Command::ClientKeepalive(_) => {}
+            Command::AddDestination(add) | Command::AddRcvDestination(add)
+                if refuses(state, correlation_id, add.channel) => {}
+            _ => state.transmit(&Event::OperationSuccess(event::OperationSuccess { correlation_id })),
+        }
+    }
+
+    fn add_publication(&self, state: &mut State, add: &AddPublication<'_>, is_exclusive: bool) {
+        if refuses(state, add.correlation_id, add.channel) {
+            return;
+        }
+        self.ensure_heartbeat(state, add.client_id);
+        let shared = |p: &&FakePublication| !is_exclusive && !p.is_exclusive && p.stream_id == add.stream_id;
+        let existing = state.publications.iter().find(shared).cloned();
+        let is_new = existing.is_none();
+        let publication = existing.unwrap_or_else(|| {
+            let log = self.make_log(add.correlation_id, add.stream_id, state.publications.len());
+            self.record_publication(state, add.correlation_id, add.stream_id, log, is_exclusive)
+        });
+        let name = publication.registration_id.to_string();
+        let ready = event::PublicationReady {
+            correlation_id: add.correlation_id,
+            registration_id: publication.registration_id,
+            session_id: publication.session_id,
+            stream_id: publication.stream_id,
+            publication_limit_counter_id: publication.limit.id(),
+            channel_status_indicator_id: NO_COUNTER_ID,
+            log_file_name: name.as_bytes(),
+        };
+        state.transmit(&match is_exclusive {
+            true => Event::ExclusivePublicationReady(ready),
+            false => Event::PublicationReady(ready),
+        });
+        if is_new {
+            self.link_all(state, &publication);
+        }
+    }
+
+    fn make_publication(
+        &self,
+        state: &mut State,
+        registration_id: i64,
+        stream_id: i32,
+        is_exclusive: bool,
+    ) -> FakePublication {
+        let log = self.make_log(registration_id, stream_id, state.publications.len());
+        let publication = self.record_publication(state, registration_id, stream_id, log, is_exclusive);
+        self.link_all(state, &publication);
+        publication
+    }
+
+    fn record_publication(
+        &self,
+        state: &mut State,
+        registration_id: i64,
+        stream_id: i32,
+        log: LogBuffers<SharedBuffer>,
+        is_exclusive: bool,
+    ) -> FakePublication {
+        let new = position_counter(types::PUBLISHER_LIMIT, registration_id, 0);
+        let limit = state.counters.allocate(&new, self.now_ms()).expect("room");
+        let session_id = log.header().session_id();
+        let publication = FakePublication { registration_id, stream_id, session_id, limit, log, is_exclusive };
+        state.publications.push(publication.clone());
+        publication
+    }
+
+    fn make_log(&self, registration_id: i64, stream_id: i32, index: usize) -> LogBuffers<SharedBuffer> {
+        let session_id = FIRST_SESSION_ID + index as i32;
+        let mut description =
+            LogDescription::new(LogType::ConcurrentPublication, session_id, stream_id, INITIAL_TERM_ID);
+        description.correlation_id = registration_id;
+        description.term_length = TERM_LENGTH as i32;
+        let memory = SharedBuffer::heap(log_length(TERM_LENGTH as i64, 4096).expect("valid"));
+        let log = LogBuffers::create(&memory, &description, 0).expect("valid");
+        lock(&self.logs.0).insert(registration_id.to_string(), memory);
+        log
+    }
+
+    fn link_all(&self, state: &mut State, publication: &FakePublication) {
+        for subscription in state.subscriptions.clone() {
+            self.link(state, subscription, publication);
+        }
+    }
+
+    /// Connects a subscription and a publication, with a window of half a term.
+    fn link(&self, state: &mut State, subscription: FakeSubscription, publication: &FakePublication) {
+        if subscription.stream_id != publication.stream_id {
+            return;
+        }
+        let join_position = publication.log.producer_position();
+        publication.log.metadata().set_is_connected(true);
+        publication.limit.set(join_position + TERM_LENGTH as i64 / 2);
+        let new = position_counter(types::SUBSCRIBER_POSITION, subscription.registration_id, join_position);
+        let position = state.counters.allocate(&new, self.now_ms()).expect("room");
+        state.transmit(&Event::AvailableImage(event::AvailableImage {
+            correlation_id: publication.registration_id,
+            session_id: publication.session_id,
+            stream_id: publication.stream_id,
+            subscription_registration_id: subscription.registration_id,
+            subscriber_position_id: position.id(),
+            log_file_name: publication.registration_id.to_string().as_bytes(),
+            source_identity: b"aeron:ipc",
+        }));
+    }
+
+    fn ensure_heartbeat(&self, state: &mut State, client_id: i64) {
+        if self.heartbeat_counter_id(client_id).is_some() {
+            return;
+        }
+        let label = heartbeat_label(client_id);
+        let new = NewCounter {
+            type_id: types::CLIENT_HEARTBEAT,
+            key: &heartbeat_key(client_id),
+            label: label.as_bytes(),
+            registration_id: client_id,
+            owner_id: client_id,
+            reference_id: 0,
+            value: self.now_ms(),
+        };
+        let counter = state.counters.allocate(&new, self.now_ms()).expect("room");
+        let update = event::CounterUpdate { correlation_id: client_id, counter_id: counter.id() };
+        state.transmit(&Event::CounterReady(update));
+    }
+}
+
+impl State {
+    fn transmit(&mut self, event: &Event<'_>) {
+        let mut body = vec![0; event.encoded_length()];
+        event.encode(&mut body).expect("fits");
+        self.events.transmit(event.type_id(), &body).expect("fits");
+    }
+}
+
+/// Answers a command on the channel that is refused; says whether it was that one.
+fn refuses(state: &mut State, correlation_id: i64, channel: &[u8]) -> bool {
+    let is_refused = channel == REFUSED_CHANNEL.as_bytes();
+    if is_refused {
+        state.transmit(&Event::Error(event::Error {
+            offending_command_correlation_id: correlation_id,
+            error_code: ErrorCode::InvalidChannel,
+            error_message: b"refused by the driver",
+        }));
+    }
+    is_refused
+}
+
+fn position_counter(type_id: i32, registration_id: i64, value: i64) -> NewCounter<'static> {
+    NewCounter { type_id, key: b"", label: b"position", registration_id, owner_id: 0, reference_id: 0, value }
+}
+
+/// The system counters, of which clients look at the control protocol version.
+fn allocate_system_counters(counters: &mut CountersManager<SharedBuffer>) {
+    let version_id = system::SystemCounter::ControlProtocolVersion.id();
+    for id in 0..=version_id {
+        let value = if id == version_id { i64::from(aeron_protocol::CONTROL_PROTOCOL_VERSION) } else { 0 };
+        let new = NewCounter {
+            type_id: types::SYSTEM,
+            key: &id.to_le_bytes(),
+            label: b"system",
+            registration_id: i64::from(id),
+            owner_id: -1,
+            reference_id: 0,
+            value,
+        };
+        counters.allocate(&new, 0).expect("room");
+    }
+}

@@ -1,0 +1,3 @@
+//! How a client behaves, against a driver in virtual time.
+
+mod runtime;
