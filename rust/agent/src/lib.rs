@@ -12,6 +12,7 @@ pub mod idle;
 pub mod properties;
 pub mod thread;
 pub mod value;
+pub mod version;
 
 mod agent;
 mod composite;

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use aeron_agent::{CachedEpochClock, CachedNanoClock, EpochClock};
-use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::broadcast::BroadcastTransmitter;
+use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::cnc::{CncFile, CncLengths, DriverIdentity};
 use aeron_memory::counters::keys::{decode_heartbeat_key, heartbeat_key, heartbeat_label};
 use aeron_memory::counters::{AtomicCounter, CountersManager, NewCounter, system, types};
@@ -87,7 +87,10 @@ impl LogSource for HeapLogs {
 
 impl FakeDriver {
     pub(crate) fn new() -> Arc<Self> {
-        let lengths = CncLengths { counters_values: CncLengths::MIN_COUNTERS_VALUES, ..CncLengths::default() };
+        let lengths = CncLengths {
+            counters_values: CncLengths::MIN_COUNTERS_VALUES,
+            ..CncLengths::default()
+        };
         let identity = DriverIdentity {
             client_liveness_timeout_ns: LIVENESS_TIMEOUT_MS * 1_000_000,
             start_timestamp_ms: 1,
@@ -95,9 +98,12 @@ impl FakeDriver {
         };
         let memory = SharedBuffer::heap(lengths.file_length().expect("valid lengths"));
         let cnc = CncFile::format(memory, &lengths, &identity).expect("valid lengths");
-        let mut counters =
-            CountersManager::new(cnc.counters_metadata().clone(), cnc.counters_values().clone(), 1000)
-                .expect("valid sections");
+        let mut counters = CountersManager::new(
+            cnc.counters_metadata().clone(),
+            cnc.counters_values().clone(),
+            1000,
+        )
+        .expect("valid sections");
         allocate_system_counters(&mut counters);
         let state = State {
             commands: RingConsumer::new(cnc.to_driver().clone()),
@@ -117,7 +123,10 @@ impl FakeDriver {
             state: Mutex::new(state),
             cnc,
         };
-        driver.cnc.to_driver().set_consumer_heartbeat_ms(driver.now_ms());
+        driver
+            .cnc
+            .to_driver()
+            .set_consumer_heartbeat_ms(driver.now_ms());
         driver.cnc.publish();
         Arc::new(driver)
     }
@@ -127,7 +136,10 @@ impl FakeDriver {
         self.try_connect(configure).expect("connects")
     }
 
-    pub(crate) fn try_connect(self: &Arc<Self>, configure: impl FnOnce(&mut Context)) -> Result<Aeron> {
+    pub(crate) fn try_connect(
+        self: &Arc<Self>,
+        configure: impl FnOnce(&mut Context),
+    ) -> Result<Aeron> {
         let driver = Arc::clone(self);
         let mut context = Context {
             epoch_clock: Arc::clone(&self.epoch_clock) as _,
@@ -155,14 +167,24 @@ impl FakeDriver {
         if state.is_dead {
             return 0;
         }
-        self.cnc.to_driver().set_consumer_heartbeat_ms(self.now_ms());
+        self.cnc
+            .to_driver()
+            .set_consumer_heartbeat_ms(self.now_ms());
         if state.is_mute {
             return 0;
         }
         let mut records = Vec::new();
-        state.commands.read(usize::MAX, |type_id, body| records.push((type_id, body.to_vec()))).expect("sound ring");
+        state
+            .commands
+            .read(usize::MAX, |type_id, body| {
+                records.push((type_id, body.to_vec()))
+            })
+            .expect("sound ring");
         for (type_id, body) in &records {
-            self.execute(state, &Command::decode(*type_id, body).expect("sound command"));
+            self.execute(
+                state,
+                &Command::decode(*type_id, body).expect("sound command"),
+            );
         }
         state.sent.append(&mut records);
         state.sent.len()
@@ -198,13 +220,22 @@ impl FakeDriver {
 
     /// Type ids of all commands so far.
     pub(crate) fn sent(&self) -> Vec<i32> {
-        lock(&self.state).sent.iter().map(|(type_id, _)| *type_id).collect()
+        lock(&self.state)
+            .sent
+            .iter()
+            .map(|(type_id, _)| *type_id)
+            .collect()
     }
 
     /// Bodies of the commands of a type so far.
     pub(crate) fn bodies(&self, type_id: i32) -> Vec<Vec<u8>> {
         let state = lock(&self.state);
-        state.sent.iter().filter(|(sent, _)| *sent == type_id).map(|(_, body)| body.clone()).collect()
+        state
+            .sent
+            .iter()
+            .filter(|(sent, _)| *sent == type_id)
+            .map(|(_, body)| body.clone())
+            .collect()
     }
 
     pub(crate) fn transmit(&self, event: &Event<'_>) {
@@ -212,19 +243,29 @@ impl FakeDriver {
     }
 
     pub(crate) fn transmit_bytes(&self, type_id: i32, body: &[u8]) {
-        lock(&self.state).events.transmit(type_id, body).expect("sound event");
+        lock(&self.state)
+            .events
+            .transmit(type_id, body)
+            .expect("sound event");
     }
 
     /// The publication that was added last.
     pub(crate) fn publication(&self) -> FakePublication {
-        lock(&self.state).publications.last().cloned().expect("a publication")
+        lock(&self.state)
+            .publications
+            .last()
+            .cloned()
+            .expect("a publication")
     }
 
     /// Takes an image away from all subscriptions on the publication's stream.
     pub(crate) fn lose_image(&self, publication: &FakePublication) {
         let mut state = lock(&self.state);
         let subscriptions = state.subscriptions.clone();
-        for subscription in subscriptions.iter().filter(|s| s.stream_id == publication.stream_id) {
+        for subscription in subscriptions
+            .iter()
+            .filter(|s| s.stream_id == publication.stream_id)
+        {
             state.transmit(&Event::UnavailableImage(event::UnavailableImage {
                 correlation_id: publication.registration_id,
                 subscription_registration_id: subscription.registration_id,
@@ -236,15 +277,23 @@ impl FakeDriver {
 
     pub(crate) fn heartbeat_counter_id(&self, client_id: i64) -> Option<i32> {
         let counters = self.cnc.counters();
-        counters.find_by_key(types::CLIENT_HEARTBEAT, |key| decode_heartbeat_key(key) == client_id)
+        counters.find_by_key(types::CLIENT_HEARTBEAT, |key| {
+            decode_heartbeat_key(key) == client_id
+        })
     }
 
     pub(crate) fn free_counter(&self, id: i32) {
-        lock(&self.state).counters.free(id, self.now_ms()).expect("allocated");
+        lock(&self.state)
+            .counters
+            .free(id, self.now_ms())
+            .expect("allocated");
     }
 
     pub(crate) fn allocate_counter(&self, new: &NewCounter<'_>) -> AtomicCounter<SharedBuffer> {
-        lock(&self.state).counters.allocate(new, self.now_ms()).expect("room")
+        lock(&self.state)
+            .counters
+            .allocate(new, self.now_ms())
+            .expect("room")
     }
 
     /// Another publication on the stream, as if another client had added it.
@@ -268,7 +317,10 @@ impl FakeDriver {
                     correlation_id,
                     channel_status_indicator_id: NO_COUNTER_ID,
                 }));
-                let subscription = FakeSubscription { registration_id: correlation_id, stream_id: add.stream_id };
+                let subscription = FakeSubscription {
+                    registration_id: correlation_id,
+                    stream_id: add.stream_id,
+                };
                 state.subscriptions.push(subscription);
                 for publication in state.publications.clone() {
                     self.link(state, subscription, &publication);
@@ -286,7 +338,10 @@ impl FakeDriver {
                     value: 0,
                 };
                 let counter = state.counters.allocate(&new, self.now_ms()).expect("room");
-                let update = event::CounterUpdate { correlation_id, counter_id: counter.id() };
+                let update = event::CounterUpdate {
+                    correlation_id,
+                    counter_id: counter.id(),
+                };
                 state.transmit(&Event::CounterReady(update));
             }
             Command::AddStaticCounter(add) => {
@@ -299,21 +354,37 @@ impl FakeDriver {
                     reference_id: 0,
                     value: 0,
                 };
-                let found = state.counters.reader().find_by_registration(add.type_id, add.registration_id);
-                let counter_id = found
-                    .unwrap_or_else(|| state.counters.allocate(&new, self.now_ms()).expect("room").id());
-                state.transmit(&Event::StaticCounter(event::StaticCounter { correlation_id, counter_id }));
-            }
-            Command::GetNextAvailableSessionId(_) => {
-                state.transmit(&Event::NextAvailableSessionId(event::NextAvailableSessionId {
+                let found = state
+                    .counters
+                    .reader()
+                    .find_by_registration(add.type_id, add.registration_id);
+                let counter_id = found.unwrap_or_else(|| {
+                    state
+                        .counters
+                        .allocate(&new, self.now_ms())
+                        .expect("room")
+                        .id()
+                });
+                state.transmit(&Event::StaticCounter(event::StaticCounter {
                     correlation_id,
-                    next_session_id: 4242,
+                    counter_id,
                 }));
             }
-            Command::ClientClose(_) | Command::TerminateDriver(_) | Command::ClientKeepalive(_) => {}
+            Command::GetNextAvailableSessionId(_) => {
+                state.transmit(&Event::NextAvailableSessionId(
+                    event::NextAvailableSessionId {
+                        correlation_id,
+                        next_session_id: 4242,
+                    },
+                ));
+            }
+            Command::ClientClose(_) | Command::TerminateDriver(_) | Command::ClientKeepalive(_) => {
+            }
             Command::AddDestination(add) | Command::AddRcvDestination(add)
                 if refuses(state, correlation_id, add.channel) => {}
-            _ => state.transmit(&Event::OperationSuccess(event::OperationSuccess { correlation_id })),
+            _ => state.transmit(&Event::OperationSuccess(event::OperationSuccess {
+                correlation_id,
+            })),
         }
     }
 
@@ -322,7 +393,8 @@ impl FakeDriver {
             return;
         }
         self.ensure_heartbeat(state, add.client_id);
-        let shared = |p: &&FakePublication| !is_exclusive && !p.is_exclusive && p.stream_id == add.stream_id;
+        let shared =
+            |p: &&FakePublication| !is_exclusive && !p.is_exclusive && p.stream_id == add.stream_id;
         let existing = state.publications.iter().find(shared).cloned();
         let is_new = existing.is_none();
         let publication = existing.unwrap_or_else(|| {
@@ -356,7 +428,8 @@ impl FakeDriver {
         is_exclusive: bool,
     ) -> FakePublication {
         let log = self.make_log(registration_id, stream_id, state.publications.len());
-        let publication = self.record_publication(state, registration_id, stream_id, log, is_exclusive);
+        let publication =
+            self.record_publication(state, registration_id, stream_id, log, is_exclusive);
         self.link_all(state, &publication);
         publication
     }
@@ -372,15 +445,31 @@ impl FakeDriver {
         let new = position_counter(types::PUBLISHER_LIMIT, registration_id, 0);
         let limit = state.counters.allocate(&new, self.now_ms()).expect("room");
         let session_id = log.header().session_id();
-        let publication = FakePublication { registration_id, stream_id, session_id, limit, log, is_exclusive };
+        let publication = FakePublication {
+            registration_id,
+            stream_id,
+            session_id,
+            limit,
+            log,
+            is_exclusive,
+        };
         state.publications.push(publication.clone());
         publication
     }
 
-    fn make_log(&self, registration_id: i64, stream_id: i32, index: usize) -> LogBuffers<SharedBuffer> {
+    fn make_log(
+        &self,
+        registration_id: i64,
+        stream_id: i32,
+        index: usize,
+    ) -> LogBuffers<SharedBuffer> {
         let session_id = FIRST_SESSION_ID + index as i32;
-        let mut description =
-            LogDescription::new(LogType::ConcurrentPublication, session_id, stream_id, INITIAL_TERM_ID);
+        let mut description = LogDescription::new(
+            LogType::ConcurrentPublication,
+            session_id,
+            stream_id,
+            INITIAL_TERM_ID,
+        );
         description.correlation_id = registration_id;
         description.term_length = TERM_LENGTH as i32;
         let memory = SharedBuffer::heap(log_length(TERM_LENGTH as i64, 4096).expect("valid"));
@@ -396,14 +485,25 @@ impl FakeDriver {
     }
 
     /// Connects a subscription and a publication, with a window of half a term.
-    fn link(&self, state: &mut State, subscription: FakeSubscription, publication: &FakePublication) {
+    fn link(
+        &self,
+        state: &mut State,
+        subscription: FakeSubscription,
+        publication: &FakePublication,
+    ) {
         if subscription.stream_id != publication.stream_id {
             return;
         }
         let join_position = publication.log.producer_position();
         publication.log.metadata().set_is_connected(true);
-        publication.limit.set(join_position + TERM_LENGTH as i64 / 2);
-        let new = position_counter(types::SUBSCRIBER_POSITION, subscription.registration_id, join_position);
+        publication
+            .limit
+            .set(join_position + TERM_LENGTH as i64 / 2);
+        let new = position_counter(
+            types::SUBSCRIBER_POSITION,
+            subscription.registration_id,
+            join_position,
+        );
         let position = state.counters.allocate(&new, self.now_ms()).expect("room");
         state.transmit(&Event::AvailableImage(event::AvailableImage {
             correlation_id: publication.registration_id,
@@ -431,7 +531,10 @@ impl FakeDriver {
             value: self.now_ms(),
         };
         let counter = state.counters.allocate(&new, self.now_ms()).expect("room");
-        let update = event::CounterUpdate { correlation_id: client_id, counter_id: counter.id() };
+        let update = event::CounterUpdate {
+            correlation_id: client_id,
+            counter_id: counter.id(),
+        };
         state.transmit(&Event::CounterReady(update));
     }
 }
@@ -458,14 +561,26 @@ fn refuses(state: &mut State, correlation_id: i64, channel: &[u8]) -> bool {
 }
 
 fn position_counter(type_id: i32, registration_id: i64, value: i64) -> NewCounter<'static> {
-    NewCounter { type_id, key: b"", label: b"position", registration_id, owner_id: 0, reference_id: 0, value }
+    NewCounter {
+        type_id,
+        key: b"",
+        label: b"position",
+        registration_id,
+        owner_id: 0,
+        reference_id: 0,
+        value,
+    }
 }
 
 /// The system counters, of which clients look at the control protocol version.
 fn allocate_system_counters(counters: &mut CountersManager<SharedBuffer>) {
     let version_id = system::SystemCounter::ControlProtocolVersion.id();
     for id in 0..=version_id {
-        let value = if id == version_id { i64::from(aeron_protocol::CONTROL_PROTOCOL_VERSION) } else { 0 };
+        let value = if id == version_id {
+            i64::from(aeron_protocol::CONTROL_PROTOCOL_VERSION)
+        } else {
+            0
+        };
         let new = NewCounter {
             type_id: types::SYSTEM,
             key: &id.to_le_bytes(),

@@ -1,15 +1,12 @@
 //! Two heartbeats: the driver's, which the client watches, and the client's own, a counter that the driver watches.
 
+use aeron_agent::version;
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::keys::{decode_heartbeat_key, heartbeat_label_suffix};
 use aeron_memory::counters::{AtomicCounter, types};
 
 use crate::client::Client;
 use crate::error::{DriverTimeout, Error, Result};
-
-/// What the label of the client's heartbeat counter says of this library.
-const VERSION: &str = env!("CARGO_PKG_VERSION");
-const COMMIT: &str = "unknown";
 
 /// What an orderly closed driver leaves as its heartbeat.
 const DRIVER_CLOSED: i64 = -1;
@@ -66,7 +63,11 @@ impl Heartbeat {
             self.counter = find(client, client_id);
             self.missing = self.counter.is_none();
             if let Some(counter) = &self.counter {
-                let suffix = heartbeat_label_suffix(&client.settings.client_name, VERSION, COMMIT);
+                let suffix = heartbeat_label_suffix(
+                    &client.settings.client_name,
+                    version::TEXT,
+                    version::COMMIT,
+                );
                 client.counters.append_to_label(counter.id(), &suffix);
                 counter.set(client.now_ms());
             }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::commands::{Progress, Purpose};
 use super::Conductor;
+use super::commands::{Progress, Purpose};
 use crate::aeron::SubscriptionHandlers;
 use crate::client::Client;
 use crate::error::{Error, Result};
@@ -134,9 +134,7 @@ impl Conductor {
     ) -> Result<Progress> {
         let purpose = self.commands.purpose(correlation_id).cloned();
         let timeout = client.settings.driver_timeout();
-        let progress = self
-            .commands
-            .poll(correlation_id, client.now_ns(), timeout);
+        let progress = self.commands.poll(correlation_id, client.now_ns(), timeout);
         if let (Err(Error::DriverTimeout(_)), Some(purpose)) = (&progress, purpose) {
             self.give_up(client, correlation_id, &purpose);
         }
