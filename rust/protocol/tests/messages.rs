@@ -307,6 +307,7 @@ fn nothing_is_written_beyond_a_place_that_is_too_small() {
     }
 }
 
+/// 03-25: what is refused here is what a driver does not answer.
 #[test]
 fn a_remove_publication_of_24_bytes_has_no_flags_and_25_to_31_bytes_are_malformed() {
     let remove = Command::RemovePublication(command::RemovePublication {

@@ -3,6 +3,23 @@
 //! A command is a [`Command`] on both sides: a client encodes one into a record, the driver decodes the record. All begin
 //! with the client's id and the command's correlation id. Channels, labels and reasons are bytes, because nothing
 //! guarantees that a peer writes text.
+//!
+//! ```
+//! use aeron_protocol::command::{AddPublication, Command};
+//!
+//! let command = Command::AddPublication(AddPublication {
+//!     client_id: 1,
+//!     correlation_id: 2,
+//!     stream_id: 1001,
+//!     channel: b"aeron:ipc",
+//! });
+//! let mut record = [0; 64];
+//! let length = command.encode(&mut record)?;
+//!
+//! assert_eq!(length, 33);
+//! assert_eq!(Command::decode(command.type_id(), &record[..length])?, command);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod message;
 

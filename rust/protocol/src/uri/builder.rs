@@ -203,7 +203,6 @@ macro_rules! setters {
     ($($(#[$attribute:meta])* $setter:ident: $type:ty = $key:path;)*) => {
         /// One setter per parameter. All refuse a value outside the parameter's type or range with code 11 (tags with
         /// code 1), naming it.
-        #[allow(clippy::missing_errors_doc, reason = "said once, above")]
         impl ChannelUriBuilder {
             $(
                 $(#[$attribute])*

@@ -1,0 +1,331 @@
+//! What Aeron's own builders and helpers make of the same calls.
+//!
+//! Not everything is to be the same: some calls cannot be written down with these types, and some answers are defects.
+
+use aeron_agent::value::parse_duration_ns;
+use aeron_protocol::uri::{ChannelUri, ChannelUriBuilder, Media, UriError, session_id_tag};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+/// No media or one that does not exist, a prefix that does not exist, an entity tag without a channel tag.
+const CANNOT_BE_WRITTEN: [&str; 5] = [
+    "builder-003",
+    "builder-004",
+    "builder-020",
+    "builder-021",
+    "builder-022",
+];
+
+/// What is right where the recording shows a defect: tags or manual control are enough to tell a channel from others, and
+/// clear takes everything back.
+const DEFECTS: [(&str, &str); 3] = [
+    ("builder-006", "valid"),
+    ("builder-007", "valid"),
+    ("builder-035", "aeron:ipc"),
+];
+
+fn cases(builder: &str) -> Vec<Value> {
+    let vectors: Value = serde_json::from_str(include_str!("vectors/builder.json")).unwrap();
+    let cases = vectors["cases"].as_array().unwrap().iter();
+    cases
+        .filter(|case| case["builder"] == builder)
+        .cloned()
+        .collect()
+}
+
+fn steps(case: &Value) -> Vec<(String, Vec<Value>)> {
+    let name_and_arguments = |step: &Value| {
+        let step = step.as_array().unwrap();
+        (step[0].as_str().unwrap().to_owned(), step[1..].to_vec())
+    };
+    case["steps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(name_and_arguments)
+        .collect()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap()
+}
+
+fn int32(value: &Value) -> i32 {
+    value.as_i64().unwrap().try_into().unwrap()
+}
+
+fn int64(value: &Value) -> i64 {
+    value.as_i64().unwrap()
+}
+
+fn flag(value: &Value) -> bool {
+    value.as_bool().unwrap()
+}
+
+fn duration_ns(value: &Value) -> Option<i64> {
+    value.as_str().map(|text| parse_duration_ns(text).unwrap())
+}
+
+fn media_of(steps: &[(String, Vec<Value>)]) -> Media {
+    match steps.iter().find(|(name, _)| name == "media") {
+        Some((_, arguments)) if arguments[0] == "udp" => Media::Udp,
+        _ => Media::Ipc,
+    }
+}
+
+/// Does the steps and answers the channel, or `valid` when the last one validates.
+fn run_java_builder(case: &Value) -> Result<String, UriError> {
+    let steps = steps(case);
+    let mut builder = ChannelUriBuilder::new(media_of(&steps));
+    for (name, arguments) in &steps {
+        match name.as_str() {
+            "from" => {
+                builder = ChannelUriBuilder::from_channel(&ChannelUri::parse(text(&arguments[0]))?)?
+            }
+            "validate" => return builder.validate().map(|()| "valid".to_owned()),
+            name => set(&mut builder, name, arguments)?,
+        }
+    }
+    Ok(builder.build().to_string())
+}
+
+fn set(builder: &mut ChannelUriBuilder, setter: &str, arguments: &[Value]) -> Result<(), UriError> {
+    let first = arguments.first().unwrap_or(&Value::Null);
+    match setter {
+        "media" | "build" => Ok(builder),
+        "clear" => Ok(builder.clear()),
+        "prefix" => Ok(builder.spy(first == "aeron-spy")),
+        "endpoint" => builder.endpoint(text(first)),
+        "networkInterface" => builder.network_interface(text(first)),
+        "controlEndpoint" => builder.control_endpoint(text(first)),
+        "controlMode" => builder.control_mode(text(first)),
+        "tags" if first.is_string() => builder.put("tags", text(first)),
+        "tags" => builder.tags(int64(first), arguments.get(1).map(int64)),
+        "alias" => builder.alias(text(first)),
+        "congestionControl" => builder.congestion_control(text(first)),
+        "flowControl" => builder.flow_control(text(first)),
+        "reliable" => builder.reliable(flag(first)),
+        "ttl" => builder.ttl(int32(first)),
+        "mtu" => builder.mtu(int32(first)),
+        "termLength" => builder.term_length(int32(first)),
+        "initialTermId" => builder.initial_term_id(int32(first)),
+        "termId" => builder.term_id(int32(first)),
+        "termOffset" => builder.term_offset(int32(first)),
+        "sessionId" if first.is_string() => builder.put("session-id", text(first)),
+        "sessionId" => builder.session_id(int32(first)),
+        "linger" => builder.linger_timeout_ns(int64(first)),
+        "sparse" => builder.sparse(flag(first)),
+        "eos" => builder.eos(flag(first)),
+        "tether" => builder.tether(flag(first)),
+        "group" => builder.group(flag(first)),
+        "groupTag" => builder.group_tag(int64(first)),
+        "rejoin" => builder.rejoin(flag(first)),
+        "spiesSimulateConnection" => builder.spies_simulate_connection(flag(first)),
+        "socketRcvbufLength" => builder.socket_rcvbuf_length(int64(first)),
+        "socketSndbufLength" => builder.socket_sndbuf_length(int64(first)),
+        "receiverWindowLength" => builder.receiver_window_length(int64(first)),
+        "mediaReceiveTimestampOffset" => builder.media_receive_timestamp_offset(text(first)),
+        "channelReceiveTimestampOffset" => builder.channel_receive_timestamp_offset(text(first)),
+        "channelSendTimestampOffset" => builder.channel_send_timestamp_offset(text(first)),
+        "responseEndpoint" => builder.response_endpoint(text(first)),
+        "responseCorrelationId" => {
+            builder.response_correlation_id(first.to_string().trim_matches('"'))
+        }
+        "nakDelay" => builder.nak_delay_ns(int64(first)),
+        "untetheredWindowLimitTimeoutNs" => {
+            builder.untethered_window_limit_timeout_ns(int64(first))
+        }
+        "untetheredLingerTimeoutNs" => builder.untethered_linger_timeout_ns(int64(first)),
+        "untetheredRestingTimeoutNs" => builder.untethered_resting_timeout_ns(int64(first)),
+        "maxResend" => builder.max_resend(int32(first)),
+        "streamId" => builder.stream_id(int32(first)),
+        "publicationWindowLength" => builder.publication_window_length(int32(first)),
+        "initialPosition" => {
+            builder.initial_position(int64(first), int32(&arguments[1]), int32(&arguments[2]))
+        }
+        "taggedFlowControl" => {
+            let size = Some(int32(&arguments[1]));
+            builder.tagged_flow_control(first.as_i64(), size, duration_ns(&arguments[2]))
+        }
+        "minFlowControl" => {
+            builder.min_flow_control(Some(int32(first)), duration_ns(&arguments[1]))
+        }
+        unknown => panic!("{unknown}"),
+    }
+    .map(drop)
+}
+
+/// 05-45
+#[test]
+fn the_builder_makes_what_javas_does_in_its_order_without_its_defects() {
+    let mut checked = 0;
+    for case in cases("java") {
+        let id = text(&case["id"]);
+        if CANNOT_BE_WRITTEN.contains(&id) {
+            continue;
+        }
+        let made = run_java_builder(&case);
+        let defect = DEFECTS.iter().find(|(defective, _)| *defective == id);
+        let expected = defect.map(|(_, right)| *right).or(case["result"].as_str());
+        assert_eq!(made.as_deref().ok(), expected, "{case}: {made:?}");
+        checked += 1;
+    }
+    assert_eq!(checked, 30);
+}
+
+#[test]
+fn the_helpers_do_what_javas_do() {
+    for case in cases("java ChannelUri") {
+        let steps = steps(&case);
+        let (name, arguments) = &steps[0];
+        let channel = ChannelUri::parse(text(&arguments[0]));
+        let done = match name.as_str() {
+            "parse" if case["id"] == "builder-044" => {
+                // Java leaves it to the driver to refuse this media.
+                assert_eq!(
+                    channel.unwrap_err().message,
+                    "invalid URI scheme or transport: aeron:tcp?a=1"
+                );
+                continue;
+            }
+            "parse" => {
+                let mut channel = channel.unwrap();
+                let resolved = text(&steps[1].1[0]);
+                channel
+                    .replace_endpoint_wildcard_port(resolved)
+                    .map(|()| json!(channel.to_string()))
+            }
+            "createDestinationUri" => channel
+                .and_then(|channel| channel.destination(text(&arguments[1])))
+                .map(|channel| json!(channel.to_string())),
+            "addSessionId" => {
+                // The order of a hash map is not the point.
+                let expected = ChannelUri::parse(text(&case["result"]));
+                assert_eq!(
+                    channel.map(|channel| channel.with_session_id(int32(&arguments[1]))),
+                    expected
+                );
+                continue;
+            }
+            "getTag" => session_id_tag(text(&arguments[0])).map(|tag| json!(tag.unwrap_or(-1))),
+            "equals" => {
+                channel.map(|channel| json!(Ok(channel) == ChannelUri::parse(text(&arguments[1]))))
+            }
+            "addAliasIfAbsent" => channel
+                .and_then(|channel| channel.with_alias_if_absent(text(&arguments[1])))
+                .map(|channel| json!(channel.to_string())),
+            unknown => panic!("{unknown}"),
+        };
+        match &case["error"] {
+            Value::Null => assert_eq!(done.as_ref(), Ok(&case["result"]), "{case}"),
+            error => assert!(text(error).ends_with(&done.unwrap_err().message), "{case}"),
+        }
+    }
+}
+
+#[test]
+fn editing_a_channel_does_what_the_c_builder_does() {
+    for case in cases("c") {
+        let done = run_c_builder(&case);
+        match case["result"].as_str() {
+            None => assert!(done.is_err(), "{case}: {done:?}"),
+            Some(expected) => assert_eq!(
+                done.unwrap(),
+                ChannelUri::parse(expected).unwrap(),
+                "{case}"
+            ),
+        }
+    }
+}
+
+fn run_c_builder(case: &Value) -> Result<ChannelUri, UriError> {
+    let mut channel = match &case["init"] {
+        Value::Null if case["steps"][0][1] == "__media" => {
+            ChannelUri::new(if case["steps"][0][2] == "udp" {
+                Media::Udp
+            } else {
+                Media::Ipc
+            })
+        }
+        // A channel without media is no channel.
+        Value::Null => ChannelUri::parse("")?,
+        init => ChannelUri::parse(text(init))?,
+    };
+    for (name, arguments) in steps(case) {
+        match (name.as_str(), text_or_none(&arguments[0]), arguments.get(1)) {
+            ("put", Some("__media"), _) => {}
+            ("put", Some(key), Some(Value::Null)) => drop(channel.remove(key)),
+            ("put", Some(key), Some(value)) => channel.put(key, text(value))?,
+            _ => channel.set_initial_position(
+                int64(&arguments[0]),
+                int32(&arguments[1]),
+                int32(&arguments[2]),
+            )?,
+        }
+    }
+    Ok(channel)
+}
+
+fn text_or_none(value: &Value) -> Option<&str> {
+    value.as_str()
+}
+
+#[test]
+fn what_a_setter_refuses_is_named_with_its_value() {
+    let mut builder = ChannelUriBuilder::new(Media::Udp);
+    let message = |refused: Result<&mut ChannelUriBuilder, UriError>| refused.unwrap_err().message;
+    assert_eq!(message(builder.mtu(33)), "mtu=33 not a multiple of 32");
+    assert_eq!(
+        message(builder.ttl(256)),
+        "ttl=256 not a number in range 0-255"
+    );
+    assert_eq!(
+        message(builder.linger_timeout_ns(-1)),
+        "linger=-1 cannot be negative"
+    );
+    assert_eq!(
+        message(builder.term_length(100)),
+        "term length less than min length of 65536: length=100"
+    );
+    assert_eq!(
+        message(builder.put("colour", "red")),
+        "unknown parameter: colour"
+    );
+    assert_eq!(
+        message(builder.alias("a|b")),
+        "value cannot contain '|': alias=a|b"
+    );
+    assert_eq!(builder, ChannelUriBuilder::new(Media::Udp));
+}
+
+proptest! {
+    /// 05-46
+    #[test]
+    fn building_parsing_and_building_again_changes_nothing_for_any_key(
+        size in 64_i32..=65504, time_ns in 0..i64::MAX, id: i32, long_id: i64, count in 1..=255_i32,
+        yes: bool, text in "[^|\0]{1,20}", shift in 16..=30_u32, offset in 0..2048_i32,
+        mode in prop::sample::select(vec!["dynamic", "manual", "response"]), is_udp: bool,
+    ) {
+        let media = if is_udp { Media::Udp } else { Media::Ipc };
+        let mut builder = ChannelUriBuilder::new(media);
+        builder
+            .endpoint(&text)?.network_interface(&text)?.control_endpoint(&text)?.control_mode(mode)?
+            .mtu(size / 32 * 32)?.term_length(1 << shift)?.initial_term_id(id)?.term_id(id)?
+            .term_offset(offset * 32)?.session_id(id)?.ttl(count)?.reliable(yes)?
+            .linger_timeout_ns(time_ns)?.alias(&text)?.congestion_control(&text)?
+            .min_flow_control(Some(count), Some(time_ns))?.group_tag(long_id)?.sparse(yes)?.eos(yes)?
+            .tether(yes)?.group(yes)?.rejoin(yes)?.spies_simulate_connection(yes)?
+            .socket_sndbuf_length(time_ns)?.socket_rcvbuf_length(time_ns)?.receiver_window_length(time_ns)?
+            .media_receive_timestamp_offset(&id.to_string())?.channel_receive_timestamp_offset("reserved")?
+            .channel_send_timestamp_offset(&id.to_string())?.response_endpoint(&text)?
+            .response_correlation_id(&time_ns.to_string())?.nak_delay_ns(time_ns)?
+            .untethered_window_limit_timeout_ns(time_ns)?.untethered_linger_timeout_ns(time_ns)?
+            .untethered_resting_timeout_ns(time_ns)?.max_resend(count)?.stream_id(id)?
+            .publication_window_length(size)?.tags(i64::from(count), Some(long_id))?;
+        let channel = builder.build();
+        prop_assert_eq!(channel.parameters().len(), aeron_protocol::uri::key::ALL.len());
+        let parsed = ChannelUri::parse(&channel.to_string()).unwrap();
+        prop_assert_eq!(&parsed, &channel);
+        prop_assert_eq!(ChannelUriBuilder::from_channel(&parsed).unwrap(), builder);
+    }
+}
