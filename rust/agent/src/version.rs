@@ -4,7 +4,7 @@
 pub const TEXT: &str = "1.52.2";
 /// [`TEXT`] as a semantic version: major << 16 | minor << 8 | patch.
 pub const VALUE: i32 = (1 << 16) | (52 << 8) | 2;
-/// Commit that this software was built from, as the build gives it in `AERON_COMMIT`.
+/// Commit that this software was built from; `unknown` when it was built outside a repository.
 pub const COMMIT: &str = match option_env!("AERON_COMMIT") {
     Some(commit) => commit,
     None => "unknown",

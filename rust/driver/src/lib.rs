@@ -1,2 +1,28 @@
-//! The media driver.
+//! The media driver: connects publishers and subscribers, through shared memory on one machine.
+//!
+//! [`MediaDriver`] is the driver with its directory and threads, [`Context`] its configuration. Inside, agents own their data and
+//! talk through queues: the [`conductor`] takes the clients' commands, the native resource agent ([`resources`]) does what can
+//! block, sender and receiver move datagrams. Conductor and publications are state machines that are handed time, memory and a
+//! [`log_storage::LogStorage`]; the same code runs under a simulator.
 #![forbid(unsafe_code)]
+
+pub mod command_line;
+pub mod conductor;
+pub mod config;
+pub mod diagnostics;
+pub mod log_storage;
+pub mod queue;
+pub mod resources;
+
+mod agents;
+mod assembly;
+mod directory;
+mod duty_cycle;
+mod error;
+mod media_driver;
+mod publication;
+mod session_ids;
+
+pub use config::{Context, ThreadingMode};
+pub use error::DriverError;
+pub use media_driver::{MediaDriver, StartError};

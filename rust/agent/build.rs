@@ -1,0 +1,24 @@
+//! Tells the crate which commit it is built from, unless the builder has done so in `AERON_COMMIT`.
+
+use std::path::Path;
+use std::process::Command;
+
+fn main() {
+    println!("cargo:rerun-if-env-changed=AERON_COMMIT");
+    println!("cargo:rerun-if-changed=build.rs");
+    if Path::new("../../.git/logs/HEAD").exists() {
+        println!("cargo:rerun-if-changed=../../.git/logs/HEAD");
+    }
+    if std::env::var_os("AERON_COMMIT").is_some() {
+        return;
+    }
+    let git = Command::new("git")
+        .args(["rev-parse", "--short=10", "HEAD"])
+        .output();
+    if let Ok(output) = git
+        && output.status.success()
+    {
+        let commit = String::from_utf8_lossy(&output.stdout);
+        println!("cargo:rustc-env=AERON_COMMIT={}", commit.trim());
+    }
+}

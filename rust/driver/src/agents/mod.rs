@@ -1,0 +1,9 @@
+//! The agents with their clocks: what runs on the driver's threads.
+
+mod conductor;
+mod network;
+mod pinned;
+
+pub use conductor::ConductorAgent;
+pub use network::{NetworkAgent, NetworkCommand};
+pub use pinned::Pinned;

@@ -1,0 +1,47 @@
+//! An agent whose thread keeps to one CPU.
+
+use std::borrow::Cow;
+
+use aeron_agent::{Agent, AgentError, thread};
+
+use crate::diagnostics::ErrorRecorder;
+
+/// Binds the thread that starts it to a CPU, if one is given; a CPU that cannot be had is written down and the agent runs anyway.
+pub struct Pinned {
+    agent: Box<dyn Agent>,
+    cpu: Option<usize>,
+    errors: ErrorRecorder,
+}
+
+impl Pinned {
+    /// `agent` on `cpu`, or on any.
+    pub fn new(agent: Box<dyn Agent>, cpu: Option<usize>, errors: ErrorRecorder) -> Self {
+        Self { agent, cpu, errors }
+    }
+}
+
+impl Agent for Pinned {
+    fn on_start(&mut self) -> Result<(), AgentError> {
+        if let Some(cpu) = self.cpu
+            && let Err(error) = thread::set_cpu_affinity(cpu)
+        {
+            self.errors.note(&format!(
+                "WARNING: unable to apply affinity for {} to CPU {cpu}: {error}\n",
+                self.role_name()
+            ));
+        }
+        self.agent.on_start()
+    }
+
+    fn do_work(&mut self) -> Result<usize, AgentError> {
+        self.agent.do_work()
+    }
+
+    fn on_close(&mut self) -> Result<(), AgentError> {
+        self.agent.on_close()
+    }
+
+    fn role_name(&self) -> Cow<'_, str> {
+        self.agent.role_name()
+    }
+}

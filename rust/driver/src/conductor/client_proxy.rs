@@ -1,0 +1,166 @@
+//! The driver's voice: every answer and event that clients hear.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use aeron_memory::broadcast::BroadcastTransmitter;
+use aeron_memory::buffer::SharedBuffer;
+use aeron_protocol::ErrorCode;
+use aeron_protocol::event::{self, Event, NO_COUNTER_ID};
+
+use crate::error::DriverError;
+use crate::publication::IpcPublication;
+
+/// Source of the images of IPC publications.
+const IPC_SOURCE_IDENTITY: &[u8] = b"aeron:ipc";
+/// Longest text of an error, in bytes.
+const MAX_ERROR_TEXT_LENGTH: usize = 8191;
+/// What stands where there is no id.
+const NULL_ID: i64 = -1;
+
+/// Encodes events and broadcasts them.
+#[derive(Debug)]
+pub struct ClientProxy {
+    transmitter: BroadcastTransmitter<SharedBuffer>,
+    buffer: Vec<u8>,
+}
+
+impl ClientProxy {
+    /// A proxy for all clients that read what `transmitter` sends.
+    pub fn new(transmitter: BroadcastTransmitter<SharedBuffer>) -> Self {
+        let buffer = vec![0; transmitter.max_message_length()];
+        Self {
+            transmitter,
+            buffer,
+        }
+    }
+
+    pub fn on_error(&mut self, correlation_id: i64, error: &DriverError) {
+        let text = error.text().as_bytes();
+        self.send(&Event::Error(event::Error {
+            offending_command_correlation_id: correlation_id,
+            error_code: error.code(),
+            error_message: &text[..text.len().min(MAX_ERROR_TEXT_LENGTH)],
+        }));
+    }
+
+    pub fn on_publication_ready(&mut self, correlation_id: i64, publication: &IpcPublication) {
+        let config = publication.config();
+        let ready = event::PublicationReady {
+            correlation_id,
+            registration_id: config.registration_id,
+            session_id: config.session_id,
+            stream_id: config.stream_id,
+            publication_limit_counter_id: publication.limit_counter_id(),
+            channel_status_indicator_id: NO_COUNTER_ID,
+            log_file_name: config.log_file_name.as_bytes(),
+        };
+        self.send(&match config.is_exclusive {
+            true => Event::ExclusivePublicationReady(ready),
+            false => Event::PublicationReady(ready),
+        });
+    }
+
+    pub fn on_subscription_ready(&mut self, correlation_id: i64, channel_status_indicator_id: i32) {
+        self.send(&Event::SubscriptionReady(event::SubscriptionReady {
+            correlation_id,
+            channel_status_indicator_id,
+        }));
+    }
+
+    pub fn on_available_image(
+        &mut self,
+        publication: &IpcPublication,
+        subscription_registration_id: i64,
+        subscriber_position_id: i32,
+    ) {
+        let config = publication.config();
+        self.send(&Event::AvailableImage(event::AvailableImage {
+            correlation_id: config.registration_id,
+            session_id: config.session_id,
+            stream_id: config.stream_id,
+            subscription_registration_id,
+            subscriber_position_id,
+            log_file_name: config.log_file_name.as_bytes(),
+            source_identity: IPC_SOURCE_IDENTITY,
+        }));
+    }
+
+    pub fn on_unavailable_image(
+        &mut self,
+        correlation_id: i64,
+        subscription_registration_id: i64,
+        stream_id: i32,
+    ) {
+        self.send(&Event::UnavailableImage(event::UnavailableImage {
+            correlation_id,
+            subscription_registration_id,
+            stream_id,
+            channel: IPC_SOURCE_IDENTITY,
+        }));
+    }
+
+    pub fn on_operation_success(&mut self, correlation_id: i64) {
+        self.send(&Event::OperationSuccess(event::OperationSuccess {
+            correlation_id,
+        }));
+    }
+
+    pub fn on_counter_ready(&mut self, registration_id: i64, counter_id: i32) {
+        self.send(&Event::CounterReady(event::CounterUpdate {
+            correlation_id: registration_id,
+            counter_id,
+        }));
+    }
+
+    pub fn on_unavailable_counter(&mut self, registration_id: i64, counter_id: i32) {
+        self.send(&Event::UnavailableCounter(event::CounterUpdate {
+            correlation_id: registration_id,
+            counter_id,
+        }));
+    }
+
+    pub fn on_static_counter(&mut self, correlation_id: i64, counter_id: i32) {
+        self.send(&Event::StaticCounter(event::StaticCounter {
+            correlation_id,
+            counter_id,
+        }));
+    }
+
+    pub fn on_client_timeout(&mut self, client_id: i64) {
+        self.send(&Event::ClientTimeout(event::ClientTimeout { client_id }));
+    }
+
+    pub fn on_next_available_session_id(&mut self, correlation_id: i64, next_session_id: i32) {
+        self.send(&Event::NextAvailableSessionId(
+            event::NextAvailableSessionId {
+                correlation_id,
+                next_session_id,
+            },
+        ));
+    }
+
+    /// A subscriber of an IPC publication rejected its image.
+    pub fn on_image_rejected(&mut self, publication: &IpcPublication, reason: &[u8]) {
+        let config = publication.config();
+        self.send(&Event::PublicationError(event::PublicationError {
+            registration_id: config.registration_id,
+            destination_registration_id: NULL_ID,
+            session_id: config.session_id,
+            stream_id: config.stream_id,
+            receiver_id: NULL_ID,
+            group_tag: NULL_ID,
+            source_address: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
+            error_code: ErrorCode::ImageRejected,
+            error_message: reason,
+        }));
+    }
+
+    /// Every part of an event is far shorter than the longest message, which is at least 128 KiB.
+    fn send(&mut self, event: &Event<'_>) {
+        let sent = event.encode(&mut self.buffer).map(|length| {
+            self.transmitter
+                .transmit(event.type_id(), &self.buffer[..length])
+        });
+        debug_assert!(matches!(sent, Ok(Ok(()))), "{event:?}: {sent:?}");
+    }
+}

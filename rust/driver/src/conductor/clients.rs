@@ -1,0 +1,89 @@
+//! The clients that the driver knows, and what each of them owns.
+
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::counters::AtomicCounter;
+
+/// A client: known from its first resource until it closes or falls silent.
+#[derive(Debug)]
+pub struct Client {
+    id: i64,
+    heartbeat: AtomicCounter<SharedBuffer>,
+    is_closed: bool,
+    pub publications: Vec<PublicationReference>,
+    pub counters: Vec<OwnedCounter>,
+}
+
+/// A client's claim on a publication.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PublicationReference {
+    /// Correlation id of the client's add.
+    pub registration_id: i64,
+    /// Registration id of the publication itself.
+    pub publication_id: i64,
+}
+
+/// A counter that ends with its client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnedCounter {
+    pub registration_id: i64,
+    pub counter_id: i32,
+}
+
+impl Client {
+    /// A client whose heartbeat counter holds the time of its last sign of life in epoch milliseconds.
+    pub fn new(id: i64, heartbeat: AtomicCounter<SharedBuffer>) -> Self {
+        Self {
+            id,
+            heartbeat,
+            is_closed: false,
+            publications: Vec::new(),
+            counters: Vec::new(),
+        }
+    }
+
+    pub fn id(&self) -> i64 {
+        self.id
+    }
+
+    pub fn heartbeat_counter_id(&self) -> i32 {
+        self.heartbeat.id()
+    }
+
+    /// The client showed a sign of life.
+    pub fn keep_alive(&self, now_ms: i64) {
+        self.heartbeat.set(now_ms);
+    }
+
+    /// The client said that it is gone.
+    pub fn close(&mut self) {
+        self.is_closed = true;
+        self.heartbeat.set(0);
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// Whether the client is gone or has been silent for too long.
+    pub fn is_gone(&self, now_ms: i64, liveness_timeout_ms: i64) -> bool {
+        self.is_closed || now_ms > self.heartbeat.get().saturating_add(liveness_timeout_ms)
+    }
+
+    /// Takes a publication reference out.
+    pub fn remove_publication(&mut self, registration_id: i64) -> Option<PublicationReference> {
+        let index = self
+            .publications
+            .iter()
+            .position(|link| link.registration_id == registration_id)?;
+        Some(self.publications.swap_remove(index))
+    }
+
+    /// Takes a counter out.
+    pub fn remove_counter(&mut self, registration_id: i64) -> Option<OwnedCounter> {
+        let index = self
+            .counters
+            .iter()
+            .position(|counter| counter.registration_id == registration_id)?;
+        Some(self.counters.swap_remove(index))
+    }
+}

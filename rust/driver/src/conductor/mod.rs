@@ -1,0 +1,243 @@
+//! The conductor: takes the clients' commands, owns what they ask for, and ends what nobody needs any more.
+//!
+//! A plain state machine: it is handed the time, its memory is handed in, files are made by the native resource agent, and what
+//! looks random comes from a seed. So the same conductor runs in a driver and in a simulation.
+
+mod client_proxy;
+mod clients;
+mod commands;
+mod counters;
+mod publications;
+mod subscriptions;
+mod timers;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use aeron_memory::broadcast::BroadcastTransmitter;
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::counters::CountersManager;
+use aeron_memory::counters::system::{SystemCounter, SystemCounters};
+use aeron_memory::ring::RingConsumer;
+
+use crate::agents::NetworkCommand;
+use crate::config::{Context, TerminationValidator};
+use crate::diagnostics::ErrorRecorder;
+use crate::duty_cycle::StallTracker;
+use crate::publication::IpcPublication;
+use crate::queue::{Receiver, Sender};
+use crate::resources::{ResourceCommand, ResourceReply};
+use crate::session_ids::SessionIds;
+use client_proxy::ClientProxy;
+use clients::Client;
+use publications::PendingPublication;
+use subscriptions::IpcSubscription;
+use timers::BlockedCommandTimer;
+
+/// The shared memory and the queues of a conductor.
+pub struct ConductorParts {
+    /// Commands from clients.
+    pub commands: RingConsumer<SharedBuffer>,
+    /// Events to clients.
+    pub events: BroadcastTransmitter<SharedBuffer>,
+    /// All counters.
+    pub counters: CountersManager<SharedBuffer>,
+    /// The driver's own counters.
+    pub system_counters: SystemCounters<SharedBuffer>,
+    /// The error log.
+    pub errors: ErrorRecorder,
+    /// Work for the native resource agent.
+    pub resource_commands: Sender<ResourceCommand>,
+    /// What became of it.
+    pub resource_replies: Receiver<ResourceReply>,
+    /// Work for the sender.
+    pub sender_commands: Sender<NetworkCommand>,
+    /// Work for the receiver.
+    pub receiver_commands: Sender<NetworkCommand>,
+    /// Set when a client may end the driver and does so.
+    pub is_terminated: Arc<AtomicBool>,
+    /// Where session ids and initial term ids come from.
+    pub seed: u64,
+}
+
+/// See the [module](self).
+pub struct Conductor {
+    context: Arc<Context>,
+    commands: RingConsumer<SharedBuffer>,
+    outlets: Outlets,
+    resource_commands: Sender<ResourceCommand>,
+    resource_replies: Receiver<ResourceReply>,
+    network_commands: [Sender<NetworkCommand>; 2],
+    is_terminated: Arc<AtomicBool>,
+    clients: Vec<Client>,
+    publications: Vec<IpcPublication>,
+    subscriptions: Vec<IpcSubscription>,
+    pending: Option<PendingPublication>,
+    session_ids: SessionIds,
+    random: fastrand::Rng,
+    next_link_id: u64,
+    stall_tracker: StallTracker,
+    blocked_command_timer: BlockedCommandTimer,
+    timer_deadline_ns: i64,
+    now_ns: i64,
+    command_body: Vec<u8>,
+}
+
+/// Where everything that others see of the conductor goes.
+pub(crate) struct Outlets {
+    events: ClientProxy,
+    counters: CountersManager<SharedBuffer>,
+    system: SystemCounters<SharedBuffer>,
+    errors: ErrorRecorder,
+    now_ms: i64,
+}
+
+impl Conductor {
+    /// A conductor that begins at `now_ns` (monotonic).
+    pub fn new(context: Arc<Context>, parts: ConductorParts, now_ns: i64) -> Self {
+        let mut random = fastrand::Rng::with_seed(parts.seed);
+        let reserved = context.publication_reserved_session_id_low
+            ..=context.publication_reserved_session_id_high;
+        let stall_tracker = StallTracker::new(
+            context.conductor_cycle_threshold_ns,
+            parts
+                .system_counters
+                .get(SystemCounter::ConductorMaxCycleTime)
+                .clone(),
+            parts
+                .system_counters
+                .get(SystemCounter::ConductorCycleTimeExceeded)
+                .clone(),
+            now_ns,
+        );
+        Self {
+            timer_deadline_ns: now_ns.saturating_add(context.timer_interval_ns),
+            context,
+            blocked_command_timer: BlockedCommandTimer::new(
+                parts.commands.ring().consumer_position(),
+                now_ns,
+            ),
+            commands: parts.commands,
+            outlets: Outlets {
+                events: ClientProxy::new(parts.events),
+                counters: parts.counters,
+                system: parts.system_counters,
+                errors: parts.errors,
+                now_ms: 0,
+            },
+            resource_commands: parts.resource_commands,
+            resource_replies: parts.resource_replies,
+            network_commands: [parts.sender_commands, parts.receiver_commands],
+            is_terminated: parts.is_terminated,
+            clients: Vec::new(),
+            publications: Vec::new(),
+            subscriptions: Vec::new(),
+            pending: None,
+            session_ids: SessionIds::new(random.i32(..), reserved),
+            random,
+            next_link_id: 0,
+            stall_tracker,
+            now_ns,
+            command_body: Vec::new(),
+        }
+    }
+
+    /// One duty cycle at `now_ns` (monotonic) and `now_ms` (epoch); answers how much was done.
+    pub fn do_work(&mut self, now_ns: i64, now_ms: i64) -> usize {
+        self.now_ns = now_ns;
+        self.outlets.now_ms = now_ms;
+        self.stall_tracker.on_duty_cycle(now_ns);
+        if now_ns > self.timer_deadline_ns {
+            self.on_timer();
+            self.timer_deadline_ns = now_ns.saturating_add(self.context.timer_interval_ns);
+        }
+        let mut work_count = self.resource_commands.flush();
+        work_count += self
+            .network_commands
+            .iter_mut()
+            .map(Sender::flush)
+            .sum::<usize>();
+        work_count += self.take_resource_reply();
+        work_count += self.take_command();
+        work_count + self.update_publications()
+    }
+
+    /// Measures duty cycles from now on.
+    pub fn restart_stall_tracker(&mut self, now_ns: i64) {
+        self.stall_tracker.restart(now_ns);
+    }
+
+    /// Ends everything: counters are freed, logs given back.
+    pub fn close(&mut self) {
+        self.pending = None;
+        while !self.publications.is_empty() {
+            self.delete_publication(0);
+        }
+        let counters = self.outlets.counters.reader().ids().collect::<Vec<_>>();
+        for id in counters {
+            self.outlets.free_counter(id);
+        }
+    }
+
+    fn take_command(&mut self) -> usize {
+        let has_room =
+            self.resource_commands.has_room() && self.network_commands.iter().all(Sender::has_room);
+        if self.pending.is_some() || !has_room {
+            return 0;
+        }
+        let mut taken = None;
+        let body = &mut self.command_body;
+        let result = self.commands.read(1, |type_id, bytes| {
+            taken = Some(type_id);
+            body.clear();
+            body.extend_from_slice(bytes);
+        });
+        if let Err(corrupt) = result {
+            self.outlets.errors.note(&format!("{corrupt}\n"));
+        }
+        let Some(type_id) = taken else { return 0 };
+        let body = std::mem::take(&mut self.command_body);
+        self.on_command(type_id, &body);
+        self.command_body = body;
+        1
+    }
+
+    fn take_resource_reply(&mut self) -> usize {
+        let Ok(reply) = self.resource_replies.pop() else {
+            return 0;
+        };
+        match reply {
+            ResourceReply::LogCreated {
+                registration_id,
+                result,
+            } => self.on_log_created(registration_id, result),
+            ResourceReply::LogAllocated {
+                registration_id,
+                result,
+            } => self.on_log_allocated(registration_id, result),
+        }
+        1
+    }
+
+    fn terminate(&self) {
+        if self.context.termination_validator == TerminationValidator::Allow {
+            self.is_terminated.store(true, Ordering::Release);
+        }
+    }
+}
+
+impl Outlets {
+    fn system(
+        &self,
+        counter: SystemCounter,
+    ) -> &aeron_memory::counters::AtomicCounter<SharedBuffer> {
+        self.system.get(counter)
+    }
+
+    /// Freeing what is not allocated only happens where a client tampered with the counter's record.
+    fn free_counter(&mut self, counter_id: i32) {
+        if let Err(error) = self.counters.free(counter_id, self.now_ms) {
+            self.errors.note(&format!("{error}\n"));
+        }
+    }
+}

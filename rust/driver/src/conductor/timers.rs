@@ -1,0 +1,164 @@
+//! What the conductor does once per timer interval.
+
+use aeron_memory::counters::system::SystemCounter;
+
+use super::{Conductor, Outlets};
+use crate::publication::TetherAction;
+use crate::publication::{IpcPublication, Tick};
+
+/// Notices a command that its client will not finish: the ring stands still although something was claimed.
+#[derive(Debug)]
+pub(super) struct BlockedCommandTimer {
+    last_consumer_position: i64,
+    time_of_last_movement_ns: i64,
+}
+
+impl BlockedCommandTimer {
+    pub(super) fn new(consumer_position: i64, now_ns: i64) -> Self {
+        Self {
+            last_consumer_position: consumer_position,
+            time_of_last_movement_ns: now_ns,
+        }
+    }
+
+    /// Whether the ring has been standing still for longer than `timeout_ns`.
+    fn is_blocked(
+        &mut self,
+        (consumer, producer): (i64, i64),
+        now_ns: i64,
+        timeout_ns: i64,
+    ) -> bool {
+        if consumer != self.last_consumer_position || producer <= consumer {
+            self.last_consumer_position = consumer;
+            self.time_of_last_movement_ns = now_ns;
+            return false;
+        }
+        now_ns - self.time_of_last_movement_ns > timeout_ns
+    }
+}
+
+impl Conductor {
+    pub(super) fn on_timer(&mut self) {
+        self.commands
+            .ring()
+            .set_consumer_heartbeat_ms(self.outlets.now_ms);
+        self.check_clients();
+        self.check_publications();
+        self.check_blocked_commands();
+    }
+
+    fn check_clients(&mut self) {
+        let liveness_timeout_ms = (self.context.client_liveness_timeout_ns / 1_000_000).max(1);
+        for index in (0..self.clients.len()).rev() {
+            if self.clients[index].is_gone(self.outlets.now_ms, liveness_timeout_ms) {
+                self.end_client(index);
+            }
+        }
+    }
+
+    /// Announces the client's end, then ends what it owns.
+    fn end_client(&mut self, index: usize) {
+        let client = self.clients.swap_remove(index);
+        if !client.is_closed() {
+            self.outlets
+                .system(SystemCounter::ClientTimeouts)
+                .add_release(1);
+            self.outlets.events.on_client_timeout(client.id());
+        }
+        self.outlets
+            .events
+            .on_unavailable_counter(client.id(), client.heartbeat_counter_id());
+        for reference in &client.publications {
+            self.remove_publication_reference(reference.publication_id);
+        }
+        for counter in &client.counters {
+            self.outlets
+                .events
+                .on_unavailable_counter(counter.registration_id, counter.counter_id);
+            self.outlets.free_counter(counter.counter_id);
+        }
+        self.remove_subscriptions(|subscription| subscription.client_id == client.id());
+        self.outlets.free_counter(client.heartbeat_counter_id());
+    }
+
+    fn check_publications(&mut self) {
+        for index in (0..self.publications.len()).rev() {
+            let publication = &mut self.publications[index];
+            let mut tether_actions = Vec::new();
+            let tick = publication.on_tick(self.now_ns, |action| tether_actions.push(action));
+            for action in tether_actions {
+                self.outlets.on_tether_action(publication, action);
+            }
+            match tick {
+                Tick::Nothing => {}
+                Tick::Unavailable { is_revoked } => {
+                    self.outlets.announce_unavailable(publication);
+                    if is_revoked {
+                        self.outlets
+                            .system(SystemCounter::PublicationsRevoked)
+                            .add_release(1);
+                    }
+                }
+                Tick::Available => self.link_publication(index),
+                Tick::Unblocked => {
+                    self.outlets
+                        .system(SystemCounter::UnblockedPublications)
+                        .add_release(1);
+                }
+                Tick::EndOfLife => self.delete_publication(index),
+            }
+        }
+    }
+
+    fn check_blocked_commands(&mut self) {
+        let ring = self.commands.ring();
+        let positions = (ring.consumer_position(), ring.producer_position());
+        let timeout_ns = self.context.client_liveness_timeout_ns;
+        if self
+            .blocked_command_timer
+            .is_blocked(positions, self.now_ns, timeout_ns)
+            && self.commands.unblock()
+        {
+            self.outlets
+                .system(SystemCounter::UnblockedCommands)
+                .add_release(1);
+        }
+    }
+}
+
+impl Outlets {
+    /// Tells every subscriber of a publication that its image is gone.
+    pub(super) fn announce_unavailable(&mut self, publication: &IpcPublication) {
+        let config = publication.config();
+        for subscriber in publication.subscribers.iter() {
+            self.events.on_unavailable_image(
+                config.registration_id,
+                subscriber.registration_id(),
+                config.stream_id,
+            );
+        }
+    }
+
+    fn on_tether_action(&mut self, publication: &IpcPublication, action: TetherAction) {
+        let config = publication.config();
+        match action {
+            TetherAction::Unavailable { registration_id } => {
+                self.events.on_unavailable_image(
+                    config.registration_id,
+                    registration_id,
+                    config.stream_id,
+                );
+            }
+            TetherAction::Available {
+                registration_id,
+                position_counter_id,
+            } => {
+                self.events
+                    .on_available_image(publication, registration_id, position_counter_id);
+            }
+            TetherAction::FreeCounter {
+                position_counter_id,
+            } => self.free_counter(position_counter_id),
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! The configuration of a driver: every setting once, with its field, default, environment variable and limits.
+//!
+//! Values come from the defaults, then from the environment and properties files ([`Context::apply`]), then from whoever
+//! sets fields directly. Text beyond a limit is clamped; a field beyond one is refused by [`Context::validate`].
+//! Lengths are bytes.
+
+mod field;
+mod modes;
+mod sources;
+mod validate;
+
+use std::path::PathBuf;
+
+use aeron_agent::IdleStrategySpec;
+use aeron_protocol::uri::ReceiverGroup;
+use field::Field;
+pub use field::{Grammar, Setting, Value};
+pub use modes::{TerminationValidator, ThreadingMode};
+pub use sources::{Sources, SourcesError};
+pub use validate::ConfigurationError;
+
+const KIB: i64 = 1024;
+const MIB: i64 = 1024 * KIB;
+const GIB: i64 = 1024 * MIB;
+const MAX_I32: i64 = i32::MAX as i64;
+const MAX: i64 = i64::MAX;
+const US: i64 = 1_000;
+const MS: i64 = 1_000 * US;
+const SECOND: i64 = 1_000 * MS;
+
+macro_rules! settings {
+    ($($(#[$doc:meta])* $name:ident: $type:ty = $default:expr, $variable:literal $grammar:expr;)*) => {
+        /// Everything a driver can be told before it starts.
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct Context {
+            $($(#[$doc])* pub $name: $type,)*
+            /// After one second without work, agents park up to this long (ns); 0 keeps the idle strategies as they are.
+            pub max_idle_park_ns: u64,
+        }
+
+        impl Default for Context {
+            fn default() -> Self {
+                Context { $($name: $default,)* max_idle_park_ns: 0 }
+            }
+        }
+
+        /// Every setting that has an environment variable, in the order in which they are printed.
+        pub static SETTINGS: &[Setting] = &[$(Setting {
+            variable: $variable,
+            name: stringify!($name),
+            grammar: { #[allow(unused_imports)] use Grammar::*; $grammar },
+            get: |context| context.$name.to_value(),
+            set: |context, value| match <$type>::from_value(value) {
+                Some(value) => { context.$name = value; true }
+                None => false,
+            },
+        }),*];
+    };
+}
+
+settings! {
+    /// Directory of the driver's files.
+    dir: PathBuf = aeron_memory::directory::default_directory(), "AERON_DIR" Text;
+    /// Remove the directory first, without looking for a live driver.
+    dir_delete_on_start: bool = false, "AERON_DIR_DELETE_ON_START" Boolean;
+    /// Remove the directory when the driver closes.
+    dir_delete_on_shutdown: bool = false, "AERON_DIR_DELETE_ON_SHUTDOWN" Boolean;
+    /// Warn on stderr when the directory exists.
+    dir_warn_if_exists: bool = false, "AERON_DIR_WARN_IF_EXISTS" Boolean;
+    /// Threads of the agents.
+    threading_mode: ThreadingMode = ThreadingMode::Dedicated, "AERON_THREADING_MODE" Text;
+    /// Age of the driver's heartbeat, in milliseconds, after which it counts as dead.
+    driver_timeout_ms: i64 = 10_000, "AERON_DRIVER_TIMEOUT" Integer(0, MAX);
+    /// Print every setting on stdout at the start.
+    print_configuration: bool = false, "AERON_PRINT_CONFIGURATION" Boolean;
+    /// Who may terminate the driver by command.
+    termination_validator: TerminationValidator = TerminationValidator::Deny, "AERON_DRIVER_TERMINATION_VALIDATOR" Text;
+    /// Nothing depends on it.
+    enable_experimental_features: bool = false, "AERON_ENABLE_EXPERIMENTAL_FEATURES" Boolean;
+    /// Check the free space before a log file is created.
+    perform_storage_checks: bool = true, "AERON_PERFORM_STORAGE_CHECKS" Boolean;
+    /// Warn in the error log when less space than this is free.
+    low_file_store_warning_threshold: u64 = 160 * MIB as u64, "AERON_LOW_FILE_STORE_WARNING_THRESHOLD" Size(0, MAX);
+    /// Lengths of files are rounded up to it; a power of two up to 1 GiB.
+    file_page_size: usize = 4096, "AERON_FILE_PAGE_SIZE" Size(4 * KIB, MAX_I32);
+
+    /// Ring of commands from clients: a power of two + 768.
+    to_driver_buffer_length: usize = MIB as usize + 768, "AERON_CONDUCTOR_BUFFER_LENGTH" Size(MIB + 768, MAX_I32);
+    /// Broadcast to clients: a power of two + 128.
+    to_clients_buffer_length: usize = MIB as usize + 128, "AERON_CLIENTS_BUFFER_LENGTH" Size(MIB + 128, MAX_I32);
+    /// Values of counters; their metadata takes four times as much again.
+    counters_values_buffer_length: usize = 8 * MIB as usize, "AERON_COUNTERS_BUFFER_LENGTH" Size(MIB, 500 * MIB);
+    /// Distinct error log.
+    error_buffer_length: usize = 4 * MIB as usize, "AERON_ERROR_BUFFER_LENGTH" Size(4 * MIB, MAX_I32);
+    /// Loss report file.
+    loss_report_buffer_length: usize = MIB as usize, "AERON_LOSS_REPORT_BUFFER_LENGTH" Size(KIB, MAX_I32);
+    /// Term length of network publications.
+    term_buffer_length: usize = 16 * MIB as usize, "AERON_TERM_BUFFER_LENGTH" Size(KIB, MAX_I32);
+    /// Term length of IPC publications.
+    ipc_term_buffer_length: usize = 64 * MIB as usize, "AERON_IPC_TERM_BUFFER_LENGTH" Size(KIB, MAX_I32);
+    /// Log files are sparse.
+    term_buffer_sparse_file: bool = true, "AERON_TERM_BUFFER_SPARSE_FILE" Boolean;
+    /// Longest datagram of network publications.
+    mtu_length: usize = 1408, "AERON_MTU_LENGTH" Size(32, 65504);
+    /// Longest frame of IPC publications.
+    ipc_mtu_length: usize = 1408, "AERON_IPC_MTU_LENGTH" Size(32, 65504);
+    /// How far network publishers may run ahead of consumers; 0 is half a term.
+    publication_window_length: usize = 0, "AERON_PUBLICATION_TERM_WINDOW_LENGTH" Size(0, GIB);
+    /// How far IPC publishers may run ahead of consumers; 0 is half a term.
+    ipc_publication_window_length: usize = 0, "AERON_IPC_PUBLICATION_TERM_WINDOW_LENGTH" Size(0, GIB);
+    /// Window a receiver offers at first.
+    initial_window_length: usize = 128 * KIB as usize, "AERON_RCV_INITIAL_WINDOW_LENGTH" Size(256, MAX_I32);
+    /// Receive buffer of sockets; 0 is the system's default.
+    socket_rcvbuf: usize = 128 * KIB as usize, "AERON_SOCKET_SO_RCVBUF" Size(0, MAX_I32);
+    /// Send buffer of sockets; 0 is the system's default.
+    socket_sndbuf: usize = 0, "AERON_SOCKET_SO_SNDBUF" Size(0, MAX_I32);
+    /// Time to live of multicast datagrams; 0 is the system's default.
+    multicast_ttl: i32 = 0, "AERON_SOCKET_MULTICAST_TTL" Integer(0, 255);
+
+    /// A client that is silent for longer is dead.
+    client_liveness_timeout_ns: i64 = 10 * SECOND, "AERON_CLIENT_LIVENESS_TIMEOUT" Duration(US, MAX);
+    /// Time between two checks of everything that times out.
+    timer_interval_ns: i64 = SECOND, "AERON_TIMER_INTERVAL" Duration(US, MAX);
+    /// A publication blocked for longer by a dead publisher is unblocked.
+    publication_unblock_timeout_ns: i64 = 15 * SECOND, "AERON_PUBLICATION_UNBLOCK_TIMEOUT" Duration(US, MAX);
+    /// Without a status message for longer, a network publication is not connected.
+    publication_connection_timeout_ns: i64 = 5 * SECOND, "AERON_PUBLICATION_CONNECTION_TIMEOUT" Duration(US, MAX);
+    /// How long a drained network publication is kept.
+    publication_linger_timeout_ns: i64 = 5 * SECOND, "AERON_PUBLICATION_LINGER_TIMEOUT" Duration(US, MAX);
+    /// An image without data or heartbeats for longer is gone; also how long a rejected IPC image stays away.
+    image_liveness_timeout_ns: i64 = 10 * SECOND, "AERON_IMAGE_LIVENESS_TIMEOUT" Duration(US, MAX);
+    /// Longest time between two status messages.
+    status_message_timeout_ns: i64 = 200 * MS, "AERON_RCV_STATUS_MESSAGE_TIMEOUT" Duration(US, MAX);
+    /// How long the id of a freed counter is not used again.
+    counter_free_to_reuse_timeout_ns: i64 = SECOND, "AERON_COUNTERS_FREE_TO_REUSE_TIMEOUT" Duration(0, MAX);
+    /// How long an untethered subscriber may hold back a publisher.
+    untethered_window_limit_timeout_ns: i64 = 5 * SECOND, "AERON_UNTETHERED_WINDOW_LIMIT_TIMEOUT" Duration(0, MAX);
+    /// How long a dropped untethered subscriber may finish reading; absent, the window limit timeout.
+    untethered_linger_timeout_ns: Option<i64> = None, "AERON_UNTETHERED_LINGER_TIMEOUT" Duration(0, MAX);
+    /// How long a dropped untethered subscriber rests before it rejoins.
+    untethered_resting_timeout_ns: i64 = 10 * SECOND, "AERON_UNTETHERED_RESTING_TIMEOUT" Duration(0, MAX);
+    /// Time between two checks for changed addresses; 0 is never.
+    re_resolution_check_interval_ns: i64 = SECOND, "AERON_DRIVER_RERESOLUTION_CHECK_INTERVAL" Duration(0, MAX);
+    /// Longer duty cycles of the conductor are counted.
+    conductor_cycle_threshold_ns: i64 = 100 * MS, "AERON_DRIVER_CONDUCTOR_CYCLE_THRESHOLD" Duration(0, MAX);
+    /// Longer duty cycles of the sender are counted.
+    sender_cycle_threshold_ns: i64 = 100 * MS, "AERON_DRIVER_SENDER_CYCLE_THRESHOLD" Duration(0, MAX);
+    /// Longer duty cycles of the receiver are counted.
+    receiver_cycle_threshold_ns: i64 = 100 * MS, "AERON_DRIVER_RECEIVER_CYCLE_THRESHOLD" Duration(0, MAX);
+    /// Longer resolutions of a name are counted.
+    name_resolver_threshold_ns: i64 = 5 * SECOND, "AERON_DRIVER_NAME_RESOLVER_THRESHOLD" Duration(0, MAX);
+
+    /// Default of the channel's `reliable`.
+    reliable_stream: bool = true, "AERON_RELIABLE_STREAM" Boolean;
+    /// Default of the channel's `tether`.
+    tether_subscriptions: bool = true, "AERON_TETHER_SUBSCRIPTIONS" Boolean;
+    /// Default of the channel's `rejoin`.
+    rejoin_stream: bool = true, "AERON_REJOIN_STREAM" Boolean;
+    /// Default of the channel's `group`.
+    receiver_group_consideration: ReceiverGroup = ReceiverGroup::Infer, "AERON_RECEIVER_GROUP_CONSIDERATION" Text;
+    /// Default of the channel's `ssc`.
+    spies_simulate_connection: bool = false, "AERON_SPIES_SIMULATE_CONNECTION" Boolean;
+    /// First session id that is never allocated.
+    publication_reserved_session_id_low: i32 = -1,
+        "AERON_PUBLICATION_RESERVED_SESSION_ID_LOW" Integer(i32::MIN as i64, MAX_I32);
+    /// Last session id that is never allocated.
+    publication_reserved_session_id_high: i32 = 1000,
+        "AERON_PUBLICATION_RESERVED_SESSION_ID_HIGH" Integer(i32::MIN as i64, MAX_I32);
+    /// Sessions per stream and receive endpoint.
+    stream_session_limit: i32 = i32::MAX, "AERON_DRIVER_STREAM_SESSION_LIMIT" Integer(1, MAX_I32);
+    /// Default of the channel's `max-resend`.
+    max_resend: i32 = 16, "AERON_MAX_RESEND" Integer(1, 256);
+    /// How long a unicast retransmit waits.
+    retransmit_unicast_delay_ns: i64 = 0, "AERON_RETRANSMIT_UNICAST_DELAY" Duration(0, MAX);
+    /// How long after a unicast retransmit another request for it is ignored.
+    retransmit_unicast_linger_ns: i64 = 10 * MS, "AERON_RETRANSMIT_UNICAST_LINGER" Duration(US, MAX);
+    /// Estimated number of receivers of a multicast stream.
+    nak_multicast_group_size: i32 = 10, "AERON_NAK_MULTICAST_GROUP_SIZE" Integer(1, MAX_I32);
+    /// Longest delay of a multicast NAK.
+    nak_multicast_max_backoff_ns: i64 = 10 * MS, "AERON_NAK_MULTICAST_MAX_BACKOFF" Duration(US, MAX);
+    /// Delay of a unicast NAK.
+    nak_unicast_delay_ns: i64 = US, "AERON_NAK_UNICAST_DELAY" Duration(US, MAX);
+    /// A NAK is repeated after this many delays.
+    nak_unicast_retry_delay_ratio: i64 = 100, "AERON_NAK_UNICAST_RETRY_DELAY_RATIO" Integer(1, MAX);
+    /// Flow control of unicast publications.
+    unicast_flow_control_supplier: String = "unicast_max".into(), "AERON_UNICAST_FLOWCONTROL_SUPPLIER" Text;
+    /// Flow control of multicast publications whose channel has no `fc`.
+    multicast_flow_control_supplier: String = "multicast_max".into(), "AERON_MULTICAST_FLOWCONTROL_SUPPLIER" Text;
+    /// Default group tag of tagged flow control.
+    flow_control_group_tag: i64 = -1, "AERON_FLOW_CONTROL_GROUP_TAG" Integer(i64::MIN, MAX);
+    /// Default number of receivers that flow control requires.
+    flow_control_group_min_size: i32 = 0, "AERON_FLOW_CONTROL_GROUP_MIN_SIZE" Integer(0, MAX_I32);
+    /// Flow control forgets a receiver that is silent for longer.
+    flow_control_receiver_timeout_ns: i64 = 5 * SECOND, "AERON_FLOW_CONTROL_RECEIVER_TIMEOUT" Duration(0, MAX);
+    /// Default of the channel's `gtag`.
+    receiver_group_tag: Option<i64> = None, "AERON_RECEIVER_GROUP_TAG" Integer(i64::MIN, MAX);
+    /// Congestion control of channels without `cc`.
+    congestion_control_supplier: String = "default".into(), "AERON_CONGESTIONCONTROL_SUPPLIER" Text;
+    /// Cubic congestion control measures round trips.
+    cubic_measure_rtt: bool = false, "AERON_CUBICCONGESTIONCONTROL_MEASURERTT" Boolean;
+    /// Round trip that cubic congestion control assumes at first.
+    cubic_initial_rtt_ns: i64 = 100 * US, "AERON_CUBICCONGESTIONCONTROL_INITIALRTT" Duration(0, MAX);
+    /// Cubic congestion control is fair to TCP.
+    cubic_tcp_mode: bool = false, "AERON_CUBICCONGESTIONCONTROL_TCPMODE" Boolean;
+
+    /// Name resolver: `default`, `driver` or `csv_table`.
+    name_resolver_supplier: String = "default".into(), "AERON_NAME_RESOLVER_SUPPLIER" Text;
+    /// Arguments of the name resolver.
+    name_resolver_init_args: String = String::new(), "AERON_NAME_RESOLVER_INIT_ARGS" Text;
+    /// Name this driver announces to other drivers.
+    resolver_name: String = String::new(), "AERON_DRIVER_RESOLVER_NAME" Text;
+    /// Address of the protocol between resolvers.
+    resolver_interface: String = String::new(), "AERON_DRIVER_RESOLVER_INTERFACE" Text;
+    /// First contacts of the resolver, `host:port`, separated by commas.
+    resolver_bootstrap_neighbor: String = String::new(), "AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR" Text;
+    /// A neighbour that is silent for longer is gone.
+    resolver_neighbor_timeout_ns: i64 = 10 * SECOND, "AERON_DRIVER_RESOLVER_NEIGHBOR_TIMEOUT" Duration(MS, MAX);
+    /// Time between two announcements of this driver.
+    resolver_self_resolution_interval_ns: i64 = SECOND,
+        "AERON_DRIVER_RESOLVER_SELF_RESOLUTION_INTERVAL" Duration(MS, MAX);
+    /// Time between two announcements of known neighbours.
+    resolver_neighbor_resolution_interval_ns: i64 = 2 * SECOND,
+        "AERON_DRIVER_RESOLVER_NEIGHBOR_RESOLUTION_INTERVAL" Duration(MS, MAX);
+    /// Time between two resolutions of the first contacts.
+    resolver_bootstrap_neighbor_resolution_interval_ns: i64 = 10 * SECOND,
+        "AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR_RESOLUTION_INTERVAL" Duration(MS, MAX);
+    /// Ports for senders that ask for any, `low high`; `0 0` leaves it to the system.
+    sender_wildcard_port_range: String = "0 0".into(), "AERON_SENDER_WILDCARD_PORT_RANGE" Text;
+    /// Ports for receivers that ask for any, `low high`; `0 0` leaves it to the system.
+    receiver_wildcard_port_range: String = "0 0".into(), "AERON_RECEIVER_WILDCARD_PORT_RANGE" Text;
+    /// Connect the sockets of unicast publications.
+    connect_enabled: bool = true, "AERON_DRIVER_CONNECT" Boolean;
+    /// Socket layer of sender and receiver.
+    udp_channel_transport_bindings: String = "default".into(), "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MEDIA" Text;
+    /// Socket layer of the name resolver.
+    conductor_udp_channel_transport_bindings: String = "default".into(),
+        "AERON_CONDUCTOR_UDP_CHANNEL_TRANSPORT_BINDINGS_MEDIA" Text;
+    /// Interceptors of outgoing datagrams, separated by commas.
+    udp_channel_outgoing_interceptors: String = String::new(), "AERON_UDP_CHANNEL_OUTGOING_INTERCEPTORS" Text;
+    /// Interceptors of incoming datagrams, separated by commas.
+    udp_channel_incoming_interceptors: String = String::new(), "AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS" Text;
+
+    /// Idle strategy of the conductor.
+    conductor_idle_strategy: String = "backoff".into(), "AERON_CONDUCTOR_IDLE_STRATEGY" Text;
+    /// Its arguments.
+    conductor_idle_strategy_init_args: String = String::new(), "AERON_CONDUCTOR_IDLE_STRATEGY_INIT_ARGS" Text;
+    /// Idle strategy of the sender.
+    sender_idle_strategy: String = "backoff".into(), "AERON_SENDER_IDLE_STRATEGY" Text;
+    /// Its arguments.
+    sender_idle_strategy_init_args: String = String::new(), "AERON_SENDER_IDLE_STRATEGY_INIT_ARGS" Text;
+    /// Idle strategy of the receiver.
+    receiver_idle_strategy: String = "backoff".into(), "AERON_RECEIVER_IDLE_STRATEGY" Text;
+    /// Its arguments.
+    receiver_idle_strategy_init_args: String = String::new(), "AERON_RECEIVER_IDLE_STRATEGY_INIT_ARGS" Text;
+    /// Idle strategy of the thread shared by sender and receiver.
+    shared_network_idle_strategy: String = "backoff".into(), "AERON_SHAREDNETWORK_IDLE_STRATEGY" Text;
+    /// Its arguments.
+    shared_network_idle_strategy_init_args: String = String::new(), "AERON_SHAREDNETWORK_IDLE_STRATEGY_INIT_ARGS" Text;
+    /// Idle strategy of the thread shared by all agents.
+    shared_idle_strategy: String = "backoff".into(), "AERON_SHARED_IDLE_STRATEGY" Text;
+    /// Its arguments.
+    shared_idle_strategy_init_args: String = String::new(), "AERON_SHARED_IDLE_STRATEGY_INIT_ARGS" Text;
+    /// Idle strategy of the native resource agent.
+    native_resource_agent_idle_strategy: String = "sleep-ns".into(),
+        "AERON_DRIVER_NATIVE_RESOURCE_AGENT_IDLE_STRATEGY" Text;
+    /// Its arguments.
+    native_resource_agent_idle_strategy_init_args: String = "1ms".into(),
+        "AERON_DRIVER_NATIVE_RESOURCE_AGENT_IDLE_STRATEGY_INIT_ARGS" Text;
+    /// CPU of the conductor's thread; -1 is any.
+    conductor_cpu_affinity: i32 = -1, "AERON_CONDUCTOR_CPU_AFFINITY" Integer(-1, 255);
+    /// CPU of the sender's thread; -1 is any.
+    sender_cpu_affinity: i32 = -1, "AERON_SENDER_CPU_AFFINITY" Integer(-1, 255);
+    /// CPU of the receiver's thread; -1 is any.
+    receiver_cpu_affinity: i32 = -1, "AERON_RECEIVER_CPU_AFFINITY" Integer(-1, 255);
+    /// CPU of the native resource agent's thread; -1 is any.
+    native_resource_agent_cpu_affinity: i32 = -1, "AERON_DRIVER_NATIVE_RESOURCE_AGENT_CPU_AFFINITY" Integer(-1, 255);
+    /// Take the CPUs of the threads from the cpuset of the process.
+    cpuset_affinity: bool = false, "AERON_DRIVER_CPUSET_AFFINITY" Boolean;
+    /// Doubts about the cpuset stop the start.
+    cpuset_warnings_as_errors: bool = false, "AERON_DRIVER_CPUSET_WARNINGS_AS_ERRORS" Boolean;
+    /// Function of a C library to call when a thread starts: not available here, any name is refused.
+    agent_on_start_function: String = String::new(), "AERON_AGENT_ON_START_FUNCTION" Text;
+    /// C libraries to load: not available here, any name is refused.
+    dynamic_libraries: String = String::new(), "AERON_DRIVER_DYNAMIC_LIBRARIES" Text;
+    /// Data sends per poll for status messages.
+    send_to_status_poll_ratio: i32 = 6, "AERON_SEND_TO_STATUS_POLL_RATIO" Integer(1, MAX_I32);
+    /// Datagrams per receive call.
+    receiver_io_vector_capacity: i32 = 4, "AERON_RECEIVER_IO_VECTOR_CAPACITY" Integer(1, 16);
+    /// Datagrams per send call.
+    sender_io_vector_capacity: i32 = 4, "AERON_SENDER_IO_VECTOR_CAPACITY" Integer(1, 16);
+    /// Datagrams per publication and duty cycle.
+    network_publication_max_messages_per_send: i32 = 4, "AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND" Integer(1, 16);
+    /// Log files whose removal failed that are tried again in one duty cycle.
+    resource_free_limit: i32 = 1, "AERON_DRIVER_RESOURCE_FREE_LIMIT" Integer(1, MAX_I32);
+}
+
+impl Context {
+    /// The setting with this field name, e.g. `mtu_length`.
+    pub fn setting(name: &str) -> Option<&'static Setting> {
+        SETTINGS.iter().find(|setting| setting.name == name)
+    }
+
+    /// The idle strategy of this name, which parks longer once it is idle for long if the context says so.
+    pub(crate) fn idle_strategy(
+        &self,
+        name: &str,
+        arguments: &str,
+    ) -> Result<IdleStrategySpec, ConfigurationError> {
+        let arguments = Some(arguments).filter(|arguments| !arguments.is_empty());
+        let mut spec = IdleStrategySpec::parse(name, arguments)
+            .map_err(|error| ConfigurationError(error.to_string()))?;
+        if let IdleStrategySpec::Backoff {
+            max_idle_park_ns, ..
+        } = &mut spec
+        {
+            *max_idle_park_ns = self.max_idle_park_ns;
+        }
+        Ok(spec)
+    }
+
+    /// Takes over every variable of `sources` that names a setting; answers the warnings to show.
+    pub fn apply(&mut self, sources: &Sources) -> Vec<String> {
+        SETTINGS
+            .iter()
+            .filter_map(|setting| {
+                sources
+                    .get(setting.variable)
+                    .and_then(|text| setting.read(self, text))
+            })
+            .collect()
+    }
+
+    /// The settings as `AERON_PRINT_CONFIGURATION` shows them.
+    pub fn to_print(&self) -> String {
+        let mut text = String::from("aeron_driver_context_t {\n");
+        for setting in SETTINGS {
+            let value = match setting.get(self) {
+                Value::Boolean(value) => u8::from(value).to_string(),
+                Value::Number(value) => value.to_string(),
+                Value::Text(value) => value,
+            };
+            text.push_str(&format!("    {}={value}\n", setting.name));
+        }
+        text.push_str("}\n");
+        text
+    }
+}

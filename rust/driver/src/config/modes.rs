@@ -1,0 +1,69 @@
+//! The settings that choose between named alternatives.
+
+/// Which threads the agents run on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ThreadingMode {
+    /// Conductor, native resource agent, receiver and sender on a thread each.
+    #[default]
+    Dedicated,
+    /// Sender and receiver share a thread; conductor and native resource agent have their own.
+    SharedNetwork,
+    /// All four agents on one thread.
+    Shared,
+    /// All four agents on the thread of whoever calls [`MediaDriver::do_work`](crate::MediaDriver::do_work).
+    Invoker,
+}
+
+impl ThreadingMode {
+    /// The name used in settings and counter labels.
+    pub fn name(self) -> &'static str {
+        match self {
+            ThreadingMode::Dedicated => "DEDICATED",
+            ThreadingMode::SharedNetwork => "SHARED_NETWORK",
+            ThreadingMode::Shared => "SHARED",
+            ThreadingMode::Invoker => "INVOKER",
+        }
+    }
+
+    /// The mode with exactly this (upper case) name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [
+            ThreadingMode::Dedicated,
+            ThreadingMode::SharedNetwork,
+            ThreadingMode::Shared,
+            ThreadingMode::Invoker,
+        ]
+        .into_iter()
+        .find(|mode| mode.name() == name)
+    }
+}
+
+/// Who may end the driver with a terminate command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum TerminationValidator {
+    /// Nobody.
+    #[default]
+    Deny,
+    /// Every client.
+    Allow,
+    /// A name that is neither: the driver refuses to start.
+    Unknown(String),
+}
+
+impl TerminationValidator {
+    pub(super) fn name(&self) -> &str {
+        match self {
+            TerminationValidator::Deny => "deny",
+            TerminationValidator::Allow => "allow",
+            TerminationValidator::Unknown(name) => name,
+        }
+    }
+
+    pub(super) fn from_name(name: String) -> Self {
+        match name.as_str() {
+            "deny" => TerminationValidator::Deny,
+            "allow" => TerminationValidator::Allow,
+            _ => TerminationValidator::Unknown(name),
+        }
+    }
+}

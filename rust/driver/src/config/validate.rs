@@ -1,0 +1,305 @@
+//! The checks of a configuration before anything is created on disk.
+
+use super::{Context, SETTINGS, TerminationValidator, Value};
+
+/// The reason why a driver does not start with its configuration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("(22) Invalid argument\n{0}")]
+pub struct ConfigurationError(pub String);
+
+const CNC_HEADER_LENGTH: usize = 128;
+const RING_TRAILER_LENGTH: usize = 768;
+const BROADCAST_TRAILER_LENGTH: usize = 128;
+const MIN_TERM_LENGTH: usize = 64 * 1024;
+const MAX_TERM_LENGTH: usize = 1024 * 1024 * 1024;
+const MAX_MTU: usize = 65504;
+const FRAME_ALIGNMENT: usize = 32;
+const MAX_FILE_LENGTH: usize = i32::MAX as usize;
+
+impl Context {
+    /// Checks every value alone and against the others.
+    pub fn validate(&self) -> Result<(), ConfigurationError> {
+        self.check_limits()?;
+        check_term_length(self.term_buffer_length)?;
+        check_term_length(self.ipc_term_buffer_length)?;
+        check_mtu(self.mtu_length)?;
+        check_mtu(self.ipc_mtu_length)?;
+        self.check_buffers()?;
+        self.check_timeouts()?;
+        self.check_ranges()?;
+        self.check_names()
+    }
+
+    fn check_limits(&self) -> Result<(), ConfigurationError> {
+        for setting in SETTINGS {
+            let (Some((min, max)), Value::Number(value)) =
+                (setting.grammar.limits(), setting.get(self))
+            else {
+                continue;
+            };
+            let own_check = matches!(
+                setting.name,
+                "mtu_length" | "ipc_mtu_length" | "term_buffer_length" | "ipc_term_buffer_length"
+            );
+            if !own_check && !(min..=max).contains(&value) {
+                return refuse(format!(
+                    "{}={value} is not in the range {min} to {max}",
+                    setting.name
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_buffers(&self) -> Result<(), ConfigurationError> {
+        if !self.file_page_size.is_power_of_two() {
+            return refuse(format!(
+                "Page size not a power of 2: page size={}",
+                self.file_page_size
+            ));
+        }
+        if self.file_page_size > MAX_TERM_LENGTH {
+            return refuse(format!(
+                "Page size greater than max size of {MAX_TERM_LENGTH}: page size={}",
+                self.file_page_size
+            ));
+        }
+        for (length, trailer) in [
+            (self.to_driver_buffer_length, RING_TRAILER_LENGTH),
+            (self.to_clients_buffer_length, BROADCAST_TRAILER_LENGTH),
+        ] {
+            if !(length - trailer).is_power_of_two() {
+                return refuse(format!("Invalid capacity: {}", length - trailer));
+            }
+        }
+        let cnc_length = CNC_HEADER_LENGTH
+            + self.to_driver_buffer_length
+            + self.to_clients_buffer_length
+            + 5 * self.counters_values_buffer_length
+            + self.error_buffer_length;
+        let cnc_length = cnc_length.next_multiple_of(self.file_page_size);
+        if cnc_length > MAX_FILE_LENGTH {
+            return refuse(format!(
+                "CnC file length greater than max size of {MAX_FILE_LENGTH}: value={cnc_length}"
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_timeouts(&self) -> Result<(), ConfigurationError> {
+        check_greater(
+            (
+                "publication_unblock_timeout_ns",
+                self.publication_unblock_timeout_ns,
+            ),
+            (
+                "client_liveness_timeout_ns",
+                self.client_liveness_timeout_ns,
+            ),
+        )?;
+        let timer_interval = ("timer_interval_ns", self.timer_interval_ns);
+        check_greater(
+            (
+                "client_liveness_timeout_ns",
+                self.client_liveness_timeout_ns,
+            ),
+            timer_interval,
+        )?;
+        check_greater(
+            (
+                "untethered_window_limit_timeout_ns",
+                self.untethered_window_limit_timeout_ns,
+            ),
+            timer_interval,
+        )?;
+        if let Some(linger_timeout_ns) = self.untethered_linger_timeout_ns {
+            check_greater(
+                ("untethered_linger_timeout_ns", linger_timeout_ns),
+                timer_interval,
+            )?;
+        }
+        check_greater(
+            (
+                "untethered_resting_timeout_ns",
+                self.untethered_resting_timeout_ns,
+            ),
+            timer_interval,
+        )?;
+        match self
+            .nak_unicast_delay_ns
+            .checked_mul(self.nak_unicast_retry_delay_ratio)
+        {
+            Some(_) => Ok(()),
+            None => refuse(format!(
+                "nak_unicast_delay_ns={} times nak_unicast_retry_delay_ratio={} does not fit into 63 bits",
+                self.nak_unicast_delay_ns, self.nak_unicast_retry_delay_ratio
+            )),
+        }
+    }
+
+    fn check_ranges(&self) -> Result<(), ConfigurationError> {
+        let (low, high) = (
+            self.publication_reserved_session_id_low,
+            self.publication_reserved_session_id_high,
+        );
+        if low > high {
+            return refuse(format!(
+                "publication_reserved_session_id_low={low} > publication_reserved_session_id_high={high}"
+            ));
+        }
+        check_port_range("sender", &self.sender_wildcard_port_range)?;
+        check_port_range("receiver", &self.receiver_wildcard_port_range)?;
+        if !self.resolver_interface.is_empty() && self.resolver_name.is_empty() {
+            return refuse("`resolverName` is required when `resolverInterface` is set".into());
+        }
+        Ok(())
+    }
+
+    fn check_names(&self) -> Result<(), ConfigurationError> {
+        for (name, arguments) in [
+            (
+                &self.conductor_idle_strategy,
+                &self.conductor_idle_strategy_init_args,
+            ),
+            (
+                &self.sender_idle_strategy,
+                &self.sender_idle_strategy_init_args,
+            ),
+            (
+                &self.receiver_idle_strategy,
+                &self.receiver_idle_strategy_init_args,
+            ),
+            (
+                &self.shared_network_idle_strategy,
+                &self.shared_network_idle_strategy_init_args,
+            ),
+            (
+                &self.shared_idle_strategy,
+                &self.shared_idle_strategy_init_args,
+            ),
+            (
+                &self.native_resource_agent_idle_strategy,
+                &self.native_resource_agent_idle_strategy_init_args,
+            ),
+        ] {
+            self.idle_strategy(name, arguments)?;
+        }
+        if let TerminationValidator::Unknown(name) = &self.termination_validator {
+            return unknown("termination validator", name);
+        }
+        check_name(
+            "flow control supplier",
+            &self.unicast_flow_control_supplier,
+            &["unicast_max"],
+        )?;
+        check_name(
+            "flow control supplier",
+            &self.multicast_flow_control_supplier,
+            &["multicast_max", "multicast_min", "multicast_tagged"],
+        )?;
+        check_name(
+            "congestion control supplier",
+            &self.congestion_control_supplier,
+            &["default", "static", "cubic"],
+        )?;
+        check_name(
+            "name resolver",
+            &self.name_resolver_supplier,
+            &["default", "driver", "csv_table"],
+        )?;
+        check_name(
+            "transport bindings",
+            &self.udp_channel_transport_bindings,
+            &["default"],
+        )?;
+        check_name(
+            "transport bindings",
+            &self.conductor_udp_channel_transport_bindings,
+            &["default"],
+        )?;
+        check_name("agent start function", &self.agent_on_start_function, &[""])?;
+        check_name("dynamic library", &self.dynamic_libraries, &[""])?;
+        check_interceptors(&self.udp_channel_outgoing_interceptors, &[])?;
+        check_interceptors(
+            &self.udp_channel_incoming_interceptors,
+            &["loss", "fixed-loss", "multi-gap-loss"],
+        )
+    }
+}
+
+fn refuse(reason: String) -> Result<(), ConfigurationError> {
+    Err(ConfigurationError(reason))
+}
+
+fn unknown(kind: &str, name: &str) -> Result<(), ConfigurationError> {
+    refuse(format!(
+        "could not find {kind} {name}: functions of C libraries cannot be used"
+    ))
+}
+
+fn check_name(kind: &str, name: &str, known: &[&str]) -> Result<(), ConfigurationError> {
+    if known.contains(&name) {
+        Ok(())
+    } else {
+        unknown(kind, name)
+    }
+}
+
+fn check_interceptors(names: &str, known: &[&str]) -> Result<(), ConfigurationError> {
+    names
+        .split(',')
+        .filter(|name| !name.is_empty())
+        .try_for_each(|name| check_name("interceptor", name, known))
+}
+
+fn check_greater(larger: (&str, i64), smaller: (&str, i64)) -> Result<(), ConfigurationError> {
+    if larger.1 <= smaller.1 {
+        return refuse(format!(
+            "{}={} <= {}={}",
+            larger.0, larger.1, smaller.0, smaller.1
+        ));
+    }
+    Ok(())
+}
+
+pub(crate) fn check_term_length(length: usize) -> Result<(), ConfigurationError> {
+    if length < MIN_TERM_LENGTH {
+        return refuse(format!(
+            "term length less than min length of {MIN_TERM_LENGTH}: length={length}"
+        ));
+    }
+    if length > MAX_TERM_LENGTH {
+        return refuse(format!(
+            "term length greater than max length of {MAX_TERM_LENGTH}: length={length}"
+        ));
+    }
+    if !length.is_power_of_two() {
+        return refuse(format!("term length not a power of 2: length={length}"));
+    }
+    Ok(())
+}
+
+pub(crate) fn check_mtu(length: usize) -> Result<(), ConfigurationError> {
+    if length <= FRAME_ALIGNMENT || length > MAX_MTU {
+        return refuse(format!(
+            "mtuLength must be a > HEADER_LENGTH and <= MAX_UDP_PAYLOAD_LENGTH: mtuLength={length}"
+        ));
+    }
+    if !length.is_multiple_of(FRAME_ALIGNMENT) {
+        return refuse(format!(
+            "mtuLength must be a multiple of FRAME_ALIGNMENT: mtuLength={length}"
+        ));
+    }
+    Ok(())
+}
+
+fn check_port_range(kind: &str, range: &str) -> Result<(), ConfigurationError> {
+    let ports: Vec<Option<u16>> = range
+        .split_whitespace()
+        .map(|port| port.parse().ok())
+        .collect();
+    match ports[..] {
+        [Some(low), Some(high)] if low <= high && (low > 0 || high == 0) => Ok(()),
+        _ => refuse(format!("{kind} wildcard port range \"{range}\" is invalid")),
+    }
+}

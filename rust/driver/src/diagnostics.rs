@@ -1,0 +1,45 @@
+//! Where the driver's failures are written down: the distinct error log and the counter of errors.
+
+use std::sync::Arc;
+
+use aeron_agent::EpochClock;
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::counters::AtomicCounter;
+use aeron_memory::error_log::DistinctErrorLog;
+use aeron_protocol::ErrorCode;
+
+use crate::error::DriverError;
+
+/// Records failures; clones write to the same log, from any thread.
+#[derive(Clone)]
+pub struct ErrorRecorder {
+    log: Arc<DistinctErrorLog<SharedBuffer>>,
+    errors: AtomicCounter<SharedBuffer>,
+    clock: Arc<dyn EpochClock>,
+}
+
+impl ErrorRecorder {
+    /// Writes to `log` with the time of `clock`, and counts in `errors`.
+    pub fn new(
+        log: Arc<DistinctErrorLog<SharedBuffer>>,
+        errors: AtomicCounter<SharedBuffer>,
+        clock: Arc<dyn EpochClock>,
+    ) -> Self {
+        Self { log, errors, clock }
+    }
+
+    /// Writes a failure down, unless all it says is "try again".
+    pub fn record(&self, error: &DriverError) {
+        if error.code() != ErrorCode::ResourceTemporarilyUnavailable {
+            self.note(error.text());
+        }
+    }
+
+    /// Writes down what a person should know; on stderr when the log is full.
+    pub fn note(&self, text: &str) {
+        self.errors.fetch_add(1);
+        if self.log.record(self.clock.time_ms(), text).is_err() {
+            eprint!("{text}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Why a command failed: the code that its client gets, and the text that the client and the error log get.
+
+use std::fmt;
+use std::io;
+
+use aeron_protocol::{DecodeError, ErrorCode};
+
+/// A failure. Its text begins with `(<number>) <what that number means>`, then says one thing per line, the innermost first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DriverError {
+    code: ErrorCode,
+    text: String,
+}
+
+impl DriverError {
+    /// A failure that has a code of its own.
+    pub fn coded(code: ErrorCode, message: impl fmt::Display) -> Self {
+        DriverError {
+            code,
+            text: format!("({}) {}\n{message}\n", -code.value(), code.text()),
+        }
+    }
+
+    /// A value that makes no sense; travels as [`ErrorCode::GenericError`].
+    pub fn invalid_argument(message: impl fmt::Display) -> Self {
+        DriverError {
+            code: ErrorCode::GenericError,
+            text: format!("(22) Invalid argument\n{message}\n"),
+        }
+    }
+
+    /// A failure of the operating system: a full file system is [`ErrorCode::StorageSpace`], all else generic.
+    pub fn io(error: &io::Error, message: impl fmt::Display) -> Self {
+        let code = match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorCode::StorageSpace,
+            _ => ErrorCode::GenericError,
+        };
+        let text = error.to_string();
+        let reason = text.split(" (os error").next().unwrap_or_default();
+        DriverError {
+            code,
+            text: format!(
+                "({}) {reason}\n{message}\n",
+                error.raw_os_error().unwrap_or(-code.value())
+            ),
+        }
+    }
+
+    /// The same failure with one more line that says where it happened.
+    pub fn context(mut self, line: impl fmt::Display) -> Self {
+        self.text.push_str(&format!("{line}\n"));
+        self
+    }
+
+    /// What the client is told.
+    pub fn code(&self) -> ErrorCode {
+        self.code
+    }
+
+    /// What people are told.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for DriverError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for DriverError {}
+
+impl From<DecodeError> for DriverError {
+    fn from(error: DecodeError) -> Self {
+        DriverError::coded(error.code(), error)
+    }
+}

@@ -1,0 +1,236 @@
+//! A running driver: its directory, its shared memory, its agents on their threads.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use aeron_agent::{
+    AgentError, AgentInvoker, AgentRunner, EpochClock, ErrorHandler, IdleStrategy, SystemEpochClock,
+};
+use aeron_memory::cnc::CncFile;
+
+use crate::assembly::{Assembly, Loop, create_cnc, create_loss_report};
+use crate::config::{ConfigurationError, Context, ThreadingMode};
+use crate::diagnostics::ErrorRecorder;
+use crate::directory;
+
+/// What the heartbeat says after an orderly end.
+const CLOSED_HEARTBEAT_MS: i64 = -1;
+
+/// Why a driver did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The configuration makes no sense.
+    #[error(transparent)]
+    Configuration(#[from] ConfigurationError),
+    /// Another driver lives in the directory.
+    #[error("(16) Device or resource busy\nActive media driver detected: {}", .0.display())]
+    ActiveDriver(PathBuf),
+    /// A file, a directory or a thread cannot be made.
+    #[error("({code}) {message}")]
+    Io {
+        /// Number of the operating system.
+        code: i32,
+        /// What failed, and why.
+        message: String,
+    },
+}
+
+impl StartError {
+    pub(crate) fn io(error: &io::Error, action: &str, path: &Path) -> Self {
+        let code = error.raw_os_error().unwrap_or_default();
+        StartError::Io {
+            code,
+            message: format!("{error}\n{action} {}", path.display()),
+        }
+    }
+
+    fn thread(error: &io::Error, role_name: &str) -> Self {
+        let code = error.raw_os_error().unwrap_or_default();
+        StartError::Io {
+            code,
+            message: format!("{error}\nfailed to start thread {role_name}"),
+        }
+    }
+}
+
+/// A media driver. Dropping it closes it.
+///
+/// Its agents run on threads of their own, except that in mode [`ThreadingMode::Invoker`], or after
+/// [`launch_with_main_loop`](Self::launch_with_main_loop), the first of them is left to the caller.
+pub struct MediaDriver {
+    context: Arc<Context>,
+    cnc: CncFile,
+    main_loop: Option<MainLoop>,
+    runners: Vec<AgentRunner>,
+    is_terminated: Arc<AtomicBool>,
+    is_closed: bool,
+}
+
+/// The agent that the caller runs.
+struct MainLoop {
+    invoker: AgentInvoker,
+    idle_strategy: Box<dyn IdleStrategy>,
+}
+
+impl MediaDriver {
+    /// Starts a driver with all agents on threads of their own.
+    ///
+    /// # Errors
+    /// The configuration is refused ([`ThreadingMode::Invoker`] too, which has no thread), another driver is active in the directory,
+    /// or files or threads cannot be made.
+    pub fn launch(context: Context) -> Result<Self, StartError> {
+        if context.threading_mode == ThreadingMode::Invoker {
+            let reason = "INVOKER threading mode needs a main loop of the caller";
+            return Err(ConfigurationError(reason.into()).into());
+        }
+        Self::start(context, false)
+    }
+
+    /// Starts a driver whose first agent (the conductor, or all of them, depending on the threading mode) runs when the caller
+    /// calls [`do_work`](Self::do_work), which must be often, and [`idle`](Self::idle) in between.
+    ///
+    /// # Errors
+    /// As [`launch`](Self::launch).
+    pub fn launch_with_main_loop(context: Context) -> Result<Self, StartError> {
+        Self::start(context, true)
+    }
+
+    fn start(mut context: Context, has_main_loop: bool) -> Result<Self, StartError> {
+        context.dir = std::path::absolute(&context.dir).map_err(|error| {
+            StartError::io(&error, "failed to find the absolute path of", &context.dir)
+        })?;
+        context.validate()?;
+        directory::prepare(&context)?;
+        let context = Arc::new(context);
+        let cnc = create_cnc(&context)?;
+        let loss_report_length = create_loss_report(&context)?;
+        let assembly = Assembly::new(&context, &cnc, loss_report_length)?;
+        // The first id is not for clients.
+        cnc.to_driver().next_correlation_id();
+        cnc.to_driver()
+            .set_consumer_heartbeat_ms(SystemEpochClock.time_ms());
+        cnc.publish();
+        if context.print_configuration {
+            print!("{}", context.to_print());
+        }
+        let mut driver = MediaDriver {
+            context,
+            cnc,
+            main_loop: None,
+            runners: Vec::new(),
+            is_terminated: assembly.is_terminated,
+            is_closed: false,
+        };
+        driver.run_loops(assembly.loops, &assembly.errors, has_main_loop)?;
+        Ok(driver)
+    }
+
+    /// The configuration, with the directory as an absolute path.
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// One duty cycle of the agent that is left to the caller; answers how much was done, 0 if there is none.
+    pub fn do_work(&mut self) -> usize {
+        self.main_loop
+            .as_mut()
+            .map_or(0, |main_loop| main_loop.invoker.invoke())
+    }
+
+    /// Idles after a duty cycle of the agent that is left to the caller, as its idle strategy says.
+    pub fn idle(&mut self, work_count: usize) {
+        if let Some(main_loop) = &mut self.main_loop {
+            main_loop.idle_strategy.idle(work_count);
+        }
+    }
+
+    /// Whether a client has terminated the driver by a command that the validator allowed. It still runs until it is closed.
+    pub fn is_terminated(&self) -> bool {
+        self.is_terminated.load(Ordering::Acquire)
+    }
+
+    /// Ends the agents, gives everything back and says so to the clients; may be called again.
+    ///
+    /// # Errors
+    /// The directory should be removed but cannot.
+    pub fn close(&mut self) -> io::Result<()> {
+        if std::mem::replace(&mut self.is_closed, true) {
+            return Ok(());
+        }
+        if let Some(main_loop) = &mut self.main_loop {
+            main_loop.invoker.close();
+        }
+        self.runners.iter().for_each(AgentRunner::close);
+        self.cnc
+            .to_driver()
+            .set_consumer_heartbeat_ms(CLOSED_HEARTBEAT_MS);
+        match self.context.dir_delete_on_shutdown {
+            true => directory::remove(&self.context.dir),
+            false => Ok(()),
+        }
+    }
+
+    fn run_loops(
+        &mut self,
+        mut loops: Vec<Loop>,
+        errors: &ErrorRecorder,
+        has_main_loop: bool,
+    ) -> Result<(), StartError> {
+        let recorder = errors.clone();
+        let error_handler: Arc<dyn ErrorHandler> =
+            Arc::new(move |error: &AgentError| recorder.note(&format!("{error}\n")));
+        let main_loop = has_main_loop.then(|| loops.remove(0));
+        // In the order in which they close; the last one starts first.
+        for Loop {
+            agent,
+            idle_strategy,
+        } in loops
+        {
+            self.runners.push(AgentRunner::new(
+                agent,
+                idle_strategy,
+                Arc::clone(&error_handler),
+                None,
+            ));
+        }
+        for runner in self.runners.iter().rev() {
+            runner
+                .start_on_thread()
+                .map_err(|error| StartError::thread(&error, runner.role_name()))?;
+        }
+        self.main_loop = main_loop.map(
+            |Loop {
+                 agent,
+                 idle_strategy,
+             }| {
+                let mut invoker = AgentInvoker::new(agent, error_handler, None);
+                invoker.start();
+                MainLoop {
+                    invoker,
+                    idle_strategy,
+                }
+            },
+        );
+        Ok(())
+    }
+}
+
+impl Drop for MediaDriver {
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            eprintln!("failed to remove {}: {error}", self.context.dir.display());
+        }
+    }
+}
+
+impl fmt::Debug for MediaDriver {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("MediaDriver")
+            .field("dir", &self.context.dir)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,63 @@
+//! Bounded queues of commands from one agent to another.
+//!
+//! The queue itself is lock-free and holds [`CAPACITY`] commands. A sender that finds it full counts that, keeps the command in
+//! a backlog of its own and delivers it later, in order: nothing is lost, and agents that share a thread cannot wait for each other.
+
+use std::collections::VecDeque;
+
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::counters::AtomicCounter;
+use rtrb::{Consumer, Producer, PushError, RingBuffer};
+
+/// Commands that fit before the sender has to keep them.
+pub const CAPACITY: usize = 1024;
+
+/// The sending end.
+pub struct Sender<T> {
+    queue: Producer<T>,
+    backlog: VecDeque<T>,
+    failed_offers: AtomicCounter<SharedBuffer>,
+}
+
+/// The receiving end.
+pub type Receiver<T> = Consumer<T>;
+
+/// A queue whose full moments are counted in `failed_offers`.
+pub fn queue<T>(failed_offers: AtomicCounter<SharedBuffer>) -> (Sender<T>, Receiver<T>) {
+    let (queue, consumer) = RingBuffer::new(CAPACITY);
+    (
+        Sender {
+            queue,
+            backlog: VecDeque::new(),
+            failed_offers,
+        },
+        consumer,
+    )
+}
+
+impl<T> Sender<T> {
+    /// Sends a command, now or as soon as there is room.
+    pub fn send(&mut self, command: T) {
+        self.backlog.push_back(command);
+        self.flush();
+    }
+
+    /// Delivers what did not fit before. To be called once per duty cycle; answers the number of commands delivered.
+    pub fn flush(&mut self) -> usize {
+        let mut delivered = 0;
+        while let Some(command) = self.backlog.pop_front() {
+            if let Err(PushError::Full(command)) = self.queue.push(command) {
+                self.backlog.push_front(command);
+                self.failed_offers.fetch_add(1);
+                break;
+            }
+            delivered += 1;
+        }
+        delivered
+    }
+
+    /// Whether the next command would be delivered at once.
+    pub fn has_room(&self) -> bool {
+        self.backlog.is_empty() && !self.queue.is_full()
+    }
+}

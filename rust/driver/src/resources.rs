@@ -1,0 +1,285 @@
+//! The native resource agent: does everything that can block, so that the conductor never does.
+//!
+//! It creates, extends and removes logs, one command per duty cycle, and answers through a queue of its own.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::io;
+
+use aeron_agent::{Agent, AgentError};
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::counters::AtomicCounter;
+use aeron_memory::log::metadata::METADATA_LENGTH;
+use aeron_protocol::ErrorCode;
+
+use crate::diagnostics::ErrorRecorder;
+use crate::error::DriverError;
+use crate::log_storage::LogStorage;
+use crate::queue::{Receiver, Sender};
+
+/// What the conductor asks for.
+#[derive(Debug)]
+pub enum ResourceCommand {
+    /// Create the log of a publication.
+    CreateLog {
+        /// Names the log.
+        registration_id: i64,
+        /// Length of the whole log in bytes.
+        length: usize,
+        /// Whether only its metadata is allocated now.
+        sparse: bool,
+    },
+    /// Allocate a part of a sparse log.
+    AllocateLog {
+        /// Names the log.
+        registration_id: i64,
+        /// Where the part begins, in bytes.
+        offset: usize,
+        /// Length of the part in bytes.
+        length: usize,
+    },
+    /// Remove a log that nobody is told of any more.
+    RemoveLog {
+        /// Names the log.
+        registration_id: i64,
+        /// Length of the whole log in bytes.
+        length: usize,
+    },
+}
+
+/// What became of a command.
+#[derive(Debug)]
+pub enum ResourceReply {
+    /// A log is there, or cannot be made.
+    LogCreated {
+        /// Names the log.
+        registration_id: i64,
+        /// Its memory.
+        result: Result<SharedBuffer, DriverError>,
+    },
+    /// Stores to the part of the log asked for are safe now, or there is no space for it.
+    LogAllocated {
+        /// Names the log.
+        registration_id: i64,
+        /// Whether it was allocated.
+        result: Result<(), DriverError>,
+    },
+}
+
+/// Counters that the agent keeps.
+pub struct ResourceCounters {
+    /// Failed attempts to free log buffers.
+    pub failed_frees: AtomicCounter<SharedBuffer>,
+    /// Bytes currently mapped.
+    pub bytes_mapped: AtomicCounter<SharedBuffer>,
+}
+
+/// How much of the file system the agent may fill.
+#[derive(Clone, Debug)]
+pub struct StorageLimits {
+    /// Look at the free space before a log is created.
+    pub perform_checks: bool,
+    /// Warn when less than this is free.
+    pub low_space_warning: u64,
+    /// Log removals that are tried again in one duty cycle.
+    pub free_limit: usize,
+    /// The driver's directory, for messages.
+    pub dir: String,
+}
+
+/// The agent. See the [module](self).
+pub struct NativeResourceAgent {
+    storage: Box<dyn LogStorage>,
+    commands: Receiver<ResourceCommand>,
+    replies: Sender<ResourceReply>,
+    failed_removals: VecDeque<(i64, usize)>,
+    limits: StorageLimits,
+    counters: ResourceCounters,
+    errors: ErrorRecorder,
+}
+
+impl NativeResourceAgent {
+    /// An agent that takes `commands` and answers with `replies`.
+    pub fn new(
+        storage: Box<dyn LogStorage>,
+        (commands, replies): (Receiver<ResourceCommand>, Sender<ResourceReply>),
+        limits: StorageLimits,
+        counters: ResourceCounters,
+        errors: ErrorRecorder,
+    ) -> Self {
+        Self {
+            storage,
+            commands,
+            replies,
+            failed_removals: VecDeque::new(),
+            limits,
+            counters,
+            errors,
+        }
+    }
+
+    /// One duty cycle; answers how much was done.
+    pub fn do_work(&mut self) -> usize {
+        let mut work_count = self.replies.flush();
+        if let Ok(command) = self.commands.pop() {
+            self.execute(command);
+            work_count += 1;
+        }
+        for _ in 0..self.limits.free_limit.min(self.failed_removals.len()) {
+            let Some((registration_id, length)) = self.failed_removals.pop_front() else {
+                break;
+            };
+            work_count += usize::from(self.remove(registration_id, length));
+        }
+        work_count
+    }
+
+    /// Removes what the conductor gave up before the driver closed.
+    pub fn close(&mut self) {
+        while let Ok(command) = self.commands.pop() {
+            self.execute(command);
+        }
+    }
+
+    fn execute(&mut self, command: ResourceCommand) {
+        match command {
+            ResourceCommand::CreateLog {
+                registration_id,
+                length,
+                sparse,
+            } => {
+                let result = self.create(registration_id, length, sparse);
+                self.replies.send(ResourceReply::LogCreated {
+                    registration_id,
+                    result,
+                });
+            }
+            ResourceCommand::AllocateLog {
+                registration_id,
+                offset,
+                length,
+            } => {
+                let result = self
+                    .storage
+                    .allocate(registration_id, offset, length)
+                    .or_else(ignore_unsupported)
+                    .map_err(|error| {
+                        self.describe(&error, "failed to allocate pages of log", registration_id)
+                    });
+                self.replies.send(ResourceReply::LogAllocated {
+                    registration_id,
+                    result,
+                });
+            }
+            ResourceCommand::RemoveLog {
+                registration_id,
+                length,
+            } => {
+                self.remove(registration_id, length);
+            }
+        }
+    }
+
+    fn create(
+        &mut self,
+        registration_id: i64,
+        length: usize,
+        sparse: bool,
+    ) -> Result<SharedBuffer, DriverError> {
+        if self.limits.perform_checks {
+            self.check_space(length as u64)?;
+        }
+        let memory = self
+            .storage
+            .create(registration_id, length, sparse)
+            .map_err(|error| self.describe(&error, "failed to create log", registration_id))?;
+        if sparse {
+            let metadata =
+                self.storage
+                    .allocate(registration_id, length - METADATA_LENGTH, METADATA_LENGTH);
+            if let Err(error) = metadata.or_else(ignore_unsupported) {
+                // Nobody knows the log yet; the failure to report is the allocation's.
+                let _ = self.storage.remove(registration_id);
+                return Err(self.describe(&error, "failed to create log", registration_id));
+            }
+        }
+        self.counters.bytes_mapped.fetch_add(length as i64);
+        Ok(memory)
+    }
+
+    fn check_space(&self, log_length: u64) -> Result<(), DriverError> {
+        let usable = self.storage.usable_space().map_err(|error| {
+            DriverError::io(
+                &error,
+                format!("failed to find the usable space in {}", self.limits.dir),
+            )
+        })?;
+        if usable < log_length {
+            return Err(DriverError::coded(
+                ErrorCode::StorageSpace,
+                format!(
+                    "insufficient usable storage for new log of length={log_length} usable={usable} in {}",
+                    self.limits.dir
+                ),
+            ));
+        }
+        if usable <= self.limits.low_space_warning {
+            // The text must not change with each log: the error log would fill up.
+            self.errors.note(&format!(
+                "WARNING: space is running low: threshold={} in {}\n",
+                self.limits.low_space_warning, self.limits.dir
+            ));
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, registration_id: i64, length: usize) -> bool {
+        match self.storage.remove(registration_id) {
+            Ok(()) => {
+                self.counters.bytes_mapped.fetch_add(-(length as i64));
+                true
+            }
+            Err(error) => {
+                self.counters.failed_frees.fetch_add(1);
+                self.errors
+                    .record(&self.describe(&error, "failed to remove log", registration_id));
+                self.failed_removals.push_back((registration_id, length));
+                false
+            }
+        }
+    }
+
+    fn describe(&self, error: &io::Error, action: &str, registration_id: i64) -> DriverError {
+        DriverError::io(
+            error,
+            format!(
+                "{action}: registrationId={registration_id} in {}",
+                self.limits.dir
+            ),
+        )
+    }
+}
+
+/// Where the file system cannot allocate ahead, stores find out themselves.
+fn ignore_unsupported(error: io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::Unsupported {
+        Ok(())
+    } else {
+        Err(error)
+    }
+}
+
+impl Agent for NativeResourceAgent {
+    fn do_work(&mut self) -> Result<usize, AgentError> {
+        Ok(NativeResourceAgent::do_work(self))
+    }
+
+    fn on_close(&mut self) -> Result<(), AgentError> {
+        self.close();
+        Ok(())
+    }
+
+    fn role_name(&self) -> Cow<'_, str> {
+        "aeron-md-nra".into()
+    }
+}

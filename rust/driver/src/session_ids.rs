@@ -1,0 +1,63 @@
+//! Session ids for publications whose channel names none.
+
+use std::ops::RangeInclusive;
+
+/// Hands out session ids one after the other, around a reserved range.
+#[derive(Debug)]
+pub struct SessionIds {
+    next: i32,
+    reserved: RangeInclusive<i32>,
+}
+
+impl SessionIds {
+    /// Starts at `first`, and never hands out an id of `reserved` on its own account.
+    pub fn new(first: i32, reserved: RangeInclusive<i32>) -> Self {
+        SessionIds {
+            next: first,
+            reserved,
+        }
+    }
+
+    /// The first id, from the next one on, that is neither reserved nor in use; the one after it is next.
+    pub fn allocate(&mut self, is_in_use: impl Fn(i32) -> bool) -> i32 {
+        loop {
+            let candidate = if self.reserved.contains(&self.next) {
+                self.reserved.end().wrapping_add(1)
+            } else {
+                self.next
+            };
+            self.next = candidate.wrapping_add(1);
+            if !is_in_use(candidate) {
+                return candidate;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_increase_by_one_around_the_reserved_range_and_those_in_use_03_15_04_61() {
+        let mut ids = SessionIds::new(-4, -1..=1000);
+        let mut allocate = || ids.allocate(|id| id == -3 || id == 1001);
+        assert_eq!(
+            [allocate(), allocate(), allocate(), allocate()],
+            [-4, -2, 1002, 1003]
+        );
+    }
+
+    #[test]
+    fn ids_wrap_at_the_end_of_their_range() {
+        let mut ids = SessionIds::new(i32::MAX, -1..=1000);
+        assert_eq!(ids.allocate(|_| false), i32::MAX);
+        assert_eq!(ids.allocate(|_| false), i32::MIN);
+    }
+
+    #[test]
+    fn a_reserved_range_that_ends_at_the_largest_id_is_left_at_the_smallest() {
+        let mut ids = SessionIds::new(0, -1..=i32::MAX);
+        assert_eq!(ids.allocate(|_| false), i32::MIN);
+    }
+}
