@@ -9,6 +9,7 @@ Needs nothing but Python. Files are named after their content, so running it aga
 import hashlib
 import json
 import pathlib
+import struct
 from collections.abc import Iterator
 
 FUZZ = pathlib.Path(__file__).resolve().parent
@@ -26,13 +27,48 @@ def commands() -> Iterator[bytes]:
         yield message["msg_type_id"].to_bytes(4, "little", signed=True) + bytes.fromhex(message["hex"])
 
 
-def ring() -> Iterator[bytes]:
+def uri() -> Iterator[bytes]:
+    """Each captured channel."""
+    for case in vectors("protocol/tests/vectors/uris.json")["cases"]:
+        if case.get("uri"):
+            yield case["uri"].encode()
+
+
+def ring_section() -> bytes:
     """A data area of 1 KiB with one message, and its trailer with the tail behind it."""
-    record = (24).to_bytes(4, "little") + (6).to_bytes(4, "little") + bytes(16)
-    tail = (24).to_bytes(8, "little")
-    yield record.ljust(1024, b"\0") + bytes(128) + tail.ljust(640, b"\0")
-    unfinished = (-24).to_bytes(4, "little", signed=True)
-    yield unfinished.ljust(1024, b"\0") + bytes(128) + tail.ljust(640, b"\0")
+    record = struct.pack("<ii16x", 24, 6)
+    return record.ljust(1024, b"\0") + bytes(128) + struct.pack("<q", 24).ljust(640, b"\0")
+
+
+def ring() -> Iterator[bytes]:
+    """A ring with a message, and one with a claim that is never finished."""
+    yield ring_section()
+    yield struct.pack("<i", -24) + ring_section()[4:]
+
+
+def cnc() -> Iterator[bytes]:
+    """A file with one message in each buffer, two counters and an error, with sections much shorter than a driver's."""
+    event = struct.pack("<ii8x", 16, 0x0F04)
+    to_clients = event.ljust(1024, b"\0") + struct.pack("<qqq", 16, 16, 0).ljust(128, b"\0")
+    label = struct.pack("<i", 5) + b"label"
+    counter = struct.pack("<iiq", 1, 0, 2**63 - 1).ljust(128, b"\0") + label.ljust(384, b"\0")
+    metadata = (counter * 2).ljust(4096, b"\0")
+    error_log = struct.pack("<iiqq", 29, 1, 2, 1) + b"error"
+    sections = [ring_section(), to_clients, metadata, bytes(1024), error_log.ljust(512, b"\0")]
+    header = struct.pack("<6i", 0x200, *map(len, sections)) + struct.pack("<qqqi", 10**10, 1, 1, 4096)
+    yield header.ljust(128, b"\0") + b"".join(sections)
+
+
+def log() -> Iterator[bytes]:
+    """Nothing captured: the input is a list of operations. Any bytes are one."""
+    yield bytes(64)
+    yield bytes(range(256))
+
+
+def reports() -> Iterator[bytes]:
+    """The captured heads of an error log and a loss report."""
+    for head in ("cnc-error-log-head.bin", "loss-report-head.bin"):
+        yield (RUST / "memory/tests/vectors" / head).read_bytes()
 
 
 def values() -> Iterator[bytes]:
@@ -45,7 +81,7 @@ def values() -> Iterator[bytes]:
 
 def main() -> None:
     """Writes `corpus/<target>/<hash>` for all targets."""
-    for target in (commands, ring, values):
+    for target in (cnc, commands, log, reports, ring, uri, values):
         corpus = FUZZ / "corpus" / target.__name__
         corpus.mkdir(parents=True, exist_ok=True)
         for seed in target():
