@@ -152,6 +152,36 @@ impl Drop for Memory {
     }
 }
 
+/// Copies bytes that do not overlap, short pieces without a call: small messages are most of what is copied.
+///
+/// # Safety
+/// `len` bytes may be read from `source` and written to `target`.
+#[inline(always)]
+unsafe fn copy(source: *const u8, target: *mut u8, len: usize) {
+    // SAFETY: both pieces lie within `len` bytes, as each match arm makes sure.
+    unsafe {
+        match len {
+            8..16 => copy_ends::<8>(source, target, len),
+            16..32 => copy_ends::<16>(source, target, len),
+            32..=64 => copy_ends::<32>(source, target, len),
+            _ => std::ptr::copy_nonoverlapping(source, target, len),
+        }
+    }
+}
+
+/// Copies `N` to `2 * N` bytes as two pieces of `N` bytes that may overlap.
+///
+/// # Safety
+/// As for [`copy`], and `len` is `N` at least.
+#[inline(always)]
+unsafe fn copy_ends<const N: usize>(source: *const u8, target: *mut u8, len: usize) {
+    // SAFETY: `len` is at least `N`, so the last `N` bytes begin within.
+    unsafe {
+        std::ptr::copy_nonoverlapping(source, target, N);
+        std::ptr::copy_nonoverlapping(source.add(len - N), target.add(len - N), N);
+    }
+}
+
 #[cold]
 #[inline(never)]
 fn bad_word(offset: usize, size: usize, len: usize) -> ! {
@@ -265,6 +295,20 @@ impl Words for SharedBuffer {
     }
 
     #[inline(always)]
+    fn store_i64s_relaxed<const N: usize>(&self, offset: usize, values: [i64; N]) {
+        let rest = self.len.saturating_sub(8 * (N - 1));
+        if offset.rotate_right(3) >= rest >> 3 {
+            bad_word(offset, 8 * N, self.len);
+        }
+        for (i, value) in values.into_iter().enumerate() {
+            // SAFETY: the first word is aligned and has room for all behind it, as the compare above makes sure (see `word`).
+            let word =
+                unsafe { AtomicI64::from_ptr(self.start.as_ptr().add(offset + 8 * i).cast()) };
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+
+    #[inline(always)]
     fn fetch_add_i64(&self, offset: usize, delta: i64) -> i64 {
         self.i64(offset).fetch_add(delta, Ordering::SeqCst)
     }
@@ -289,14 +333,14 @@ impl Words for SharedBuffer {
     fn copy_in(&self, offset: usize, bytes: &[u8]) {
         let target = self.bytes(offset, bytes.len());
         // SAFETY: in bounds; `bytes` is a Rust slice, which never overlaps shared memory.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) }
+        unsafe { copy(bytes.as_ptr(), target, bytes.len()) }
     }
 
     #[inline(always)]
     fn copy_out(&self, offset: usize, bytes: &mut [u8]) {
         let source = self.bytes(offset, bytes.len());
         // SAFETY: in bounds; `bytes` is a Rust slice, which never overlaps shared memory.
-        unsafe { std::ptr::copy_nonoverlapping(source, bytes.as_mut_ptr(), bytes.len()) }
+        unsafe { copy(source, bytes.as_mut_ptr(), bytes.len()) }
     }
 
     fn copy_in_relaxed(&self, offset: usize, bytes: &[u8]) {

@@ -74,6 +74,13 @@ pub trait Words: Clone + Send + Sync + 'static {
     fn store_i64_relaxed(&self, offset: usize, value: i64);
     /// Store-release of a 64-bit word.
     fn store_i64_release(&self, offset: usize, value: i64);
+    /// Plain stores of consecutive 64-bit words, in this order; as cheap as one in its checks.
+    #[inline(always)]
+    fn store_i64s_relaxed<const N: usize>(&self, offset: usize, values: [i64; N]) {
+        for (i, value) in values.into_iter().enumerate() {
+            self.store_i64_relaxed(offset + 8 * i, value);
+        }
+    }
     /// Sequentially consistent addition to a 64-bit word (wrapping); answers the value before it.
     fn fetch_add_i64(&self, offset: usize, delta: i64) -> i64;
     /// Sequentially consistent compare-and-swap of a 64-bit word; answers the value found, as an error when it was not `current`.

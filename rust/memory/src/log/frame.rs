@@ -118,6 +118,7 @@ impl Framing {
         self.fragmented_length(self.max_message_length)
     }
 
+    #[inline(never)]
     fn fragmented_length(self, length: usize) -> usize {
         let full = length / self.max_payload_length();
         let rest = length % self.max_payload_length();

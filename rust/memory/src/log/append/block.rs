@@ -14,8 +14,8 @@ impl<W: Words> ExclusiveAppender<W> {
     /// # Errors
     /// See [`AppendError`]; nothing was appended.
     pub fn offer_block(&mut self, limit: i64, block: &[u8]) -> Result<i64, AppendError> {
-        if self.term_offset() == self.log().term_length() {
-            self.next_term()?;
+        if self.term_offset() == self.log().term_length() && !self.next_term() {
+            return Err(AppendError::MaxPositionExceeded);
         }
         self.check_limit(limit, block.len())?;
         self.check_block(block).map_err(AppendError::InvalidBlock)?;

@@ -6,6 +6,17 @@ use crate::log::buffers::LogBuffers;
 use crate::log::frame::{HEADER_LENGTH, frame_type, offset as field};
 use crate::words::Words;
 
+/// A claimed frame of a log. Subscribers wait for it, so finish it soon: [`commit`](Self::commit) makes it readable,
+/// [`abort`](Self::abort) or dropping it makes it padding.
+#[derive(Debug)]
+pub struct Claim<'a, W: Words> {
+    pub(super) log: &'a LogBuffers<W>,
+    pub(super) partition: usize,
+    pub(super) offset: usize,
+    pub(super) length: usize,
+    pub(super) position: i64,
+}
+
 /// Where a claimed frame lies: a claim without its log, to be kept where the log cannot be borrowed.
 ///
 /// The claim is not finished by dropping this; [`attach`](Self::attach) it to its log and finish it there.
@@ -19,52 +30,42 @@ pub struct ClaimedFrame {
 }
 
 impl ClaimedFrame {
-    pub(super) fn new(partition: usize, offset: usize, length: usize, position: i64) -> Self {
-        Self {
-            partition,
-            offset,
-            length,
-            position,
+    /// The claim, in the log that it was made in.
+    #[inline]
+    pub fn attach<W: Words>(self, log: &LogBuffers<W>) -> Claim<'_, W> {
+        Claim {
+            log,
+            partition: self.partition,
+            offset: self.offset,
+            length: self.length,
+            position: self.position,
         }
     }
-
-    /// The claim, in the log that it was made in.
-    pub fn attach<W: Words>(self, log: &LogBuffers<W>) -> Claim<'_, W> {
-        Claim { log, frame: self }
-    }
-}
-
-/// A claimed frame of a log. Subscribers wait for it, so finish it soon: [`commit`](Self::commit) makes it readable,
-/// [`abort`](Self::abort) or dropping it makes it padding.
-#[derive(Debug)]
-pub struct Claim<'a, W: Words> {
-    log: &'a LogBuffers<W>,
-    frame: ClaimedFrame,
 }
 
 impl<'a, W: Words> Claim<'a, W> {
     /// The term that holds the frame.
     #[inline]
     pub fn term(&self) -> &'a W {
-        self.log.term(self.frame.partition)
+        self.log.term(self.partition)
     }
 
     /// Where in the term the payload begins.
     #[inline]
     pub fn payload_offset(&self) -> usize {
-        self.frame.offset + HEADER_LENGTH
+        self.offset + HEADER_LENGTH
     }
 
     /// Bytes of the payload.
     #[inline]
     pub fn payload_length(&self) -> usize {
-        self.frame.length
+        self.length
     }
 
     /// Stream position after the frame.
     #[inline]
     pub fn position(&self) -> i64 {
-        self.frame.position
+        self.position
     }
 
     /// Copies `bytes` into the payload from `offset` on.
@@ -73,12 +74,12 @@ impl<'a, W: Words> Claim<'a, W> {
     /// When they do not lie within the payload.
     #[inline]
     pub fn put(&self, offset: usize, bytes: &[u8]) {
-        let within = offset <= self.frame.length && bytes.len() <= self.frame.length - offset;
+        let within = offset <= self.length && bytes.len() <= self.length - offset;
         assert!(
             within,
             "{} bytes at {offset} are outside a claim of {} bytes",
             bytes.len(),
-            self.frame.length
+            self.length
         );
         self.term().copy_in(self.payload_offset() + offset, bytes);
     }
@@ -86,19 +87,19 @@ impl<'a, W: Words> Claim<'a, W> {
     /// Sets the flags of the frame, which are those of an unfragmented message at first.
     pub fn set_flags(&self, flags: u8) {
         self.term()
-            .store_u8_relaxed(self.frame.offset + field::FLAGS, flags);
+            .store_u8_relaxed(self.offset + field::FLAGS, flags);
     }
 
     /// Sets the type of the frame, which is DATA at first.
     pub fn set_frame_type(&self, frame_type: u16) {
         self.term()
-            .store_u16_relaxed(self.frame.offset + field::TYPE, frame_type);
+            .store_u16_relaxed(self.offset + field::TYPE, frame_type);
     }
 
     /// Sets the frame's reserved value, which is 0 at first.
     pub fn set_reserved_value(&self, value: i64) {
         self.term()
-            .store_i64_relaxed(self.frame.offset + field::RESERVED_VALUE, value);
+            .store_i64_relaxed(self.offset + field::RESERVED_VALUE, value);
     }
 
     /// Makes the frame readable; answers the stream position after it.
@@ -106,7 +107,7 @@ impl<'a, W: Words> Claim<'a, W> {
     pub fn commit(self) -> i64 {
         let claim = ManuallyDrop::new(self);
         claim.publish();
-        claim.frame.position
+        claim.position
     }
 
     /// Makes the frame padding, which readers skip.
@@ -118,14 +119,19 @@ impl<'a, W: Words> Claim<'a, W> {
     #[inline]
     pub fn detach(self) -> ClaimedFrame {
         let claim = ManuallyDrop::new(self);
-        ClaimedFrame { ..claim.frame }
+        ClaimedFrame {
+            partition: claim.partition,
+            offset: claim.offset,
+            length: claim.length,
+            position: claim.position,
+        }
     }
 
     #[inline]
     fn publish(&self) {
-        let frame_length = (self.frame.length + HEADER_LENGTH) as i32;
+        let frame_length = (self.length + HEADER_LENGTH) as i32;
         self.term()
-            .store_i32_release(self.frame.offset + field::FRAME_LENGTH, frame_length);
+            .store_i32_release(self.offset + field::FRAME_LENGTH, frame_length);
     }
 }
 

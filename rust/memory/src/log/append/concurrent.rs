@@ -1,14 +1,14 @@
 //! [`ConcurrentAppender`]: any number of publishers append to one log.
 
-use super::AppendError;
 use super::batch::{Appended, Messages, Run};
-use super::claim::{Claim, ClaimedFrame};
+use super::claim::Claim;
 use super::source::{Parts, Source};
 use super::writer::FrameWriter;
+use super::{AppendError, Stop};
 use crate::log::buffers::LogBuffers;
 use crate::log::frame::{FRAME_ALIGNMENT, HEADER_LENGTH, aligned_length, flags, frame_type};
 use crate::log::position::{RawTail, partition_of_count};
-use crate::log::reader::{CorruptLog, Fragment};
+use crate::log::reader::Fragment;
 use crate::log::rotation::rotate;
 use crate::words::Words;
 
@@ -107,7 +107,13 @@ impl<W: Words> ConcurrentAppender<W> {
             flags::UNFRAGMENTED,
             frame_type::DATA,
         );
-        Ok(ClaimedFrame::new(space.partition, space.offset, length, space.end).attach(&self.log))
+        Ok(Claim {
+            log: &self.log,
+            partition: space.partition,
+            offset: space.offset,
+            length,
+            position: space.end,
+        })
     }
 
     /// Appends the messages from index `first` on, as many as the term and the limit allow; resume behind them.
@@ -182,7 +188,7 @@ impl<W: Words> ConcurrentAppender<W> {
         let position = positions.position(tail.term_id(), tail.offset(positions.term_length()));
         // At the end of the stream the limit may lie beyond it; adding to the last tail forever would overflow it.
         if position >= limit.min(self.max_position) {
-            return Err(super::at_limit(&self.log, position, length));
+            return Err(super::at_limit(&self.log, position, length).error(position, 0));
         }
         Ok(ActiveTerm {
             partition,
@@ -199,15 +205,15 @@ impl<W: Words> ConcurrentAppender<W> {
         let offset = tail.offset(positions.term_length());
         let term_id = tail.term_id();
         let writer = FrameWriter {
+            log: &self.log,
             term: self.log.term(term.partition),
             term_id,
             term_begin: positions.position(term_id, 0),
-            header: self.log.header(),
-            framing: self.log.framing(),
         };
         let aligned = offset.is_multiple_of(FRAME_ALIGNMENT);
         if !aligned || offset + length > positions.term_length() {
-            return Err(self.end_of_term(&writer, offset, length));
+            let stop = self.end_of_term(writer, offset, length);
+            return Err(stop.error(writer.term_begin, offset));
         }
         Ok(Space {
             end: writer.term_begin + (offset + length) as i64,
@@ -220,27 +226,19 @@ impl<W: Words> ConcurrentAppender<W> {
     /// Pads the rest of a term whose tail this caller took past the end, and rotates the log.
     #[cold]
     #[inline(never)]
-    fn end_of_term(
-        &self,
-        writer: &FrameWriter<'_, W>,
-        offset: usize,
-        length: usize,
-    ) -> AppendError {
+    fn end_of_term(&self, writer: FrameWriter<'_, W>, offset: usize, length: usize) -> Stop {
         if !offset.is_multiple_of(FRAME_ALIGNMENT) {
-            return CorruptLog::misaligned_tail(writer.term_begin, offset).into();
+            return Stop::MisalignedTail;
         }
         let term_length = self.log.term_length();
         if offset < term_length {
             writer.padding(offset, term_length - offset);
         }
         if writer.term_begin + (offset + length) as i64 >= self.max_position {
-            return AppendError::MaxPositionExceeded;
+            return Stop::MaxPositionExceeded;
         }
-        rotate(
-            &self.log,
-            self.log.positions().term_count(writer.term_id),
-            writer.term_id,
-        );
-        AppendError::AdminAction
+        let term_count = self.log.positions().term_count(writer.term_id);
+        rotate(&self.log, term_count, writer.term_id);
+        Stop::AdminAction
     }
 }

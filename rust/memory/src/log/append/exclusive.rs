@@ -1,10 +1,10 @@
 //! [`ExclusiveAppender`]: the only publisher of a log.
 
-use super::AppendError;
 use super::batch::{Appended, Messages, Run};
-use super::claim::{Claim, ClaimedFrame};
+use super::claim::Claim;
 use super::source::{Parts, Source};
 use super::writer::FrameWriter;
+use super::{AppendError, Stop};
 use crate::log::buffers::LogBuffers;
 use crate::log::frame::{FRAME_ALIGNMENT, HEADER_LENGTH, aligned_length, flags, frame_type};
 use crate::log::position::{PARTITION_COUNT, RawTail, partition_of_count};
@@ -123,7 +123,13 @@ impl<W: Words> ExclusiveAppender<W> {
             flags::UNFRAGMENTED,
             frame_type::DATA,
         );
-        Ok(ClaimedFrame::new(self.partition, offset, length, self.position()).attach(&self.log))
+        Ok(Claim {
+            log: &self.log,
+            partition: self.partition,
+            offset,
+            length,
+            position: self.position(),
+        })
     }
 
     /// Appends a frame of `length` bytes and a header, which subscribers skip; answers the stream position after it.
@@ -172,7 +178,8 @@ impl<W: Words> ExclusiveAppender<W> {
         if run.messages == 0 {
             // The next message alone ends the term, or is refused.
             let needed = super::framed_length(framing, next_length)?;
-            return Err(self.end_of_term(needed));
+            let stop = self.end_of_term(needed);
+            return Err(stop.error(self.term_begin, self.term_offset));
         }
         let offset = self.claim(run.length)?;
         let range = first..first + run.messages;
@@ -205,7 +212,7 @@ impl<W: Words> ExclusiveAppender<W> {
     pub(super) fn check_limit(&self, limit: i64, length: usize) -> Result<(), AppendError> {
         let position = self.position();
         if position >= limit {
-            return Err(super::at_limit(&self.log, position, length));
+            return Err(super::at_limit(&self.log, position, length).error(position, 0));
         }
         Ok(())
     }
@@ -216,7 +223,8 @@ impl<W: Words> ExclusiveAppender<W> {
         let offset = self.term_offset;
         let end = offset + length;
         if end > self.log.term_length() {
-            return Err(self.end_of_term(length));
+            let stop = self.end_of_term(length);
+            return Err(stop.error(self.term_begin, end));
         }
         self.publish_tail(end);
         self.term_offset = end;
@@ -233,34 +241,34 @@ impl<W: Words> ExclusiveAppender<W> {
     #[inline(always)]
     pub(super) fn writer(&self) -> FrameWriter<'_, W> {
         FrameWriter {
+            log: &self.log,
             term: self.log.term(self.partition),
             term_id: self.term_id,
             term_begin: self.term_begin,
-            header: self.log.header(),
-            framing: self.log.framing(),
         }
     }
 
     /// Pads the rest of the term because `length` bytes do not fit into it, and rotates the log.
     #[cold]
     #[inline(never)]
-    fn end_of_term(&mut self, length: usize) -> AppendError {
+    fn end_of_term(&mut self, length: usize) -> Stop {
         self.publish_tail(self.term_offset + length);
         let remaining = self.log.term_length() - self.term_offset;
         if remaining > 0 {
             self.writer().padding(self.term_offset, remaining);
             self.term_offset = self.log.term_length();
         }
-        match self.next_term() {
-            Ok(()) => AppendError::AdminAction,
-            Err(error) => error,
+        if self.next_term() {
+            Stop::AdminAction
+        } else {
+            Stop::MaxPositionExceeded
         }
     }
 
-    /// Moves on to the next term, if there is one: its tail is set before the count that makes it the active one.
-    pub(super) fn next_term(&mut self) -> Result<(), AppendError> {
+    /// Moves on to the next term; answers whether there is one. Its tail is set before the count that makes it the active one.
+    pub(super) fn next_term(&mut self) -> bool {
         if self.term_begin + self.log.term_length() as i64 >= self.max_position {
-            return Err(AppendError::MaxPositionExceeded);
+            return false;
         }
         self.partition = (self.partition + 1) % PARTITION_COUNT;
         self.term_id = self.term_id.wrapping_add(1);
@@ -269,6 +277,6 @@ impl<W: Words> ExclusiveAppender<W> {
         let metadata = self.log.metadata();
         metadata.set_tail_relaxed(self.partition, RawTail::new(self.term_id, 0));
         metadata.set_active_term_count_release(self.log.positions().term_count(self.term_id));
-        Ok(())
+        true
     }
 }

@@ -101,17 +101,42 @@ impl AppendError {
     }
 }
 
+/// Why an append stopped, as one byte: what the rare paths answer. A larger answer would come back through memory, and
+/// the compiler would keep the answer of the common path in memory as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    NotConnected,
+    BackPressured,
+    AdminAction,
+    MaxPositionExceeded,
+    MisalignedTail,
+}
+
+impl Stop {
+    /// As the error to answer; the tail is what was found at the offset `tail` of the term that begins at `term_begin`.
+    #[inline(always)]
+    fn error(self, term_begin: i64, tail: usize) -> AppendError {
+        match self {
+            Self::NotConnected => AppendError::NotConnected,
+            Self::BackPressured => AppendError::BackPressured,
+            Self::AdminAction => AppendError::AdminAction,
+            Self::MaxPositionExceeded => AppendError::MaxPositionExceeded,
+            Self::MisalignedTail => CorruptLog::misaligned_tail(term_begin, tail).into(),
+        }
+    }
+}
+
 /// Why nothing can be appended at `position`, which is at the limit.
 #[cold]
 #[inline(never)]
-fn at_limit<W: Words>(log: &LogBuffers<W>, position: i64, length: usize) -> AppendError {
+fn at_limit<W: Words>(log: &LogBuffers<W>, position: i64, length: usize) -> Stop {
     let framed = aligned_length(length.min(isize::MAX as usize) + HEADER_LENGTH) as i64;
     if position.saturating_add(framed) >= log.positions().max_position() {
-        AppendError::MaxPositionExceeded
+        Stop::MaxPositionExceeded
     } else if log.metadata().is_connected() {
-        AppendError::BackPressured
+        Stop::BackPressured
     } else {
-        AppendError::NotConnected
+        Stop::NotConnected
     }
 }
 

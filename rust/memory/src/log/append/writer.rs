@@ -8,65 +8,62 @@ use std::ops::Range;
 
 use super::batch::Messages;
 use super::source::Source;
+use crate::log::buffers::LogBuffers;
 use crate::log::frame::{
-    Framing, HEADER_LENGTH, HeaderWords, aligned_length, first_word, flags, frame_type,
-    offset as field,
+    Framing, HEADER_LENGTH, aligned_length, first_word, flags, frame_type, offset as field,
 };
 use crate::log::reader::Fragment;
 use crate::words::Words;
 
 /// Writes frames of one stream into one term.
 pub(super) struct FrameWriter<'a, W> {
+    pub(super) log: &'a LogBuffers<W>,
     pub(super) term: &'a W,
     pub(super) term_id: i32,
     /// Position of the term's first byte.
     pub(super) term_begin: i64,
-    pub(super) header: HeaderWords,
-    pub(super) framing: Framing,
 }
+
+impl<W> Clone for FrameWriter<'_, W> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<W> Copy for FrameWriter<'_, W> {}
 
 impl<W: Words> FrameWriter<'_, W> {
     /// Writes a whole message from `offset` on, fragment by fragment. The bytes were claimed and are enough.
     #[inline(always)]
-    pub(super) fn message<S, R>(&self, offset: usize, mut source: S, mut reserved: Option<R>)
+    pub(super) fn message<S, R>(self, offset: usize, mut source: S, mut reserved: Option<R>)
     where
         S: Source,
         R: FnMut(Fragment<'_, W>) -> i64,
     {
         let length = source.remaining();
-        if length <= self.framing.max_payload_length() {
-            self.frame(
-                offset,
-                flags::UNFRAGMENTED,
-                length,
-                &mut source,
-                &mut reserved,
-            );
+        if length <= self.log.framing().max_payload_length() {
+            let place = flags::UNFRAGMENTED;
+            self.frame(offset, place, length, &mut source, &mut reserved);
         } else {
             self.fragments(offset, source, reserved);
         }
     }
 
-    fn fragments<S, R>(&self, mut offset: usize, mut source: S, mut reserved: Option<R>)
+    #[inline(never)]
+    fn fragments<S, R>(self, mut offset: usize, mut source: S, mut reserved: Option<R>)
     where
         S: Source,
         R: FnMut(Fragment<'_, W>) -> i64,
     {
-        let mut place = flags::BEGIN;
-        while place & flags::END == 0 {
-            let length = source.remaining().min(self.framing.max_payload_length());
-            if length == source.remaining() {
-                place |= flags::END;
-            }
+        for (place, length) in Fragments::new(self.log.framing(), source.remaining()) {
             self.frame(offset, place, length, &mut source, &mut reserved);
             offset += aligned_length(length + HEADER_LENGTH);
-            place &= !flags::BEGIN;
         }
     }
 
     #[inline(always)]
     fn frame<S, R>(
-        &self,
+        self,
         offset: usize,
         place: u8,
         length: usize,
@@ -80,95 +77,132 @@ impl<W: Words> FrameWriter<'_, W> {
         self.open(offset, frame_length, place, frame_type::DATA);
         source.give(length, self.term, offset + HEADER_LENGTH);
         if let Some(reserved) = reserved {
-            let value = reserved(Fragment::new(
-                self.term,
-                self.term_begin,
-                offset,
-                frame_length,
-            ));
+            let fragment = Fragment::new(self.term, self.term_begin, offset, frame_length);
             self.term
-                .store_i64_relaxed(offset + field::RESERVED_VALUE, value);
+                .store_i64_relaxed(offset + field::RESERVED_VALUE, reserved(fragment));
         }
         self.publish(offset, frame_length);
     }
 
     /// Writes a frame without payload bytes that readers skip.
-    pub(super) fn padding(&self, offset: usize, frame_length: usize) {
-        self.open(
-            offset,
-            frame_length,
-            flags::UNFRAGMENTED,
-            frame_type::PADDING,
-        );
+    pub(super) fn padding(self, offset: usize, frame_length: usize) {
+        let place = flags::UNFRAGMENTED;
+        self.open(offset, frame_length, place, frame_type::PADDING);
         self.publish(offset, frame_length);
     }
 
     /// Writes the header of a frame that is not readable yet.
     #[inline(always)]
-    pub(super) fn open(&self, offset: usize, frame_length: usize, place: u8, frame_type: u16) {
-        let claimed = -(frame_length as i32);
-        self.term
-            .store_i64_release(offset, first_word(claimed, place, frame_type));
+    pub(super) fn open(self, offset: usize, frame_length: usize, place: u8, frame_type: u16) {
+        let first = first_word(-(frame_length as i32), place, frame_type);
+        self.term.store_i64_release(offset, first);
         self.term.fence_release();
-        self.rest_of_header(offset);
+        self.term
+            .store_i64s_relaxed(offset + field::TERM_OFFSET, self.rest_of_header(offset));
     }
 
     /// Makes a written frame, or the run that it begins, readable.
     #[inline(always)]
-    pub(super) fn publish(&self, offset: usize, frame_length: usize) {
+    pub(super) fn publish(self, offset: usize, frame_length: usize) {
         self.term
             .store_i32_release(offset + field::FRAME_LENGTH, frame_length as i32);
-    }
-
-    #[inline(always)]
-    fn rest_of_header(&self, offset: usize) {
-        self.term.store_i64_relaxed(
-            offset + field::TERM_OFFSET,
-            self.header.offset_and_session(offset),
-        );
-        self.term.store_i64_relaxed(
-            offset + field::STREAM_ID,
-            self.header.stream_and_term(self.term_id),
-        );
     }
 
     /// Writes the messages of `range` as one run of `run_length` bytes from `offset` on.
     #[inline(always)]
     pub(super) fn run<M: Messages + ?Sized>(
-        &self,
+        self,
         offset: usize,
         run_length: usize,
         messages: &M,
         range: Range<usize>,
     ) {
-        let end = offset + run_length;
-        let mut first_length = 0;
+        let max_payload_length = self.log.framing().max_payload_length();
+        let first_length = messages.message(range.start).len().min(max_payload_length);
+        let run = offset..offset + run_length;
         let mut at = offset;
         for index in range {
-            let mut message = messages.message(index);
-            let mut place = flags::BEGIN;
-            while place & flags::END == 0 {
-                let length = message.len().min(self.framing.max_payload_length());
-                if length == message.len() {
-                    place |= flags::END;
-                }
-                let frame_length = HEADER_LENGTH + length;
-                let next = at + aligned_length(frame_length);
-                assert!(next <= end, "Messages changed their lengths");
-                if at == offset {
-                    self.open(at, run_length, place, frame_type::DATA);
-                    first_length = frame_length;
-                } else {
-                    let word = first_word(frame_length as i32, place, frame_type::DATA);
-                    self.term.store_i64_relaxed(at, word);
-                    self.rest_of_header(at);
-                }
-                message.give(length, self.term, at + HEADER_LENGTH);
-                at = next;
-                place &= !flags::BEGIN;
-            }
+            let message = messages.message(index);
+            at = if message.len() <= max_payload_length {
+                self.run_frame(&run, at, flags::UNFRAGMENTED, message)
+            } else {
+                self.run_fragments(&run, at, message)
+            };
         }
-        assert!(at == end, "Messages changed their lengths");
-        self.publish(offset, first_length);
+        assert!(at == run.end, "{CHANGED_LENGTHS}");
+        self.publish(offset, HEADER_LENGTH + first_length);
+    }
+
+    #[inline(never)]
+    fn run_fragments(self, run: &Range<usize>, mut at: usize, message: &[u8]) -> usize {
+        let mut rest = message;
+        for (place, length) in Fragments::new(self.log.framing(), message.len()) {
+            let (payload, later) = rest.split_at(length);
+            at = self.run_frame(run, at, place, payload);
+            rest = later;
+        }
+        at
+    }
+
+    /// Writes one frame of a run; answers where the next one begins.
+    #[inline(always)]
+    fn run_frame(self, run: &Range<usize>, at: usize, place: u8, payload: &[u8]) -> usize {
+        let frame_length = HEADER_LENGTH + payload.len();
+        let next = at + aligned_length(frame_length);
+        assert!(next <= run.end, "{CHANGED_LENGTHS}");
+        if at == run.start {
+            self.open(at, run.len(), place, frame_type::DATA);
+        } else {
+            let first = first_word(frame_length as i32, place, frame_type::DATA);
+            let [second, third] = self.rest_of_header(at);
+            self.term.store_i64s_relaxed(at, [first, second, third]);
+        }
+        self.term.copy_in(at + HEADER_LENGTH, payload);
+        next
+    }
+
+    /// The words at 8 and 16 of a frame's header.
+    #[inline(always)]
+    fn rest_of_header(self, offset: usize) -> [i64; 2] {
+        let header = self.log.header();
+        [
+            header.offset_and_session(offset),
+            header.stream_and_term(self.term_id),
+        ]
+    }
+}
+
+const CHANGED_LENGTHS: &str = "the messages of a batch changed their lengths while it was appended";
+
+/// The flags and payload lengths of a fragmented message's frames.
+struct Fragments {
+    max_payload_length: usize,
+    remaining: usize,
+    place: u8,
+}
+
+impl Fragments {
+    /// Of a message of `length` bytes, more than fit into one frame.
+    fn new(framing: Framing, length: usize) -> Self {
+        Self {
+            max_payload_length: framing.max_payload_length(),
+            remaining: length,
+            place: flags::BEGIN,
+        }
+    }
+}
+
+impl Iterator for Fragments {
+    type Item = (u8, usize);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.remaining == 0 {
+            return None;
+        }
+        let length = self.remaining.min(self.max_payload_length);
+        self.remaining -= length;
+        let end = if self.remaining == 0 { flags::END } else { 0 };
+        let place = std::mem::take(&mut self.place) | end;
+        Some((place, length))
     }
 }
