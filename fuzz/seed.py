@@ -59,8 +59,8 @@ def cnc() -> Iterator[bytes]:
     yield header.ljust(128, b"\0") + b"".join(sections)
 
 
-def log() -> Iterator[bytes]:
-    """Nothing captured: the input is a list of operations. Any bytes are one."""
+def operations() -> Iterator[bytes]:
+    """Nothing captured: the input is a list of operations, and any bytes are one."""
     yield bytes(64)
     yield bytes(range(256))
 
@@ -79,12 +79,24 @@ def values() -> Iterator[bytes]:
     yield b"# comment\r\naeron.dir = /dev/shm/x\naeron.mtu.length : 8k\naeron.client.name=a\\\n  b\n"
 
 
+TARGETS = {
+    "cnc": cnc,
+    "commands": commands,
+    "driver": operations,
+    "log": operations,
+    "reports": reports,
+    "ring": ring,
+    "uri": uri,
+    "values": values,
+}
+
+
 def main() -> None:
     """Writes `corpus/<target>/<hash>` for all targets."""
-    for target in (cnc, commands, log, reports, ring, uri, values):
-        corpus = FUZZ / "corpus" / target.__name__
+    for target, seeds in TARGETS.items():
+        corpus = FUZZ / "corpus" / target
         corpus.mkdir(parents=True, exist_ok=True)
-        for seed in target():
+        for seed in seeds():
             (corpus / hashlib.sha1(seed).hexdigest()).write_bytes(seed)
 
 

@@ -4,13 +4,15 @@ use super::buffers::LogBuffers;
 use super::frame::FRAME_ALIGNMENT;
 use crate::words::Words;
 
-/// Zeroes the log from `clean_position` towards `target_position`, at most to the end of one term; answers the position up
-/// to which it is clean now.
+/// Zeroes the log from `clean_position` towards the last frame boundary up to `target_position`, at most to the end of one
+/// term; answers the position up to which it is clean now.
 ///
 /// Only the driver does this, and only behind the consumers. The first word is zeroed last, with release: whoever finds
 /// no frame there finds none behind it.
 pub fn clean<W: Words>(log: &LogBuffers<W>, clean_position: i64, target_position: i64) -> i64 {
     debug_assert!(clean_position % FRAME_ALIGNMENT as i64 == 0);
+    // The target follows from positions that other processes write.
+    let target_position = target_position & -(FRAME_ALIGNMENT as i64);
     if target_position <= clean_position {
         return clean_position;
     }

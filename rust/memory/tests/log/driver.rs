@@ -35,3 +35,13 @@ fn cleaning_zeroes_up_to_the_target_and_at_most_one_term_01_75() {
     assert_eq!(bytes_of(log.term(1), 0, TERM), [0xFF; TERM]);
     assert_eq!(clean(&log, 96, 64), 96);
 }
+
+/// A peer may store any position.
+#[test]
+fn cleaning_stops_at_a_frame_boundary_whatever_the_target() {
+    let log = log();
+    assert_eq!(clean(&log, 0, 1), 0);
+    assert_eq!(clean(&log, 0, 33), 32);
+    assert_eq!(clean(&log, 32, i64::MAX), TERM as i64);
+    assert_eq!(clean(&log, 32, i64::MIN), 32);
+}
