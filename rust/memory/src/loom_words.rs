@@ -16,6 +16,7 @@ use crate::words::Words;
 pub struct Layout {
     len: usize,
     narrow: Vec<Range<usize>>,
+    unwatched: Vec<Range<usize>>,
     wide: Vec<usize>,
 }
 
@@ -25,6 +26,7 @@ impl Layout {
         Self {
             len,
             narrow: Vec::new(),
+            unwatched: Vec::new(),
             wide: Vec::new(),
         }
     }
@@ -32,6 +34,13 @@ impl Layout {
     /// Adds 32-bit cells for a range of bytes.
     pub fn narrow(mut self, range: Range<usize>) -> Self {
         self.narrow.push(range);
+        self
+    }
+
+    /// Adds 32-bit words that are not checked: the rest of something of which one watched word shows what goes wrong. Each watched
+    /// word multiplies the executions to explore.
+    pub fn unwatched(mut self, range: Range<usize>) -> Self {
+        self.unwatched.push(range);
         self
     }
 
@@ -44,6 +53,13 @@ impl Layout {
     /// The zeroed memory. Call it inside the model.
     pub fn build(&self) -> LoomWords {
         let mut cells: Vec<Cell> = (0..self.len / 4).map(|_| Cell::Absent).collect();
+        for offset in self
+            .unwatched
+            .iter()
+            .flat_map(|range| range.clone().step_by(4))
+        {
+            cells[offset / 4] = Cell::Unwatched(std::sync::atomic::AtomicI32::new(0));
+        }
         for offset in self
             .narrow
             .iter()
@@ -66,6 +82,7 @@ impl Layout {
 
 enum Cell {
     Absent,
+    Unwatched(std::sync::atomic::AtomicI32),
     Narrow(AtomicI32),
     Wide(AtomicI64),
 }
@@ -116,7 +133,7 @@ impl LoomWords {
         match self.cell(offset) {
             Cell::Narrow(cell) => cell,
             Cell::Wide(_) => panic!("32-bit access to the 64-bit cell at {offset}"),
-            Cell::Absent => panic!("the model has no word at {offset}"),
+            Cell::Absent | Cell::Unwatched(_) => panic!("the model has no word at {offset}"),
         }
     }
 
@@ -174,15 +191,25 @@ impl LoomWords {
 
     /// The bytes of the 32-bit cell around `offset`.
     fn load_part(&self, offset: usize, ordering: Ordering) -> [u8; 4] {
-        self.narrow(offset & !3).load(ordering).to_le_bytes()
+        match self.cell(offset & !3) {
+            Cell::Unwatched(cell) => cell.load(ordering),
+            _ => self.narrow(offset & !3).load(ordering),
+        }
+        .to_le_bytes()
     }
 
     /// Replaces some bytes of the 32-bit cell around `offset`; the rest of the cell belongs to the same writer.
     fn store_part(&self, offset: usize, bytes: &[u8], ordering: Ordering) {
-        let cell = self.narrow(offset & !3);
-        let mut word = cell.load(Ordering::Relaxed).to_le_bytes();
+        let mut word = [0; 4];
+        if bytes.len() < 4 {
+            word = self.load_part(offset, Ordering::Relaxed);
+        }
         word[offset & 3..(offset & 3) + bytes.len()].copy_from_slice(bytes);
-        cell.store(i32::from_le_bytes(word), ordering);
+        let word = i32::from_le_bytes(word);
+        match self.cell(offset & !3) {
+            Cell::Unwatched(cell) => cell.store(word, ordering),
+            _ => self.narrow(offset & !3).store(word, ordering),
+        }
     }
 
     /// Calls `visit(offset, length)` for each piece of a range of bytes that lies within one 32-bit cell.
