@@ -192,7 +192,7 @@ impl Batch {
             };
             let before = self.len();
             let limits = BatchLimits {
-                messages: before + limits.messages,
+                messages: before.saturating_add(limits.messages),
                 bytes: limits.bytes.min(MAX_BATCH_BYTES),
             };
             let mut open = self.resume(partial, image.session_id());

@@ -52,6 +52,8 @@ struct State {
     subscriptions: Vec<FakeSubscription>,
     /// Names and bodies of the commands that were sent, in order.
     sent: Vec<(i32, Vec<u8>)>,
+    /// Where new publications start.
+    start_position: i64,
     is_mute: bool,
     is_dead: bool,
 }
@@ -112,6 +114,7 @@ impl FakeDriver {
             publications: Vec::new(),
             subscriptions: Vec::new(),
             sent: Vec::new(),
+            start_position: 0,
             is_mute: false,
             is_dead: false,
         };
@@ -203,6 +206,11 @@ impl FakeDriver {
         self.nano_clock.advance(by_ms * 1_000_000);
     }
 
+    /// New publications start here from now on.
+    pub(crate) fn set_start_position(&self, position: i64) {
+        lock(&self.state).start_position = position;
+    }
+
     /// From now on commands stay in the ring.
     pub(crate) fn mute(&self) {
         lock(&self.state).is_mute = true;
@@ -258,6 +266,14 @@ impl FakeDriver {
             .expect("a publication")
     }
 
+    /// Lets publishers write as much as they like.
+    pub(crate) fn raise_limits(&self) {
+        lock(&self.state)
+            .publications
+            .iter()
+            .for_each(|publication| publication.limit.set(i64::MAX));
+    }
+
     /// Takes an image away from all subscriptions on the publication's stream.
     pub(crate) fn lose_image(&self, publication: &FakePublication) {
         let mut state = lock(&self.state);
@@ -300,7 +316,9 @@ impl FakeDriver {
     pub(crate) fn add_foreign_publication(&self, stream_id: i32) -> FakePublication {
         let mut state = lock(&self.state);
         let registration_id = self.cnc.to_driver().next_correlation_id();
-        self.make_publication(&mut state, registration_id, stream_id, true)
+        let publication = self.make_publication(&mut state, registration_id, stream_id, true);
+        self.link_all(&mut state, &publication);
+        publication
     }
 
     fn execute(&self, state: &mut State, command: &Command<'_>) {
@@ -398,8 +416,7 @@ impl FakeDriver {
         let existing = state.publications.iter().find(shared).cloned();
         let is_new = existing.is_none();
         let publication = existing.unwrap_or_else(|| {
-            let log = self.make_log(add.correlation_id, add.stream_id, state.publications.len());
-            self.record_publication(state, add.correlation_id, add.stream_id, log, is_exclusive)
+            self.make_publication(state, add.correlation_id, add.stream_id, is_exclusive)
         });
         let name = publication.registration_id.to_string();
         let ready = event::PublicationReady {
@@ -427,24 +444,20 @@ impl FakeDriver {
         stream_id: i32,
         is_exclusive: bool,
     ) -> FakePublication {
-        let log = self.make_log(registration_id, stream_id, state.publications.len());
-        let publication =
-            self.record_publication(state, registration_id, stream_id, log, is_exclusive);
-        self.link_all(state, &publication);
-        publication
-    }
-
-    fn record_publication(
-        &self,
-        state: &mut State,
-        registration_id: i64,
-        stream_id: i32,
-        log: LogBuffers<SharedBuffer>,
-        is_exclusive: bool,
-    ) -> FakePublication {
-        let new = position_counter(types::PUBLISHER_LIMIT, registration_id, 0);
+        let session_id = FIRST_SESSION_ID + state.publications.len() as i32;
+        let log_type = LogType::ConcurrentPublication;
+        let mut description = LogDescription::new(log_type, session_id, stream_id, INITIAL_TERM_ID);
+        description.correlation_id = registration_id;
+        description.term_length = TERM_LENGTH as i32;
+        let memory = SharedBuffer::heap(log_length(TERM_LENGTH as i64, 4096).expect("valid"));
+        let log = LogBuffers::create(&memory, &description, state.start_position).expect("valid");
+        lock(&self.logs.0).insert(registration_id.to_string(), memory);
+        let new = position_counter(
+            types::PUBLISHER_LIMIT,
+            registration_id,
+            state.start_position,
+        );
         let limit = state.counters.allocate(&new, self.now_ms()).expect("room");
-        let session_id = log.header().session_id();
         let publication = FakePublication {
             registration_id,
             stream_id,
@@ -455,27 +468,6 @@ impl FakeDriver {
         };
         state.publications.push(publication.clone());
         publication
-    }
-
-    fn make_log(
-        &self,
-        registration_id: i64,
-        stream_id: i32,
-        index: usize,
-    ) -> LogBuffers<SharedBuffer> {
-        let session_id = FIRST_SESSION_ID + index as i32;
-        let mut description = LogDescription::new(
-            LogType::ConcurrentPublication,
-            session_id,
-            stream_id,
-            INITIAL_TERM_ID,
-        );
-        description.correlation_id = registration_id;
-        description.term_length = TERM_LENGTH as i32;
-        let memory = SharedBuffer::heap(log_length(TERM_LENGTH as i64, 4096).expect("valid"));
-        let log = LogBuffers::create(&memory, &description, 0).expect("valid");
-        lock(&self.logs.0).insert(registration_id.to_string(), memory);
-        log
     }
 
     fn link_all(&self, state: &mut State, publication: &FakePublication) {

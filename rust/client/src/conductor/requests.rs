@@ -1,6 +1,9 @@
 //! Requests of the application: each sends a command and remembers what its answer is for.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
+
+use aeron_protocol::CONTROL_PROTOCOL_VERSION;
 
 use super::Conductor;
 use super::commands::{Progress, Purpose};
@@ -118,7 +121,13 @@ impl Conductor {
         Ok(correlation_id)
     }
 
+    /// Asks for a session id; chooses one by chance when the driver is too old to know the command.
     pub(crate) fn request_session_id(&mut self, client: &Client, stream_id: i32) -> Result<i64> {
+        if client.counters.control_protocol_version() < CONTROL_PROTOCOL_VERSION {
+            let correlation_id = client.proxy.next_correlation_id();
+            self.commands.succeed(correlation_id, random_session_id());
+            return Ok(correlation_id);
+        }
         let correlation_id = client.proxy.next_available_session_id(stream_id)?;
         self.await_answer(client, correlation_id, Purpose::NextSessionId);
         Ok(correlation_id)
@@ -181,4 +190,9 @@ impl Conductor {
         };
         self.forget_removed(client, sent);
     }
+}
+
+/// A number by chance: the standard library seeds each of its hash states with one.
+fn random_session_id() -> i32 {
+    RandomState::new().build_hasher().finish() as i32
 }

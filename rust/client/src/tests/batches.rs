@@ -1,0 +1,231 @@
+//! Receiving in batches.
+
+use std::sync::Arc;
+
+use crate::aeron::Aeron;
+use crate::batch::{Batch, BatchLimits};
+use crate::publication::ExclusivePublication;
+use crate::subscription::Subscription;
+use crate::testing::{FIRST_SESSION_ID, FakeDriver};
+
+const CHANNEL: &str = "aeron:ipc";
+const STREAM_ID: i32 = 7;
+const ALL: BatchLimits = BatchLimits {
+    messages: usize::MAX,
+    bytes: usize::MAX,
+};
+
+struct Streams {
+    driver: Arc<FakeDriver>,
+    aeron: Aeron,
+    subscription: Subscription,
+    publication: ExclusivePublication,
+}
+
+fn streams() -> Streams {
+    let driver = FakeDriver::new();
+    let aeron = driver.connect(|_| {});
+    let subscription = aeron.add_subscription(CHANNEL, STREAM_ID).unwrap();
+    let publication = aeron.add_exclusive_publication(CHANNEL, STREAM_ID).unwrap();
+    driver.run_ms(&aeron, 5);
+    Streams {
+        driver,
+        aeron,
+        subscription,
+        publication,
+    }
+}
+
+impl Streams {
+    fn poll(&self, batch: &mut Batch, messages: usize) -> usize {
+        self.subscription
+            .poll_batch(batch, BatchLimits { messages, ..ALL })
+            .unwrap()
+    }
+}
+
+fn message(length: usize, seed: u8) -> Vec<u8> {
+    (0..length)
+        .map(|i| (i as u8).wrapping_mul(31) ^ seed)
+        .collect()
+}
+
+#[test]
+fn a_batch_holds_whole_messages_one_behind_the_other_with_what_is_known_of_them() {
+    let streams = streams();
+    let messages = [
+        message(3, 1),
+        message(0, 2),
+        message(5000, 3),
+        message(257, 4),
+        message(64, 5),
+    ];
+    let mut ends = Vec::new();
+    for message in &messages {
+        let first = |f: aeron_memory::log::Fragment<'_, _>| f.begin_position() * 2;
+        ends.push(
+            streams
+                .publication
+                .offer_with_reserved_value(message, first)
+                .unwrap(),
+        );
+    }
+    let mut batch = Batch::default();
+    assert_eq!(streams.poll(&mut batch, 100), 5);
+    assert_eq!(batch.len(), 5);
+    assert_eq!(batch.data(), messages.concat());
+    assert_eq!(batch.offsets(), [0, 3, 3, 5003, 5260, 5324]);
+    for (index, message) in messages.iter().enumerate() {
+        assert_eq!(batch.message(index), Some(&message[..]));
+    }
+    assert_eq!(batch.message(5), None);
+    assert_eq!(batch.positions(), ends);
+    assert_eq!(batch.session_ids(), [FIRST_SESSION_ID; 5]);
+    assert_eq!(batch.stream_ids(), [STREAM_ID; 5]);
+    let begins: Vec<_> = std::iter::once(0)
+        .chain(ends)
+        .take(5)
+        .map(|begin| begin * 2)
+        .collect();
+    assert_eq!(batch.reserved_values(), begins);
+    assert_eq!(batch.uniform_length(), None);
+    let columns = batch.into_columns();
+    assert_eq!((columns.data.len(), columns.offsets.len()), (5324, 6));
+}
+
+#[test]
+fn a_batch_is_filled_by_several_polls_until_it_is_cleared() {
+    let streams = streams();
+    let mut batch = Batch::with_capacity(4, 64);
+    assert!(batch.is_empty());
+    for round in 0..10u8 {
+        streams.publication.offer(&message(32, round)).unwrap();
+        assert_eq!(streams.poll(&mut batch, 100), 1);
+    }
+    assert_eq!((batch.len(), batch.uniform_length()), (10, Some(32)));
+    assert_eq!(batch.message(9), Some(&message(32, 9)[..]));
+    batch.clear();
+    assert_eq!(
+        (batch.len(), batch.data().len(), batch.offsets()),
+        (0, 0, &[0][..])
+    );
+    assert_eq!(batch.uniform_length(), None);
+}
+
+#[test]
+fn limits_count_whole_messages_and_bytes() {
+    let streams = streams();
+    for seed in 0..6 {
+        streams.publication.offer(&message(2000, seed)).unwrap();
+    }
+    let mut batch = Batch::default();
+    assert_eq!(streams.poll(&mut batch, 2), 2);
+    assert_eq!(streams.poll(&mut batch, 0), 0);
+    let bytes = BatchLimits {
+        messages: 100,
+        bytes: 6001,
+    };
+    assert_eq!(
+        streams.subscription.poll_batch(&mut batch, bytes).unwrap(),
+        2,
+        "the last one may end beyond"
+    );
+    assert_eq!(
+        streams.subscription.poll_batch(&mut batch, bytes).unwrap(),
+        0
+    );
+    assert_eq!(streams.poll(&mut batch, 100), 2);
+    assert_eq!(batch.len(), 6);
+    assert!((0..6).all(|i| batch.message(i) == Some(&message(2000, i as u8)[..])));
+}
+
+#[test]
+fn a_message_whose_fragments_come_in_several_polls_is_completed_in_whichever_batch_is_given() {
+    let streams = streams();
+    let sent = message(4000, 9);
+    streams.publication.offer(b"small").unwrap();
+    // The fragments of a message in three parts, made visible one poll after the other.
+    let claims: Vec<_> = [1376, 1376, 1248]
+        .iter()
+        .map(|n| streams.publication.try_claim(*n).unwrap())
+        .collect();
+    let mut first = Batch::default();
+    let mut second = Batch::default();
+    let mut start = 0;
+    for (index, claim) in claims.into_iter().enumerate() {
+        let length = claim.payload_length();
+        claim.put(0, &sent[start..start + length]);
+        start += length;
+        claim.set_flags([0x80, 0x00, 0x40][index]);
+        claim.commit();
+        let batch = if index == 2 { &mut second } else { &mut first };
+        streams.subscription.poll_batch(batch, ALL).unwrap();
+    }
+    assert_eq!((first.len(), first.data()), (1, &b"small"[..]));
+    assert_eq!((second.len(), second.message(0)), (1, Some(&sent[..])));
+    assert_eq!(
+        second.positions(),
+        [streams.publication.position().unwrap()]
+    );
+}
+
+#[test]
+fn a_message_that_is_cut_off_is_dropped() {
+    let streams = streams();
+    for (flags, payload) in [
+        (0x40, "end"),
+        (0x80, "begin"),
+        (0xC0, "whole"),
+        (0x80, "a"),
+        (0x80, "b"),
+        (0x40, "c"),
+    ] {
+        let claim = streams.publication.try_claim(payload.len()).unwrap();
+        claim.put(0, payload.as_bytes());
+        claim.set_flags(flags);
+        claim.commit();
+    }
+    let mut batch = Batch::default();
+    assert_eq!(streams.poll(&mut batch, 100), 2);
+    assert_eq!(
+        (batch.message(0), batch.message(1)),
+        (Some(&b"whole"[..]), Some(&b"bc"[..]))
+    );
+}
+
+#[test]
+fn messages_of_several_images_are_told_apart_by_their_sessions() {
+    let streams = streams();
+    let second = streams
+        .aeron
+        .add_exclusive_publication(CHANNEL, STREAM_ID)
+        .unwrap();
+    streams.driver.run_ms(&streams.aeron, 5);
+    streams.publication.offer(&message(3000, 1)).unwrap();
+    second.offer(&message(3000, 2)).unwrap();
+    second.offer(b"x").unwrap();
+    let mut batch = Batch::default();
+    assert_eq!(streams.poll(&mut batch, 100), 3);
+    assert_eq!(
+        batch.session_ids(),
+        [FIRST_SESSION_ID, FIRST_SESSION_ID + 1, FIRST_SESSION_ID + 1]
+    );
+    assert_eq!(batch.message(0), Some(&message(3000, 1)[..]));
+    assert_eq!(batch.message(1), Some(&message(3000, 2)[..]));
+}
+
+#[test]
+fn partial_messages_of_images_that_are_gone_are_forgotten() {
+    let streams = streams();
+    let claim = streams.publication.try_claim(5).unwrap();
+    claim.set_flags(0x80);
+    claim.commit();
+    let mut batch = Batch::default();
+    assert_eq!(streams.poll(&mut batch, 100), 0);
+    streams.driver.lose_image(&streams.driver.publication());
+    streams.driver.run_ms(&streams.aeron, 5);
+    assert_eq!(streams.poll(&mut batch, 100), 0);
+    assert!(batch.is_empty() && batch.data().is_empty());
+    streams.subscription.close();
+    assert_eq!(streams.poll(&mut batch, 100), 0);
+}
