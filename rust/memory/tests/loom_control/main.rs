@@ -1,6 +1,6 @@
 //! The lock-free algorithms under the model checker, with the orderings that they have in production.
 //!
-//! Run with `RUSTFLAGS="--cfg loom" cargo test -p aeron-memory --release --test loom`. Each model has twins in which one access is
+//! Run with `RUSTFLAGS="--cfg loom" cargo test -p aeron-memory --release --test loom_control`. Each model has twins in which one access is
 //! weaker than the algorithm asks for: they must fail, or the model would not test that ordering.
 //!
 //! loom looks for another order of two accesses only at the last access to a word, so a thread that loads a word before it stores
