@@ -1,0 +1,62 @@
+//! The content of messages: a number and a value derived from it, by which a receiver sees loss and sums a column.
+
+use aeron_client::Fragment;
+
+/// Bytes of the number and the value.
+pub const MIN_LENGTH: usize = 16;
+
+/// Number of the message that ends a stream.
+pub const END: i64 = -1;
+
+/// Writes message `number`.
+#[inline]
+pub fn write(number: i64, message: &mut [u8]) {
+    message[..8].copy_from_slice(&number.to_le_bytes());
+    message[8..16].copy_from_slice(&value(number).to_le_bytes());
+}
+
+#[inline]
+fn value(number: i64) -> i64 {
+    number.wrapping_mul(7) ^ 0x55
+}
+
+/// What was received: every number must follow the one before.
+#[derive(Default)]
+pub struct Check {
+    next: i64,
+    pub received: i64,
+    pub faults: u64,
+    pub sum: i64,
+    pub ended: bool,
+}
+
+impl Check {
+    /// With the number that must come first.
+    pub fn expecting(next: i64) -> Self {
+        Self {
+            next,
+            ..Self::default()
+        }
+    }
+
+    #[inline]
+    pub fn take(&mut self, fragment: &Fragment<'_>) {
+        let mut head = [0; MIN_LENGTH];
+        fragment.copy_from(0, &mut head);
+        let both = i128::from_le_bytes(head);
+        let (number, value) = (both as i64, (both >> 64) as i64);
+        if number == END {
+            self.ended = true;
+            return;
+        }
+        self.faults += u64::from(number != self.next);
+        self.next += 1;
+        self.received += 1;
+        self.sum = self.sum.wrapping_add(value);
+    }
+}
+
+/// The sum of the column over the first `count` messages, for the publisher's report.
+pub fn sum(count: i64) -> i64 {
+    (0..count).fold(0, |sum: i64, number| sum.wrapping_add(value(number)))
+}

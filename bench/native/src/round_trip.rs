@@ -1,0 +1,81 @@
+//! One message there and back, one at a time.
+
+use std::hint::spin_loop;
+use std::time::Instant;
+
+use aeron_client::{Aeron, Error};
+
+use crate::arguments::Arguments;
+use crate::record::{self, Check};
+
+const PING_STREAM_ID: i32 = 1002;
+const PONG_STREAM_ID: i32 = 1003;
+const WARM_UP: usize = 10_000;
+
+/// Measures round trips; prints percentiles in nanoseconds.
+pub fn ping(aeron: &Aeron, arguments: &Arguments) -> Result<(), Error> {
+    let subscription = aeron.add_subscription(&arguments.channel, PONG_STREAM_ID)?;
+    let publication = aeron.add_exclusive_publication(&arguments.channel, PING_STREAM_ID)?;
+    while !publication.is_connected() || !subscription.is_connected() {
+        std::thread::yield_now();
+    }
+    let mut message = vec![0; arguments.length];
+    let mut writer = publication.writer().expect("only this thread writes");
+    let mut poller = subscription.poller()?;
+    let mut times = Vec::with_capacity(arguments.count);
+    for turn in 0..WARM_UP + arguments.count {
+        record::write(turn as i64, &mut message);
+        let mut check = Check::expecting(turn as i64);
+        let start = Instant::now();
+        while writer.offer(&message).is_err() {}
+        while poller.poll(|fragment| check.take(&fragment), 1)? == 0 {
+            spin_loop();
+        }
+        if turn >= WARM_UP {
+            times.push(start.elapsed().as_nanos());
+        }
+        assert_eq!(check.faults, 0, "another message came back");
+    }
+    record::write(record::END, &mut message);
+    while writer.offer(&message).is_err() {}
+    times.sort_unstable();
+    let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
+    println!(
+        "{{\"count\": {}, \"p50\": {}, \"p90\": {}, \"p99\": {}, \"p999\": {}}}",
+        times.len(),
+        at(0.5),
+        at(0.9),
+        at(0.99),
+        at(0.999),
+    );
+    Ok(())
+}
+
+/// Returns every message until the one that ends the stream.
+pub fn pong(aeron: &Aeron, arguments: &Arguments) -> Result<(), Error> {
+    let subscription = aeron.add_subscription(&arguments.channel, PING_STREAM_ID)?;
+    let publication = aeron.add_exclusive_publication(&arguments.channel, PONG_STREAM_ID)?;
+    println!("ready");
+    let mut writer = publication.writer().expect("only this thread writes");
+    let mut poller = subscription.poller()?;
+    let mut message = vec![0; arguments.length];
+    let mut check = Check::default();
+    while !check.ended {
+        let returned = poller.poll(
+            |fragment| {
+                check.take(&fragment);
+                fragment.copy_to(&mut message[..fragment.len()]);
+                while !check.ended && writer.offer(&message).is_err() {}
+            },
+            10,
+        )?;
+        if returned == 0 {
+            spin_loop();
+        }
+    }
+    println!(
+        "{{\"received\": {}, \"faults\": {}}}",
+        check.received, check.faults
+    );
+    Ok(())
+}

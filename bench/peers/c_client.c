@@ -1,0 +1,322 @@
+/* The real C client at native speed: c_client ROLE DIRECTORY name=value..., one process per role.
+ *
+ * The same roles, loops and output as bench/native, of which the messages (record.rs) are a part of the comparison: keep
+ * them alike. The functions are those of the C library inside the pyaeron wheel, which comes without headers, so they are
+ * declared here; the library also wants thirteen of Python's objects by address, which nobody uses without an interpreter.
+ */
+
+#include <inttypes.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct context context_t;
+typedef struct client client_t;
+typedef struct add add_t;
+typedef struct publication publication_t;
+typedef struct subscription subscription_t;
+typedef struct assembler assembler_t;
+typedef void (*handler_t)(void *clientd, const uint8_t *buffer, size_t length, void *header);
+typedef struct { uint8_t *frame; uint8_t *data; size_t length; } claim_t;
+
+int aeron_context_init(context_t **);
+int aeron_context_set_dir(context_t *, const char *);
+int aeron_init(client_t **, context_t *);
+int aeron_start(client_t *);
+int aeron_close(client_t *);
+int aeron_context_close(context_t *);
+const char *aeron_errmsg(void);
+int aeron_async_add_subscription(add_t **, client_t *, const char *, int32_t, void *, void *, void *, void *);
+int aeron_async_add_subscription_poll(subscription_t **, add_t *);
+int aeron_async_add_exclusive_publication(add_t **, client_t *, const char *, int32_t);
+int aeron_async_add_exclusive_publication_poll(publication_t **, add_t *);
+int aeron_async_add_publication(add_t **, client_t *, const char *, int32_t);
+int aeron_async_add_publication_poll(publication_t **, add_t *);
+bool aeron_exclusive_publication_is_connected(publication_t *);
+int64_t aeron_exclusive_publication_offer(publication_t *, const uint8_t *, size_t, void *, void *);
+int64_t aeron_exclusive_publication_try_claim(publication_t *, size_t, claim_t *);
+bool aeron_publication_is_connected(publication_t *);
+int64_t aeron_publication_offer(publication_t *, const uint8_t *, size_t, void *, void *);
+int64_t aeron_publication_try_claim(publication_t *, size_t, claim_t *);
+int aeron_buffer_claim_commit(claim_t *);
+int aeron_subscription_poll(subscription_t *, handler_t, void *, size_t);
+bool aeron_subscription_is_connected(subscription_t *);
+int aeron_fragment_assembler_create(assembler_t **, handler_t, void *);
+void aeron_fragment_assembler_handler(void *, const uint8_t *, size_t, void *);
+
+#define STAND_IN(name) uint64_t name[64]
+STAND_IN(PyByteArray_Type); STAND_IN(PyBytes_Type); STAND_IN(PyExc_OverflowError); STAND_IN(PyExc_TypeError);
+STAND_IN(PyExc_ValueError); STAND_IN(PyFloat_Type); STAND_IN(PyMemoryView_Type); STAND_IN(PyType_GenericNew);
+STAND_IN(_PyByteArray_empty_string); STAND_IN(_Py_FalseStruct); STAND_IN(_Py_NoneStruct);
+STAND_IN(_Py_NotImplementedStruct); STAND_IN(_Py_TrueStruct);
+
+enum { STREAM_ID = 1001, PING_STREAM_ID, PONG_STREAM_ID, CLOCK_INTERVAL = 1024, WARM_UP = 10000, END = -1 };
+
+static struct
+{
+    const char *channel, *how;
+    size_t length, limit, count;
+    double seconds;
+    bool assemble, concurrent;
+} arguments = { "aeron:ipc", "offer", 32, 256, 100000, 2.0, false, false };
+
+typedef struct { int64_t next, received, sum; uint64_t faults; bool ended; } check_t;
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "c_client: %s: %s\n", what, aeron_errmsg());
+    exit(1);
+}
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static inline int64_t value_of(int64_t number)
+{
+    return (int64_t)((uint64_t)number * 7) ^ 0x55;
+}
+
+static inline void write_record(int64_t number, uint8_t *message)
+{
+    const int64_t value = value_of(number);
+    memcpy(message, &number, 8);
+    memcpy(message + 8, &value, 8);
+}
+
+static void take(void *clientd, const uint8_t *buffer, size_t length, void *header)
+{
+    check_t *check = clientd;
+    int64_t number, value;
+    memcpy(&number, buffer, 8);
+    memcpy(&value, buffer + 8, 8);
+    if (END == number)
+    {
+        check->ended = true;
+        return;
+    }
+    check->faults += number != check->next;
+    check->next++;
+    check->received++;
+    check->sum = (int64_t)((uint64_t)check->sum + (uint64_t)value);
+}
+
+static subscription_t *add_subscription(client_t *client, int32_t stream_id)
+{
+    add_t *add;
+    subscription_t *subscription = NULL;
+    if (aeron_async_add_subscription(&add, client, arguments.channel, stream_id, NULL, NULL, NULL, NULL) < 0) fail("add");
+    for (int done = 0; 0 == done; usleep(100))
+    {
+        if ((done = aeron_async_add_subscription_poll(&subscription, add)) < 0) fail("add subscription");
+    }
+    return subscription;
+}
+
+static publication_t *add_publication(client_t *client, int32_t stream_id)
+{
+    add_t *add;
+    publication_t *publication = NULL;
+    const int sent = arguments.concurrent ?
+        aeron_async_add_publication(&add, client, arguments.channel, stream_id) :
+        aeron_async_add_exclusive_publication(&add, client, arguments.channel, stream_id);
+    if (sent < 0) fail("add");
+    for (int done = 0; 0 == done; usleep(100))
+    {
+        done = arguments.concurrent ? aeron_async_add_publication_poll(&publication, add) :
+            aeron_async_add_exclusive_publication_poll(&publication, add);
+        if (done < 0) fail("add publication");
+    }
+    return publication;
+}
+
+static bool is_connected(publication_t *publication)
+{
+    return arguments.concurrent ?
+        aeron_publication_is_connected(publication) : aeron_exclusive_publication_is_connected(publication);
+}
+
+/* One loop for each way of sending, as an application would write it. */
+#define SEND_WHILE_TIME_LASTS(SEND)                                                                                    \
+    for (const double deadline = now() + arguments.seconds; number % CLOCK_INTERVAL != 0 || now() < deadline; number++) \
+    {                                                                                                                  \
+        write_record(number, message);                                                                                 \
+        SEND;                                                                                                          \
+    }
+
+#define OFFER(FUNCTION) while (FUNCTION(publication, message, arguments.length, NULL, NULL) < 0) { sched_yield(); }
+#define CLAIM(FUNCTION)                                                                                                \
+    while (FUNCTION(publication, arguments.length, &claim) < 0) { sched_yield(); }                                     \
+    memcpy(claim.data, message, arguments.length);                                                                     \
+    aeron_buffer_claim_commit(&claim)
+
+static int64_t send_all(publication_t *publication, uint8_t *message)
+{
+    int64_t number = 0;
+    claim_t claim;
+    const bool claims = 0 == strcmp(arguments.how, "claim");
+    if (arguments.concurrent && claims) { SEND_WHILE_TIME_LASTS(CLAIM(aeron_publication_try_claim)) }
+    else if (arguments.concurrent) { SEND_WHILE_TIME_LASTS(OFFER(aeron_publication_offer)) }
+    else if (claims) { SEND_WHILE_TIME_LASTS(CLAIM(aeron_exclusive_publication_try_claim)) }
+    else { SEND_WHILE_TIME_LASTS(OFFER(aeron_exclusive_publication_offer)) }
+    return number;
+}
+
+static int64_t offer(publication_t *publication, const uint8_t *message)
+{
+    return arguments.concurrent ? aeron_publication_offer(publication, message, arguments.length, NULL, NULL) :
+        aeron_exclusive_publication_offer(publication, message, arguments.length, NULL, NULL);
+}
+
+static void publish(client_t *client)
+{
+    publication_t *publication = add_publication(client, STREAM_ID);
+    uint8_t *message = calloc(1, arguments.length);
+    while (!is_connected(publication)) sched_yield();
+    const int64_t sent = send_all(publication, message);
+    write_record(END, message);
+    while (offer(publication, message) < 0) sched_yield();
+    uint64_t sum = 0;
+    for (int64_t number = 0; number < sent; number++) sum += (uint64_t)value_of(number);
+    printf("{\"sent\": %" PRId64 ", \"sum\": %" PRId64 "}\n", sent, (int64_t)sum);
+    fflush(stdout);
+    while (is_connected(publication)) usleep(1000);
+}
+
+static void subscribe(client_t *client)
+{
+    subscription_t *subscription = add_subscription(client, STREAM_ID);
+    check_t check = { 0 };
+    handler_t handler = take;
+    void *clientd = &check;
+    if (arguments.assemble)
+    {
+        assembler_t *assembler;
+        if (aeron_fragment_assembler_create(&assembler, take, &check) < 0) fail("assembler");
+        handler = aeron_fragment_assembler_handler;
+        clientd = assembler;
+    }
+    printf("ready\n");
+    fflush(stdout);
+    double start = 0;
+    int64_t before = 0;
+    while (!check.ended)
+    {
+        const int fragments = aeron_subscription_poll(subscription, handler, clientd, arguments.limit);
+        if (fragments < 0) fail("poll");
+        if (0 == fragments)
+        {
+            sched_yield();
+        }
+        else if (0 == start)
+        {
+            start = now();
+            before = check.received;
+        }
+    }
+    printf(
+        "{\"received\": %" PRId64 ", \"sum\": %" PRId64 ", \"faults\": %" PRIu64 ", \"measured\": %" PRId64 ", \"seconds\": %.9f}\n",
+        check.received, check.sum, check.faults, check.received - before, now() - start);
+}
+
+static int compare(const void *a, const void *b)
+{
+    const int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+    return (left > right) - (left < right);
+}
+
+static void ping(client_t *client)
+{
+    subscription_t *subscription = add_subscription(client, PONG_STREAM_ID);
+    publication_t *publication = add_publication(client, PING_STREAM_ID);
+    while (!is_connected(publication) || !aeron_subscription_is_connected(subscription)) sched_yield();
+    uint8_t *message = calloc(1, arguments.length);
+    int64_t *times = calloc(arguments.count, sizeof(int64_t));
+    for (size_t turn = 0; turn < WARM_UP + arguments.count; turn++)
+    {
+        struct timespec start, end;
+        write_record((int64_t)turn, message);
+        check_t check = { .next = (int64_t)turn };
+        clock_gettime(CLOCK_MONOTONIC, &start);
+        while (offer(publication, message) < 0) { }
+        while (0 == aeron_subscription_poll(subscription, take, &check, 1)) __builtin_ia32_pause();
+        clock_gettime(CLOCK_MONOTONIC, &end);
+        if (turn >= WARM_UP)
+        {
+            times[turn - WARM_UP] = (end.tv_sec - start.tv_sec) * INT64_C(1000000000) + end.tv_nsec - start.tv_nsec;
+        }
+        if (check.faults != 0) fail("another message came back");
+    }
+    write_record(END, message);
+    while (offer(publication, message) < 0) { }
+    qsort(times, arguments.count, sizeof(int64_t), compare);
+#define AT(share) times[(size_t)((double)(arguments.count - 1) * (share))]
+    printf(
+        "{\"count\": %zu, \"p50\": %" PRId64 ", \"p90\": %" PRId64 ", \"p99\": %" PRId64 ", \"p999\": %" PRId64 "}\n",
+        arguments.count, AT(0.5), AT(0.9), AT(0.99), AT(0.999));
+}
+
+typedef struct { check_t check; publication_t *publication; uint8_t *message; } echo_t;
+
+static void echo(void *clientd, const uint8_t *buffer, size_t length, void *header)
+{
+    echo_t *state = clientd;
+    take(&state->check, buffer, length, header);
+    memcpy(state->message, buffer, length);
+    while (!state->check.ended && offer(state->publication, state->message) < 0) { }
+}
+
+static void pong(client_t *client)
+{
+    subscription_t *subscription = add_subscription(client, PING_STREAM_ID);
+    echo_t state = { .publication = add_publication(client, PONG_STREAM_ID), .message = calloc(1, arguments.length) };
+    printf("ready\n");
+    fflush(stdout);
+    while (!state.check.ended)
+    {
+        if (0 == aeron_subscription_poll(subscription, echo, &state, 10)) __builtin_ia32_pause();
+    }
+    printf("{\"received\": %" PRId64 ", \"faults\": %" PRIu64 "}\n", state.check.received, state.check.faults);
+}
+
+static void parse(const char *word)
+{
+    const char *value = strchr(word, '=');
+    if (NULL == value) exit(2);
+    const size_t name = (size_t)(value++ - word);
+#define IS(text) (strlen(text) == name && 0 == strncmp(word, text, name))
+    if (IS("channel")) arguments.channel = value;
+    else if (IS("how")) arguments.how = value;
+    else if (IS("length")) arguments.length = strtoul(value, NULL, 10);
+    else if (IS("limit")) arguments.limit = strtoul(value, NULL, 10);
+    else if (IS("count")) arguments.count = strtoul(value, NULL, 10);
+    else if (IS("seconds")) arguments.seconds = strtod(value, NULL);
+    else if (IS("assemble")) arguments.assemble = 0 == strcmp(value, "true");
+    else if (IS("concurrent")) arguments.concurrent = 0 == strcmp(value, "true");
+    else exit(2);
+}
+
+int main(int count, char **words)
+{
+    if (count < 3) return 2;
+    for (int i = 3; i < count; i++) parse(words[i]);
+    context_t *context;
+    client_t *client;
+    if (aeron_context_init(&context) < 0 || aeron_context_set_dir(context, words[2]) < 0) fail("context");
+    if (aeron_init(&client, context) < 0 || aeron_start(client) < 0) fail("connect");
+    if (0 == strcmp(words[1], "pub")) publish(client);
+    else if (0 == strcmp(words[1], "sub")) subscribe(client);
+    else if (0 == strcmp(words[1], "ping")) ping(client);
+    else if (0 == strcmp(words[1], "pong")) pong(client);
+    aeron_close(client);
+    aeron_context_close(context);
+    return 0;
+}
