@@ -19,6 +19,8 @@ SETTINGS = {
     "AERON_IPC_TERM_BUFFER_LENGTH": "64k",
     "AERON_CLIENT_LIVENESS_TIMEOUT": "30s",
     "AERON_PUBLICATION_UNBLOCK_TIMEOUT": "40s",
+    # Which freed counter is used again would depend on how long a step took.
+    "AERON_COUNTERS_FREE_TO_REUSE_TIMEOUT": "60s",
 }
 SETTLE_S = 0.5  # five timer intervals: what a driver does at its timer has happened
 _STREAM_COUNTER_TYPES = (1, 2, 3, 4, 5, 9, 10, 12, 13, 17, 19, 20)
