@@ -14,6 +14,7 @@ _RING_TRAILER_LENGTH, _RING_TAIL, _RING_CORRELATION = 768, 128, 512
 _BROADCAST_TRAILER_LENGTH, _BROADCAST_TAIL = 128, 8
 _RECORD_HEADER_LENGTH, _RECORD_ALIGNMENT, _PADDING_TYPE = 8, 8, -1
 _COUNTER_LENGTH, _METADATA_LENGTH = 128, 512
+_MAX_LABEL_LENGTH = 380
 _RECORD_ALLOCATED, _RECORD_UNUSED = 1, 0
 _ANSWER_TIMEOUT_S = 5
 
@@ -60,7 +61,7 @@ class Event:
         at = struct.calcsize(layout)
         for text in texts:
             (length,) = struct.unpack_from("<i", body, at)
-            values[text] = body[at + 4 : at + 4 + length].decode()
+            values[text] = body[at + 4 : at + 4 + length].decode(errors="replace")
             at += 4 + _align(length, 4)
         return cls(name, values, len(body))
 
@@ -197,7 +198,8 @@ class ControlClient:
             "<4q", self._cnc, self._values + id * _COUNTER_LENGTH
         )
         (label_length,) = struct.unpack_from("<i", self._cnc, record + 128)
-        label = self._cnc[record + 132 : record + 132 + label_length].decode()
+        label_length = min(label_length, _MAX_LABEL_LENGTH)  # the C driver counts one more when it cuts a label
+        label = self._cnc[record + 132 : record + 132 + label_length].decode(errors="replace")
         key = self._cnc[record + 16 : record + 128]
         return CounterRecord(id, type_id, label, key, value, registration, owner, reference)
 
@@ -256,7 +258,8 @@ def terminate_driver(client, token=b""):
 
 
 def _text(text):
-    return struct.pack("<i", len(text)) + text.encode()
+    data = text.encode()
+    return struct.pack("<i", len(data)) + data
 
 
 def _bytes(data):
