@@ -14,7 +14,6 @@ _RING_TRAILER_LENGTH, _RING_TAIL, _RING_CORRELATION = 768, 128, 512
 _BROADCAST_TRAILER_LENGTH, _BROADCAST_TAIL = 128, 8
 _RECORD_HEADER_LENGTH, _RECORD_ALIGNMENT, _PADDING_TYPE = 8, 8, -1
 _COUNTER_LENGTH, _METADATA_LENGTH = 128, 512
-_MAX_LABEL_LENGTH = 380
 _RECORD_ALLOCATED, _RECORD_UNUSED = 1, 0
 _ANSWER_TIMEOUT_S = 5
 
@@ -198,7 +197,6 @@ class ControlClient:
             "<4q", self._cnc, self._values + id * _COUNTER_LENGTH
         )
         (label_length,) = struct.unpack_from("<i", self._cnc, record + 128)
-        label_length = min(label_length, _MAX_LABEL_LENGTH)  # the C driver counts one more when it cuts a label
         label = self._cnc[record + 132 : record + 132 + label_length].decode(errors="replace")
         key = self._cnc[record + 16 : record + 128]
         return CounterRecord(id, type_id, label, key, value, registration, owner, reference)
