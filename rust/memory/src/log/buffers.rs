@@ -118,6 +118,20 @@ impl<W: Words> LogBuffers<W> {
         })
     }
 
+    /// A log for the model checker: its terms are as small as the model wants them, and of the metadata only the tails and
+    /// the state are there, as they are in `memory`.
+    #[cfg(loom)]
+    pub fn model(memory: &W, positions: Positions, framing: Framing) -> Self {
+        let term_length = positions.term_length();
+        Self {
+            terms: std::array::from_fn(|i| memory.slice(i * term_length, term_length)),
+            metadata: metadata_of(memory),
+            positions,
+            framing,
+            header: HeaderWords::new(1, 2),
+        }
+    }
+
     /// The term in `partition` (0, 1 or 2).
     #[inline]
     pub fn term(&self, partition: usize) -> &W {

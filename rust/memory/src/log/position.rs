@@ -33,6 +33,15 @@ impl Positions {
         })
     }
 
+    /// Terms of `1 << bits` bytes, which may be too few for a real log, the first of which has the id 0.
+    #[cfg(loom)]
+    pub fn model(bits: u32) -> Self {
+        Self {
+            initial_term_id: 0,
+            bits,
+        }
+    }
+
     /// Bytes in a term.
     #[inline]
     pub fn term_length(self) -> usize {

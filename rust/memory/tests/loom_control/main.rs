@@ -10,21 +10,7 @@
 mod broadcast;
 mod counters;
 mod ring;
+#[path = "../loom_support/mod.rs"]
+mod support;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-/// Explores all executions of `model`.
-fn check(model: impl Fn() + Send + Sync + 'static) {
-    loom::model(model);
-}
-
-/// Makes sure that some execution of a weakened model fails with `message`.
-fn check_fails(message: &str, model: impl Fn() + Send + Sync + 'static) {
-    let failure =
-        catch_unwind(AssertUnwindSafe(|| check(model))).expect_err("every execution passed");
-    let text = failure.downcast_ref::<String>().map(String::as_str);
-    let text = text
-        .or_else(|| failure.downcast_ref::<&str>().copied())
-        .unwrap_or_default();
-    assert!(text.contains(message), "failed otherwise: {text}");
-}
+use support::{check, check_fails};

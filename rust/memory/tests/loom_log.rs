@@ -1,0 +1,445 @@
+//! Log buffers: what a subscriber reads is whole, a batch becomes visible at once, rotation happens once, an unblocked
+//! range is exactly what was claimed, and nothing stale is found behind the last frame.
+//!
+//! Run with `RUSTFLAGS="--cfg loom" cargo test -p aeron-memory --release --test loom_log`.
+#![cfg(loom)]
+
+#[path = "loom_support/mod.rs"]
+mod support;
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use aeron_memory::Words;
+use aeron_memory::log::clean::clean;
+use aeron_memory::log::metadata::METADATA_LENGTH;
+use aeron_memory::log::unblock::unblock;
+use aeron_memory::log::{
+    AppendError, ConcurrentAppender, ExclusiveAppender, Framing, LogBuffers, Positions, RawTail,
+};
+use aeron_memory::loom_words::{Layout, LoomWords, Weakness};
+use loom::thread;
+
+use support::{check, check_fails};
+
+/// Four frames with a payload of up to 32 bytes to a term.
+const TERM: usize = 256;
+const METADATA: usize = 3 * TERM;
+const ACTIVE_TERM_COUNT: usize = METADATA + 24;
+const TAILS_AND_COUNT: Range<usize> = METADATA..ACTIVE_TERM_COUNT + 4;
+/// Where a model keeps the publishers' limit: in a part of the metadata that nothing uses.
+const LIMIT: usize = METADATA + 1024;
+
+const NO_LIMIT: i64 = i64::MAX;
+
+type Log = LogBuffers<LoomWords>;
+
+/// A log whose first `terms` partitions have words, with the tails of a log that is used from `start` on.
+fn words(terms: usize, start: i64) -> LoomWords {
+    let words = Layout::new(METADATA + METADATA_LENGTH)
+        .narrow(0..terms * TERM)
+        .wide(METADATA)
+        .wide(METADATA + 8)
+        .wide(METADATA + 16)
+        .narrow(ACTIVE_TERM_COUNT..ACTIVE_TERM_COUNT + 4)
+        .wide(LIMIT)
+        .build();
+    let count = (start / TERM as i64) as i32;
+    for (partition, tail) in [
+        (count, RawTail::new(count, start as usize % TERM)),
+        (count + 1, RawTail::new(count - 2, 0)),
+        (count + 2, RawTail::new(count - 1, 0)),
+    ] {
+        words.store_i64_relaxed(METADATA + 8 * (partition as usize % 3), tail.0);
+    }
+    words.store_i32_relaxed(ACTIVE_TERM_COUNT, count);
+    words
+}
+
+fn log(words: &LoomWords) -> Log {
+    let framing = Framing::new(128, 8 * TERM).unwrap();
+    LogBuffers::model(words, Positions::model(8), framing)
+}
+
+/// The log as a thread sees it, one of whose accesses may be too weak.
+fn log_with(words: &LoomWords, weakness: &Option<Weakness>) -> Log {
+    match weakness {
+        Some(weakness) => log(&words.weakened(weakness.clone())),
+        None => log(words),
+    }
+}
+
+/// The payload of message k: its bytes are k.
+fn message(k: u8, length: usize) -> Vec<u8> {
+    vec![k; length]
+}
+
+/// The first bytes of the messages between `position` and where the log ends for now; checks that they are whole.
+fn read(log: &Log, position: &mut i64) -> Vec<u8> {
+    let mut read = Vec::new();
+    let mut cursor = log.cursor(*position).unwrap();
+    while let Some(fragment) = cursor.next_fragment().expect("a frame is not whole") {
+        let payload = fragment.to_vec();
+        let header = (
+            fragment.flags(),
+            fragment.session_id(),
+            fragment.stream_id(),
+        );
+        let is_whole = header == (0xC0, 1, 2)
+            && !payload.is_empty()
+            && payload.iter().all(|byte| *byte == payload[0] && *byte > 0);
+        assert!(is_whole, "a message is not whole: {header:?} {payload:?}");
+        read.push(payload[0]);
+    }
+    *position = cursor.position();
+    read
+}
+
+/// A publisher offers a message while a subscriber reads.
+fn publisher_and_subscriber(publishing: Option<Weakness>, reading: Option<Weakness>) {
+    let words = words(1, 0);
+    let subscriber = log_with(&words, &reading);
+    let subscription = thread::spawn(move || read(&subscriber, &mut 0));
+    let publisher = ConcurrentAppender::new(log_with(&words, &publishing));
+    publisher.offer(NO_LIMIT, &message(1, 8)).unwrap();
+    let read = subscription.join().unwrap();
+    assert!(read.is_empty() || read == [1]);
+}
+
+#[test]
+fn a_subscriber_sees_a_message_whole_or_not_at_all() {
+    check(|| publisher_and_subscriber(None, None));
+}
+
+#[test]
+fn without_the_release_of_its_length_a_message_is_not_whole() {
+    check_fails("not whole", || {
+        publisher_and_subscriber(Some(Weakness::Release(0..4)), None);
+    });
+}
+
+#[test]
+fn without_the_acquire_of_its_length_a_message_is_not_whole() {
+    check_fails("not whole", || {
+        publisher_and_subscriber(None, Some(Weakness::Acquire(0..4)));
+    });
+}
+
+/// A publisher appends two messages as one run while a subscriber reads.
+fn batch_and_subscriber(publishing: Option<Weakness>, reading: Option<Weakness>) {
+    let words = words(1, 0);
+    let subscriber = log_with(&words, &reading);
+    let subscription = thread::spawn(move || read(&subscriber, &mut 0));
+    let mut publisher = ExclusiveAppender::new(log_with(&words, &publishing)).unwrap();
+    let messages = [message(1, 4), message(2, 4)];
+    let appended = publisher.offer_batch(NO_LIMIT, &messages[..], 0).unwrap();
+    assert_eq!(appended.messages, 2);
+    let read = subscription.join().unwrap();
+    assert!(read.is_empty() || read == [1, 2], "half a run is visible");
+}
+
+#[test]
+fn a_run_of_messages_is_visible_whole_or_not_at_all() {
+    check(|| batch_and_subscriber(None, None));
+}
+
+#[test]
+fn without_the_release_of_its_first_length_a_message_of_a_run_is_not_whole() {
+    check_fails("not whole", || {
+        batch_and_subscriber(Some(Weakness::Release(0..4)), None);
+    });
+}
+
+#[test]
+fn without_the_acquire_of_its_first_length_a_message_of_a_run_is_not_whole() {
+    check_fails("not whole", || {
+        batch_and_subscriber(None, Some(Weakness::Acquire(0..4)));
+    });
+}
+
+/// Offers until the message is in.
+fn offer_until_done(publisher: &ConcurrentAppender<LoomWords>, message: &[u8]) -> i64 {
+    loop {
+        match publisher.offer(NO_LIMIT, message) {
+            Ok(position) => return position,
+            Err(AppendError::AdminAction) => thread::yield_now(),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// Two publishers race for a term that has room for `room` bytes. Answers whether the second was ahead.
+fn publishers_at_term_end(room: usize) -> bool {
+    let start = (TERM - room) as i64;
+    let words = words(2, start);
+    let second = ConcurrentAppender::new(log(&words));
+    let second = thread::spawn(move || offer_until_done(&second, &message(2, 4)));
+    let first = ConcurrentAppender::new(log(&words));
+    let first = offer_until_done(&first, &message(1, 4));
+    let second = second.join().unwrap();
+
+    let term = TERM as i64;
+    let end = if room == 64 { term } else { term + 64 };
+    assert_eq!([first.min(second), first.max(second)], [end, end + 64]);
+    let log = log(&words);
+    assert_eq!(log.metadata().active_term_count(), 1, "rotated twice");
+    assert_eq!(log.metadata().tail(1).term_id(), 1);
+    let mut position = start;
+    let mut messages = read(&log, &mut position);
+    messages.extend(read(&log, &mut position));
+    messages.sort();
+    assert_eq!(messages, [1, 2], "a message is lost or doubled");
+    second < first
+}
+
+/// Explores the race, and makes sure that each publisher was ahead in some execution.
+fn check_race(room: usize, ahead: &'static [AtomicUsize; 2]) {
+    check(move || {
+        ahead[usize::from(publishers_at_term_end(room))].fetch_add(1, Ordering::Relaxed);
+    });
+    let ahead = ahead.each_ref().map(|count| count.load(Ordering::Relaxed));
+    assert!(ahead.into_iter().all(|count| count > 0), "{ahead:?}");
+}
+
+/// 01-64: one pads, both are told to try again, the log rotates once.
+#[test]
+fn publishers_who_race_beyond_a_term_end_rotate_once() {
+    static AHEAD: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
+    check_race(32, &AHEAD);
+}
+
+/// 01-64
+#[test]
+fn publishers_who_race_for_the_last_place_rotate_once() {
+    static AHEAD: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
+    check_race(64, &AHEAD);
+}
+
+/// A publisher rotates the log while the driver looks where the publishers are.
+fn rotation(
+    offer: fn(Log) -> Result<i64, AppendError>,
+    publishing: Option<Weakness>,
+    looking: Option<Weakness>,
+) {
+    let start = (TERM - 32) as i64;
+    let words = words(2, start);
+    let driver = log_with(&words, &looking);
+    let look = thread::spawn(move || {
+        let mut last = start;
+        for _ in 0..2 {
+            let position = driver.producer_position();
+            assert!(position >= last, "the position ran backwards");
+            last = position;
+        }
+    });
+    let result = offer(log_with(&words, &publishing));
+    assert_eq!(result, Err(AppendError::AdminAction));
+    look.join().unwrap();
+}
+
+fn offer_concurrently(log: Log) -> Result<i64, AppendError> {
+    ConcurrentAppender::new(log).offer(NO_LIMIT, &message(1, 4))
+}
+
+fn offer_exclusively(log: Log) -> Result<i64, AppendError> {
+    let mut publisher = ExclusiveAppender::new(log).unwrap();
+    publisher.offer(NO_LIMIT, &message(1, 4))
+}
+
+#[test]
+fn the_position_of_publishers_never_runs_backwards() {
+    check(|| rotation(offer_concurrently, None, None));
+}
+
+#[test]
+fn without_the_order_of_rotation_the_position_runs_backwards() {
+    check_fails("ran backwards", || {
+        let weakness = Weakness::ReadModifyWrite(TAILS_AND_COUNT);
+        rotation(offer_concurrently, Some(weakness), None);
+    });
+}
+
+/// 01-65
+#[test]
+fn the_position_of_an_exclusive_publisher_never_runs_backwards() {
+    check(|| rotation(offer_exclusively, None, None));
+}
+
+#[test]
+fn without_the_release_of_the_term_count_the_position_runs_backwards() {
+    check_fails("ran backwards", || {
+        let weakness = Weakness::Release(TAILS_AND_COUNT);
+        rotation(offer_exclusively, Some(weakness), None);
+    });
+}
+
+#[test]
+fn without_the_acquire_of_the_term_count_the_position_runs_backwards() {
+    check_fails("ran backwards", || {
+        let weakness = Weakness::Acquire(TAILS_AND_COUNT);
+        rotation(offer_exclusively, None, Some(weakness));
+    });
+}
+
+/// The driver unblocks the start of the log while a publisher appends there.
+fn unblocking(
+    append: fn(&ConcurrentAppender<LoomWords>),
+    publishing: Option<Weakness>,
+    unblocking: Option<Weakness>,
+) {
+    let words = words(1, 0);
+    let driver = log_with(&words, &unblocking);
+    let unblocked = thread::spawn(move || unblock(&driver, 0));
+    append(&ConcurrentAppender::new(log_with(&words, &publishing)));
+    let unblocked = unblocked.join().unwrap();
+    let log = log(&words);
+    let mut position = 0;
+    let messages = read(&log, &mut position);
+    let tail = log.metadata().tail(0).unclamped_offset();
+    assert_eq!(position, tail as i64, "what was claimed is not whole");
+    // What is appended while it is unblocked may become padding, as after the death of its publisher.
+    assert!(unblocked || !messages.is_empty());
+}
+
+fn append_long_message(publisher: &ConcurrentAppender<LoomWords>) {
+    publisher.offer(NO_LIMIT, &message(1, 64)).unwrap();
+}
+
+fn append_run(publisher: &ConcurrentAppender<LoomWords>) {
+    let messages = [message(1, 4), message(2, 4)];
+    publisher.offer_batch(NO_LIMIT, &messages[..], 0).unwrap();
+}
+
+fn commit_claim(publisher: &ConcurrentAppender<LoomWords>) {
+    let claim = publisher.try_claim(NO_LIMIT, 64).unwrap();
+    claim.put(0, &message(1, 64));
+    claim.commit();
+}
+
+/// 01-74
+#[test]
+fn a_message_is_unblocked_as_one_range() {
+    check(|| unblocking(append_long_message, None, None));
+}
+
+#[test]
+fn a_run_is_unblocked_as_one_range() {
+    check(|| unblocking(append_run, None, None));
+}
+
+#[test]
+fn a_claim_is_unblocked_as_one_range() {
+    check(|| unblocking(commit_claim, None, None));
+}
+
+#[test]
+fn without_the_fence_behind_its_claim_a_part_of_a_run_is_unblocked() {
+    check_fails("not whole", || {
+        unblocking(append_run, Some(Weakness::ReleaseFence), None);
+    });
+}
+
+#[test]
+fn without_the_fence_behind_its_claim_a_part_of_a_message_is_unblocked() {
+    check_fails("not whole", || {
+        unblocking(append_long_message, Some(Weakness::ReleaseFence), None);
+    });
+}
+
+#[test]
+fn without_the_acquire_of_what_is_found_a_part_of_a_message_is_unblocked() {
+    check_fails("not whole", || {
+        unblocking(append_long_message, None, Some(Weakness::Acquire(0..TERM)));
+    });
+}
+
+/// The driver cleans a term that was used before while someone looks whether it is clean.
+fn cleaning(driving: Option<Weakness>, looking: Option<Weakness>) {
+    let words = words(1, 0);
+    words.store_i32_relaxed(0, 32);
+    words.store_i32_relaxed(32, 32);
+    let looker = log_with(&words, &looking);
+    let look = thread::spawn(move || {
+        let term = looker.term(0);
+        if term.load_i32_acquire(0) == 0 {
+            assert_eq!(term.load_i32_relaxed(32), 0, "a stale frame lies behind");
+        }
+    });
+    assert_eq!(
+        clean(&log_with(&words, &driving), 0, TERM as i64),
+        TERM as i64
+    );
+    look.join().unwrap();
+}
+
+/// 01-75
+#[test]
+fn behind_a_cleaned_first_word_all_is_clean() {
+    check(|| cleaning(None, None));
+}
+
+#[test]
+fn without_the_release_of_the_first_word_a_stale_frame_lies_behind() {
+    check_fails("a stale frame", || {
+        cleaning(Some(Weakness::Release(0..8)), None)
+    });
+}
+
+#[test]
+fn without_its_acquire_a_stale_frame_lies_behind() {
+    check_fails("a stale frame", || {
+        cleaning(None, Some(Weakness::Acquire(0..8)))
+    });
+}
+
+/// The log is in its fourth term, so partition 0 is used again: the driver cleans the rest of it and raises the limit, a
+/// publisher appends up to there, and a subscriber reads the message and looks for the next.
+fn clean_append_and_read(driving: Option<Weakness>, publishing: Option<Weakness>) {
+    let start = 3 * TERM as i64;
+    let words = words(1, start);
+    words.store_i64_relaxed(LIMIT, start);
+    words.store_i64_relaxed(64, 64 | 1 << 48);
+    let (limit, publisher) = match &publishing {
+        Some(weakness) => (
+            words.weakened(weakness.clone()),
+            log_with(&words, &publishing),
+        ),
+        None => (words.clone(), log(&words)),
+    };
+    let publication = thread::spawn(move || {
+        let limit = limit.load_i64_acquire(LIMIT);
+        if limit > start {
+            let publisher = ConcurrentAppender::new(publisher);
+            publisher.offer(limit, &message(1, 4)).unwrap();
+        }
+    });
+    let subscriber = log(&words);
+    let subscription = thread::spawn(move || read(&subscriber, &mut start.clone()));
+    let driver = log_with(&words, &driving);
+    clean(&driver, 64, 128);
+    let limit = driving.map_or(words.clone(), |weakness| words.weakened(weakness));
+    limit.store_i64_release(LIMIT, start + 64);
+    publication.join().unwrap();
+    let read = subscription.join().unwrap();
+    assert!(read.is_empty() || read == [1]);
+}
+
+/// 01-76
+#[test]
+fn nothing_stale_is_read_behind_a_message_in_a_cleaned_term() {
+    check(|| clean_append_and_read(None, None));
+}
+
+#[test]
+fn without_the_release_of_the_limit_a_stale_frame_is_read() {
+    check_fails("not whole", || {
+        clean_append_and_read(Some(Weakness::Release(LIMIT..LIMIT + 8)), None);
+    });
+}
+
+#[test]
+fn without_the_acquire_of_the_limit_a_stale_frame_is_read() {
+    check_fails("not whole", || {
+        clean_append_and_read(None, Some(Weakness::Acquire(LIMIT..LIMIT + 8)));
+    });
+}
