@@ -60,7 +60,7 @@ class Event:
         at = struct.calcsize(layout)
         for text in texts:
             (length,) = struct.unpack_from("<i", body, at)
-            values[text] = body[at + 4 : at + 4 + length].decode()
+            values[text] = body[at + 4 : at + 4 + length].decode(errors="replace")
             at += 4 + _align(length, 4)
         return cls(name, values, len(body))
 
@@ -197,7 +197,7 @@ class ControlClient:
             "<4q", self._cnc, self._values + id * _COUNTER_LENGTH
         )
         (label_length,) = struct.unpack_from("<i", self._cnc, record + 128)
-        label = self._cnc[record + 132 : record + 132 + label_length].decode()
+        label = self._cnc[record + 132 : record + 132 + label_length].decode(errors="replace")
         key = self._cnc[record + 16 : record + 128]
         return CounterRecord(id, type_id, label, key, value, registration, owner, reference)
 
@@ -256,7 +256,8 @@ def terminate_driver(client, token=b""):
 
 
 def _text(text):
-    return struct.pack("<i", len(text)) + text.encode()
+    data = text.encode()
+    return struct.pack("<i", len(data)) + data
 
 
 def _bytes(data):

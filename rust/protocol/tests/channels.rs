@@ -417,6 +417,9 @@ fn lengths_and_positions_that_no_log_can_have_are_refused_with_code_11() {
         "term-offset=0",
         "init-term-id=7|term-id=5|term-offset=0",
         "init-term-id=5|term-id=5|term-offset=33",
+        "ssc=x",
+        "max-resend=0",
+        "max-resend=257",
     ] {
         for media in ["aeron:ipc?", "aeron:udp?endpoint=localhost:40123|"] {
             let uri = channel(&format!("{media}{parameters}"));
@@ -428,9 +431,7 @@ fn lengths_and_positions_that_no_log_can_have_are_refused_with_code_11() {
 
 #[test]
 fn what_ipc_does_not_look_at_may_be_anything() {
-    publication(
-        "aeron:ipc?ssc=x|max-resend=x|gtag=x|nak-delay=x|so-sndbuf=x|tags=x|ttl=x|stream-id=x",
-    );
+    publication("aeron:ipc?gtag=x|nak-delay=x|so-sndbuf=x|tags=x|ttl=x|stream-id=x");
     subscription("aeron:ipc?gtag=x|cc=x|nak-delay=x|mtu=x|term-length=x|linger=x|ats=x");
 }
 

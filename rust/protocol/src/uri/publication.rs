@@ -129,7 +129,7 @@ impl PublicationParams {
     /// Takes the parameters out of `uri`, completed by `defaults`. `tagged` finds the network publication with an entity
     /// tag, for `session-id=tag:…`, which then lends its session id, MTU and term length.
     ///
-    /// `ssc` and `max-resend` are looked at for the network only.
+    /// `ssc` and `max-resend` are without effect for IPC, but must be right.
     ///
     /// # Errors
     /// Code 11 with the key and value that are wrong, and the limit they break.
@@ -172,7 +172,8 @@ impl PublicationParams {
                 .unwrap_or(defaults.linger_timeout_ns),
             is_sparse: uri.boolean(key::SPARSE)?.unwrap_or(defaults.is_sparse),
             signal_eos: uri.boolean(key::EOS)?.unwrap_or(true),
-            spies_simulate_connection: parse_spies_simulate_connection(uri)?
+            spies_simulate_connection: uri
+                .boolean(key::SPIES_SIMULATE_CONNECTION)?
                 .unwrap_or(defaults.spies_simulate_connection),
             max_resend: parse_max_resend(uri)?.unwrap_or(defaults.max_resend),
             is_response,
@@ -406,19 +407,8 @@ fn check_term_offset(term_offset: u64, term_length: i32) -> Result<i32, UriError
     Ok(offset)
 }
 
-fn parse_spies_simulate_connection(uri: &ChannelUri) -> Result<Option<bool>, UriError> {
-    match uri.media() {
-        Media::Udp => uri.boolean(key::SPIES_SIMULATE_CONNECTION),
-        Media::Ipc => Ok(None),
-    }
-}
-
 fn parse_max_resend(uri: &ChannelUri) -> Result<Option<i32>, UriError> {
-    let stated = match uri.media() {
-        Media::Udp => uri.size(key::MAX_RESEND)?,
-        Media::Ipc => None,
-    };
-    match stated {
+    match uri.size(key::MAX_RESEND)? {
         None => Ok(None),
         Some(count @ 1..=MAX_RESEND_LIMIT) => Ok(Some(count as i32)),
         Some(count) => Err(UriError::generic(format!(
