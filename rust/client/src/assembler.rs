@@ -2,7 +2,7 @@
 //!
 //! An assembler stands between a poll and the application's handler. Messages in one fragment pass through as they are,
 //! without a copy; the fragments of others are collected, and the message is handed on with its last fragment. When a
-//! fragment is missing the message is dropped.
+//! fragment is missing, or the message grows beyond what any publisher sends, it is dropped.
 //!
 //! ```no_run
 //! # fn receive(subscription: &aeron_client::Subscription) -> aeron_client::Result<()> {
@@ -14,7 +14,7 @@
 
 use std::collections::HashMap;
 
-use aeron_memory::log::frame::flags;
+use aeron_memory::log::frame::{MAX_MESSAGE_LENGTH, flags};
 
 use crate::fragment::{Action, AssembledHeader, Fragment};
 
@@ -131,11 +131,12 @@ impl Builder {
         mut handler: impl FnMut(Fragment<'_>) -> Action,
     ) -> Action {
         let header = fragment.header();
-        if self.next_position != Some(header.begin_position()) {
+        let length_before = self.payload.len();
+        let is_next = self.next_position == Some(header.begin_position());
+        if !is_next || length_before + fragment.len() > MAX_MESSAGE_LENGTH {
             self.next_position = None;
             return Action::Continue;
         }
-        let length_before = self.payload.len();
         self.extend(fragment);
         if !header.is_end() {
             self.next_position = Some(header.position());

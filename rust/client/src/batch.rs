@@ -6,7 +6,9 @@
 use std::collections::HashMap;
 
 use aeron_memory::buffer::SharedBuffer;
-use aeron_memory::log::frame::{FRAME_ALIGNMENT, HEADER_LENGTH, aligned_length, flags};
+use aeron_memory::log::frame::{
+    FRAME_ALIGNMENT, HEADER_LENGTH, MAX_MESSAGE_LENGTH, aligned_length, flags,
+};
 use aeron_memory::log::reader::{Cursor, Fragment as LogFragment};
 use aeron_memory::words::Words;
 
@@ -241,11 +243,11 @@ impl Batch {
                 next_position: 0,
                 reserved_value,
             });
-        } else if open
-            .as_ref()
-            .is_none_or(|open| open.next_position != fragment.begin_position())
-        {
-            // A fragment is missing, so the message is lost.
+        } else if !open.as_ref().is_some_and(|open| {
+            let length = self.used - open.start + fragment.payload_length();
+            open.next_position == fragment.begin_position() && length <= MAX_MESSAGE_LENGTH
+        }) {
+            // A fragment is missing, or no publisher sent this: the message is lost.
             return self.drop_open(open);
         }
         self.copy(fragment);

@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
+use aeron_memory::log::clean::clean;
+use aeron_memory::log::frame::{HEADER_LENGTH, MAX_MESSAGE_LENGTH, flags};
+
 use crate::aeron::Aeron;
 use crate::assembler::{FragmentAssembler, ImageFragmentAssembler};
+use crate::batch::{Batch, BatchLimits};
 use crate::fragment::{Action, Fragment};
 use crate::publication::ExclusivePublication;
 use crate::subscription::Subscription;
@@ -13,8 +17,8 @@ const CHANNEL: &str = "aeron:ipc";
 const STREAM_ID: i32 = 7;
 
 struct Streams {
-    _driver: Arc<FakeDriver>,
-    _aeron: Aeron,
+    driver: Arc<FakeDriver>,
+    aeron: Aeron,
     subscription: Subscription,
     first: ExclusivePublication,
     second: ExclusivePublication,
@@ -29,8 +33,8 @@ fn streams() -> Streams {
     driver.run_ms(&aeron, 5);
     driver.raise_limits();
     Streams {
-        _driver: driver,
-        _aeron: aeron,
+        driver,
+        aeron,
         subscription,
         first,
         second,
@@ -177,4 +181,45 @@ fn aborting_the_last_fragment_delivers_the_whole_message_again() {
             .unwrap(),
         0
     );
+}
+
+/// A peer could send fragments for ever.
+#[test]
+fn a_message_without_an_end_is_given_up_at_the_maximum_length() {
+    let streams = streams();
+    let (mut assembler, mut batch, mut received) =
+        (FragmentAssembler::default(), Batch::default(), 0);
+    let limits = BatchLimits {
+        messages: 1,
+        bytes: 1,
+    };
+    let batches = streams.aeron.add_subscription(CHANNEL, STREAM_ID).unwrap();
+    streams.driver.run_ms(&streams.aeron, 5);
+    streams.driver.raise_limits();
+
+    // Frames that fill a term exactly: padding at its end would end the message too.
+    let payload = [7; 1024 - HEADER_LENGTH];
+    let count = MAX_MESSAGE_LENGTH / payload.len() + 1;
+    for index in 0..=count {
+        let flags = if index == 0 {
+            flags::BEGIN
+        } else if index == count {
+            flags::END
+        } else {
+            0
+        };
+        let begin = streams.second.position().unwrap();
+        let claim = streams.second.try_claim(payload.len());
+        let claim = claim
+            .or_else(|_| streams.second.try_claim(payload.len()))
+            .unwrap();
+        claim.put(0, &payload);
+        claim.set_flags(flags);
+        let end = claim.commit();
+        let take = |fragment: Fragment<'_>| assembler.on_fragment(fragment, |_| received += 1);
+        streams.subscription.poll(take, 2).unwrap();
+        batches.poll_batch(&mut batch, limits).unwrap();
+        clean(&streams.driver.publication().log, begin, end);
+    }
+    assert_eq!((received, batch.len()), (0, 0));
 }
