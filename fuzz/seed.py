@@ -80,6 +80,7 @@ def values() -> Iterator[bytes]:
 
 
 TARGETS = {
+    "client": operations,
     "cnc": cnc,
     "commands": commands,
     "driver": operations,
