@@ -23,6 +23,7 @@ mod media_driver;
 mod publication;
 mod session_ids;
 
+pub use agents::NetworkCommand;
 pub use config::{Context, ThreadingMode};
 pub use error::DriverError;
 pub use media_driver::{MediaDriver, StartError};

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::directory::publication_log;
@@ -80,46 +81,77 @@ impl LogStorage for MappedLogs {
     }
 
     fn remove(&mut self, registration_id: i64) -> io::Result<()> {
-        std::fs::remove_file(publication_log(&self.dir, registration_id))?;
-        self.files.remove(&registration_id);
+        match std::fs::remove_file(publication_log(&self.dir, registration_id)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => self.files.remove(&registration_id),
+        };
         Ok(())
     }
 }
 
-/// Logs on the heap, of which only so many bytes may be allocated.
+/// Logs on the heap, of which only so many bytes may be allocated. Clones share the logs, so that whoever plays the clients can
+/// open them.
+#[derive(Clone, Debug)]
+pub struct HeapLogs(Arc<Mutex<Heap>>);
+
 #[derive(Debug)]
-pub struct HeapLogs {
+struct Heap {
     usable: u64,
-    logs: HashMap<i64, usize>,
+    logs: HashMap<i64, HeapLog>,
+}
+
+#[derive(Debug)]
+struct HeapLog {
+    memory: SharedBuffer,
+    allocated: u64,
 }
 
 impl HeapLogs {
     /// Storage with room for `usable` bytes.
     pub fn new(usable: u64) -> Self {
-        HeapLogs {
+        Self(Arc::new(Mutex::new(Heap {
             usable,
             logs: HashMap::new(),
-        }
+        })))
     }
 
-    /// Registration ids of the logs there are, in no order.
-    pub fn registration_ids(&self) -> impl Iterator<Item = i64> + '_ {
-        self.logs.keys().copied()
+    /// The memory of a log that was created and not removed.
+    pub fn memory(&self, registration_id: i64) -> Option<SharedBuffer> {
+        self.heap()
+            .logs
+            .get(&registration_id)
+            .map(|log| log.memory.clone())
     }
 
-    fn take(&mut self, registration_id: i64, length: usize) -> io::Result<()> {
+    /// Number of logs.
+    pub fn count(&self) -> usize {
+        self.heap().logs.len()
+    }
+
+    /// Makes room for `usable` more bytes and no others.
+    pub fn set_usable_space(&self, usable: u64) {
+        self.heap().usable = usable;
+    }
+
+    fn heap(&self) -> MutexGuard<'_, Heap> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Heap {
+    fn take(&mut self, length: usize) -> io::Result<u64> {
+        let length = length as u64;
         self.usable = self
             .usable
-            .checked_sub(length as u64)
+            .checked_sub(length)
             .ok_or(io::ErrorKind::StorageFull)?;
-        *self.logs.entry(registration_id).or_default() += length;
-        Ok(())
+        Ok(length)
     }
 }
 
 impl LogStorage for HeapLogs {
     fn usable_space(&self) -> io::Result<u64> {
-        Ok(self.usable)
+        Ok(self.heap().usable)
     }
 
     fn create(
@@ -128,23 +160,38 @@ impl LogStorage for HeapLogs {
         length: usize,
         sparse: bool,
     ) -> io::Result<SharedBuffer> {
-        if self.logs.contains_key(&registration_id) {
+        let mut heap = self.heap();
+        if heap.logs.contains_key(&registration_id) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        self.take(registration_id, if sparse { 0 } else { length })?;
-        Ok(SharedBuffer::heap(length))
+        let allocated = heap.take(if sparse { 0 } else { length })?;
+        let memory = SharedBuffer::heap(length);
+        let log = HeapLog {
+            memory: memory.clone(),
+            allocated,
+        };
+        heap.logs.insert(registration_id, log);
+        Ok(memory)
     }
 
     fn allocate(&mut self, registration_id: i64, _offset: usize, length: usize) -> io::Result<()> {
-        self.take(registration_id, length)
+        let mut heap = self.heap();
+        let allocated = heap.take(length)?;
+        let log = heap
+            .logs
+            .get_mut(&registration_id)
+            .ok_or(io::ErrorKind::NotFound)?;
+        log.allocated += allocated;
+        Ok(())
     }
 
     fn remove(&mut self, registration_id: i64) -> io::Result<()> {
-        let allocated = self
+        let mut heap = self.heap();
+        let log = heap
             .logs
             .remove(&registration_id)
             .ok_or(io::ErrorKind::NotFound)?;
-        self.usable += allocated as u64;
+        heap.usable += log.allocated;
         Ok(())
     }
 }

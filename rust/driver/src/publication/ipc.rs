@@ -367,6 +367,9 @@ impl IpcPublication {
     /// Cleans at most the rest of one term and a part of the next.
     fn clean_to(&mut self, target: i64) {
         let target = target.min(self.pages.end());
+        // Only a subscriber that writes nonsense jumps over a whole lap; one lap cleans everything.
+        let lap = 3 * self.log.term_length() as i64;
+        self.clean_position = self.clean_position.max(target.saturating_sub(lap));
         for _ in 0..2 {
             self.clean_position = clean(&self.log, self.clean_position, target);
         }

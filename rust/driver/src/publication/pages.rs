@@ -23,6 +23,7 @@ pub struct Pages {
     /// The end of the last lap over the three terms.
     complete: i64,
     state: State,
+    is_failure_reported: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +33,7 @@ enum State {
     Asked {
         end: i64,
     },
-    /// The file system is full.
+    /// The file system is full; the next tick tries again.
     Failed,
 }
 
@@ -45,6 +46,7 @@ impl Pages {
             end,
             complete: start_position.saturating_add(3 * term_length),
             state: State::Idle,
+            is_failure_reported: false,
         }
     }
 
@@ -84,9 +86,10 @@ impl Pages {
         };
         if !is_allocated {
             self.state = State::Failed;
-            return true;
+            return !std::mem::replace(&mut self.is_failure_reported, true);
         }
         self.state = State::Idle;
+        self.is_failure_reported = false;
         self.end = if end >= self.complete { i64::MAX } else { end };
         false
     }
@@ -166,6 +169,7 @@ mod tests {
         assert!(pages.request(1).is_none());
         pages.retry();
         assert!(pages.request(1).is_some());
+        assert!(!pages.on_answer(false));
         assert_eq!(pages.allowed_limit(1), 0);
     }
 

@@ -1,0 +1,501 @@
+//! A driver without files, threads and clocks, and the client's side of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use aeron_agent::CachedEpochClock;
+use aeron_driver::Context;
+use aeron_driver::conductor::{Conductor, ConductorParts};
+use aeron_driver::diagnostics::ErrorRecorder;
+use aeron_driver::log_storage::HeapLogs;
+use aeron_driver::queue::queue;
+use aeron_driver::resources::{NativeResourceAgent, ResourceCounters, StorageLimits};
+use aeron_memory::broadcast::{BroadcastReceiver, BroadcastTransmitter};
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::cnc::{Cnc, CncLengths, DriverIdentity};
+use aeron_memory::counters::system::{SystemCounter, SystemCounters, SystemLabels};
+use aeron_memory::counters::{AtomicCounter, CountersManager, types};
+use aeron_memory::error_log::{self, DistinctErrorLog};
+use aeron_memory::log::{ConcurrentAppender, LogBuffers};
+use aeron_memory::ring::RingConsumer;
+use aeron_protocol::ErrorCode;
+use aeron_protocol::command::{
+    AddCounter, AddPublication, AddSubscription, Command, RemovePublication, RemoveSubscription,
+};
+use aeron_protocol::event::{AvailableImage, Event, PublicationReady};
+
+pub const STREAM: i32 = 1001;
+pub const TERM: i64 = 64 * 1024;
+pub const WINDOW: i64 = TERM / 2;
+pub const CLIENT: i64 = 1;
+
+/// Time between two ticks.
+pub const TICK: Duration = Duration::from_millis(100);
+/// A tick comes with the first step after the timer interval.
+const STEP: Duration = Duration::from_millis(50);
+const PLENTY: u64 = 1 << 40;
+
+/// One thing that the driver said.
+#[derive(Clone, Debug)]
+pub struct Heard {
+    type_id: i32,
+    body: Vec<u8>,
+}
+
+impl Heard {
+    pub fn event(&self) -> Event<'_> {
+        Event::decode(self.type_id, &self.body).expect("the driver sends what can be decoded")
+    }
+
+    /// Bytes of the message.
+    pub fn length(&self) -> usize {
+        self.body.len()
+    }
+}
+
+/// The names of events, in their order.
+pub fn names(heard: &[Heard]) -> Vec<String> {
+    let name = |heard: &Heard| {
+        let text = format!("{:?}", heard.event());
+        text.split('(').next().unwrap_or_default().to_owned()
+    };
+    heard.iter().map(name).collect()
+}
+
+pub struct TestDriver {
+    conductor: Conductor,
+    resources: NativeResourceAgent,
+    pub cnc: Cnc<SharedBuffer>,
+    pub logs: HeapLogs,
+    system: SystemCounters<SharedBuffer>,
+    events: BroadcastReceiver<SharedBuffer>,
+    epoch_clock: Arc<CachedEpochClock>,
+    is_terminated: Arc<AtomicBool>,
+    now: Duration,
+    next_id: i64,
+    /// Clients that write their heartbeats as time goes by.
+    pub living: Vec<i64>,
+}
+
+/// A publication as its client sees it.
+#[derive(Clone, Debug)]
+pub struct Publication {
+    pub correlation_id: i64,
+    pub registration_id: i64,
+    pub session_id: i32,
+    pub limit: AtomicCounter<SharedBuffer>,
+    pub log: LogBuffers<SharedBuffer>,
+}
+
+impl Publication {
+    pub fn offer(&self, length: usize) -> i64 {
+        let appender = ConcurrentAppender::new(self.log.clone());
+        appender
+            .offer(self.limit.get(), &vec![7; length])
+            .expect("there is room")
+    }
+
+    pub fn is_connected(&self) -> bool {
+        self.log.metadata().is_connected()
+    }
+}
+
+/// An image as its client sees it.
+#[derive(Clone, Debug)]
+pub struct Image {
+    pub correlation_id: i64,
+    pub session_id: i32,
+    pub subscription_id: i64,
+    pub position: AtomicCounter<SharedBuffer>,
+}
+
+impl TestDriver {
+    pub fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    /// Terms of 64 KiB, a tick every 100 ms, and what `configure` changes.
+    pub fn with(configure: impl FnOnce(&mut Context)) -> Self {
+        let mut context = Context {
+            dir: "/aeron".into(),
+            ipc_term_buffer_length: TERM as usize,
+            timer_interval_ns: 90_000_000,
+            low_file_store_warning_threshold: 0,
+            ..Context::default()
+        };
+        configure(&mut context);
+        context
+            .validate()
+            .expect("the test's configuration is valid");
+        let context = Arc::new(context);
+        let now = Duration::from_secs(1_000);
+        let (lengths, identity) = (
+            CncLengths::default(),
+            DriverIdentity {
+                client_liveness_timeout_ns: context.client_liveness_timeout_ns,
+                start_timestamp_ms: now.as_millis() as i64,
+                pid: 1,
+            },
+        );
+        let memory = SharedBuffer::heap(lengths.file_length().unwrap());
+        let cnc = Cnc::format(memory, &lengths, &identity).unwrap();
+        let mut counters = CountersManager::new(
+            cnc.counters_metadata().clone(),
+            cnc.counters_values().clone(),
+            1_000,
+        )
+        .unwrap();
+        let labels = SystemLabels {
+            software: String::new(),
+            resolver_name: String::new(),
+            threading_mode: "INVOKER".into(),
+            conductor_threshold: "100ms".into(),
+            sender_threshold: "100ms".into(),
+            receiver_threshold: "100ms".into(),
+            name_resolver_threshold: "5s".into(),
+        };
+        let system = SystemCounters::allocate(&mut counters, &labels, 0).unwrap();
+        let counter = |counter| system.get(counter).clone();
+        let epoch_clock = Arc::new(CachedEpochClock::new(now.as_millis() as i64));
+        let error_log = Arc::new(DistinctErrorLog::new(cnc.error_log().clone()));
+        let errors = ErrorRecorder::new(
+            error_log,
+            counter(SystemCounter::Errors),
+            epoch_clock.clone(),
+        );
+        let (resource_commands, for_resources) =
+            queue(counter(SystemCounter::NativeResourceAgentProxyFails));
+        let (replies, resource_replies) = queue(counter(SystemCounter::ConductorProxyFails));
+        let logs = HeapLogs::new(PLENTY);
+        let limits = StorageLimits {
+            perform_checks: context.perform_storage_checks,
+            low_space_warning: context.low_file_store_warning_threshold,
+            free_limit: context.resource_free_limit as usize,
+            dir: "/aeron".into(),
+        };
+        let resource_counters = ResourceCounters {
+            failed_frees: counter(SystemCounter::FreeFails),
+            bytes_mapped: counter(SystemCounter::BytesMapped),
+        };
+        let resources = NativeResourceAgent::new(
+            Box::new(logs.clone()),
+            (for_resources, replies),
+            limits,
+            resource_counters,
+            errors.clone(),
+        );
+        let is_terminated = Arc::new(AtomicBool::new(false));
+        let parts = ConductorParts {
+            commands: RingConsumer::new(cnc.to_driver().clone()),
+            events: BroadcastTransmitter::new(cnc.to_clients().clone()).unwrap(),
+            counters,
+            system_counters: system.clone(),
+            errors,
+            resource_commands,
+            resource_replies,
+            sender_commands: queue(counter(SystemCounter::SenderProxyFails)).0,
+            receiver_commands: queue(counter(SystemCounter::ReceiverProxyFails)).0,
+            is_terminated: is_terminated.clone(),
+            seed: 42,
+        };
+        cnc.to_driver().next_correlation_id();
+        TestDriver {
+            conductor: Conductor::new(context, parts, now.as_nanos() as i64),
+            resources,
+            events: BroadcastReceiver::new(cnc.to_clients().clone()).unwrap(),
+            cnc,
+            logs,
+            system,
+            epoch_clock,
+            is_terminated,
+            now,
+            next_id: 1_000,
+            living: vec![CLIENT],
+        }
+    }
+
+    /// An id for a command.
+    pub fn next_id(&mut self) -> i64 {
+        self.next_id += 1;
+        self.next_id
+    }
+
+    pub fn now_ms(&self) -> i64 {
+        self.now.as_millis() as i64
+    }
+
+    /// Duty cycles until there is nothing to do at this time.
+    pub fn work(&mut self) {
+        // Once more after an idle cycle: what the conductor sent last is still to be done.
+        while self.duty_cycle() + self.duty_cycle() > 0 {}
+    }
+
+    pub fn duty_cycle(&mut self) -> usize {
+        let now_ms = self.now_ms();
+        self.epoch_clock.update(now_ms);
+        self.resources.do_work() + self.conductor.do_work(self.now.as_nanos() as i64, now_ms)
+    }
+
+    /// Lets time go by in small steps, with duty cycles and the heartbeats of living clients.
+    pub fn advance(&mut self, time: Duration) {
+        let end = self.now + time;
+        while self.now < end {
+            self.now = end.min(self.now + STEP);
+            for client in self.living.clone() {
+                if let Some(heartbeat) = self.heartbeat(client) {
+                    heartbeat.set(self.now_ms());
+                }
+            }
+            self.work();
+        }
+    }
+
+    /// Time passes without any duty cycle.
+    pub fn stall(&mut self, time: Duration) {
+        self.now += time;
+    }
+
+    pub fn heartbeat(&self, client: i64) -> Option<AtomicCounter<SharedBuffer>> {
+        let id = self
+            .cnc
+            .counters()
+            .find_by_registration(types::CLIENT_HEARTBEAT, client)?;
+        self.cnc.counters().counter(id)
+    }
+
+    pub fn send_raw(&mut self, type_id: i32, body: &[u8]) {
+        self.cnc
+            .to_driver()
+            .write(type_id, body)
+            .expect("there is room for the command");
+    }
+
+    pub fn send(&mut self, command: Command<'_>) {
+        let mut body = vec![0; command.encoded_length()];
+        let length = command.encode(&mut body).unwrap();
+        self.send_raw(command.type_id(), &body[..length]);
+    }
+
+    /// What the driver has said since this was called last.
+    pub fn hear(&mut self) -> Vec<Heard> {
+        let mut heard = Vec::new();
+        let mut take = |type_id, body: &[u8]| {
+            heard.push(Heard {
+                type_id,
+                body: body.to_vec(),
+            })
+        };
+        while self.events.receive(&mut take).expect("the test keeps up") {}
+        heard
+    }
+
+    /// Sends a command and listens to what comes of it at once.
+    pub fn ask(&mut self, command: Command<'_>) -> Vec<Heard> {
+        self.hear();
+        self.send(command);
+        self.work();
+        self.hear()
+    }
+
+    /// The error that a command is answered with, and nothing else.
+    pub fn ask_error(&mut self, command: Command<'_>) -> (ErrorCode, String) {
+        let heard = self.ask(command);
+        match heard[..] {
+            [ref only] => match only.event() {
+                Event::Error(error) => {
+                    assert_eq!(
+                        error.offending_command_correlation_id,
+                        command.correlation_id()
+                    );
+                    (
+                        error.error_code,
+                        String::from_utf8_lossy(error.error_message).into_owned(),
+                    )
+                }
+                event => panic!("{event:?} is not an error"),
+            },
+            _ => panic!("{:?} is not one error", names(&heard)),
+        }
+    }
+
+    pub fn add_publication(&mut self, channel: &str, stream_id: i32) -> Publication {
+        self.add_publication_for(CLIENT, channel, stream_id, false)
+    }
+
+    pub fn add_exclusive_publication(&mut self, channel: &str, stream_id: i32) -> Publication {
+        self.add_publication_for(CLIENT, channel, stream_id, true)
+    }
+
+    pub fn add_publication_for(
+        &mut self,
+        client: i64,
+        channel: &str,
+        stream_id: i32,
+        exclusive: bool,
+    ) -> Publication {
+        let command = self.publication_command(client, channel, stream_id, exclusive);
+        let heard = self.ask(command);
+        heard
+            .iter()
+            .find_map(|heard| match heard.event() {
+                Event::PublicationReady(ready) | Event::ExclusivePublicationReady(ready) => {
+                    Some(self.publication(&ready))
+                }
+                _ => None,
+            })
+            .unwrap_or_else(|| {
+                panic!(
+                    "{channel}: {:?}",
+                    heard.iter().map(Heard::event).collect::<Vec<_>>()
+                )
+            })
+    }
+
+    pub fn publication_command<'a>(
+        &mut self,
+        client_id: i64,
+        channel: &'a str,
+        stream_id: i32,
+        exclusive: bool,
+    ) -> Command<'a> {
+        let command = AddPublication {
+            client_id,
+            correlation_id: self.next_id(),
+            stream_id,
+            channel: channel.as_bytes(),
+        };
+        if exclusive {
+            Command::AddExclusivePublication(command)
+        } else {
+            Command::AddPublication(command)
+        }
+    }
+
+    pub fn publication(&self, ready: &PublicationReady<'_>) -> Publication {
+        let memory = self
+            .logs
+            .memory(ready.registration_id)
+            .expect("the log exists when it is announced");
+        Publication {
+            correlation_id: ready.correlation_id,
+            registration_id: ready.registration_id,
+            session_id: ready.session_id,
+            limit: self
+                .cnc
+                .counters()
+                .counter(ready.publication_limit_counter_id)
+                .unwrap(),
+            log: LogBuffers::attach(&memory).expect("the log is initialised when it is announced"),
+        }
+    }
+
+    pub fn remove_publication(&mut self, publication: &Publication, revoke: bool) -> Vec<Heard> {
+        let correlation_id = self.next_id();
+        self.ask(Command::RemovePublication(RemovePublication {
+            client_id: CLIENT,
+            correlation_id,
+            registration_id: publication.correlation_id,
+            revoke,
+        }))
+    }
+
+    /// Adds a subscription; answers its id and the images that it has at once.
+    pub fn add_subscription(&mut self, channel: &str, stream_id: i32) -> (i64, Vec<Image>) {
+        self.add_subscription_for(CLIENT, channel, stream_id)
+    }
+
+    pub fn add_subscription_for(
+        &mut self,
+        client_id: i64,
+        channel: &str,
+        stream_id: i32,
+    ) -> (i64, Vec<Image>) {
+        let correlation_id = self.next_id();
+        let heard = self.ask(Command::AddSubscription(AddSubscription {
+            client_id,
+            correlation_id,
+            registration_correlation_id: -1,
+            stream_id,
+            channel: channel.as_bytes(),
+        }));
+        assert!(
+            names(&heard).contains(&"SubscriptionReady".to_owned()),
+            "{channel}: {heard:?}"
+        );
+        (correlation_id, self.images(&heard))
+    }
+
+    pub fn remove_subscription(&mut self, registration_id: i64) -> Vec<Heard> {
+        let correlation_id = self.next_id();
+        self.ask(Command::RemoveSubscription(RemoveSubscription {
+            client_id: CLIENT,
+            correlation_id,
+            registration_id,
+        }))
+    }
+
+    /// The images that became available in what was heard.
+    pub fn images(&self, heard: &[Heard]) -> Vec<Image> {
+        let image = |event: AvailableImage<'_>| Image {
+            correlation_id: event.correlation_id,
+            session_id: event.session_id,
+            subscription_id: event.subscription_registration_id,
+            position: self
+                .cnc
+                .counters()
+                .counter(event.subscriber_position_id)
+                .unwrap(),
+        };
+        heard
+            .iter()
+            .filter_map(|heard| match heard.event() {
+                Event::AvailableImage(event) => Some(image(event)),
+                _ => None,
+            })
+            .collect()
+    }
+
+    pub fn add_counter(&mut self, client_id: i64) -> i64 {
+        let correlation_id = self.next_id();
+        self.ask(Command::AddCounter(AddCounter {
+            client_id,
+            correlation_id,
+            type_id: 1001,
+            key: b"",
+            label: b"mine",
+        }));
+        correlation_id
+    }
+
+    pub fn system(&self, counter: SystemCounter) -> i64 {
+        self.system.get(counter).get()
+    }
+
+    /// Ids of the counters of a type.
+    pub fn counters_of(&self, type_id: i32) -> Vec<i32> {
+        self.cnc
+            .counters()
+            .records()
+            .filter(|record| record.type_id == type_id)
+            .map(|record| record.id)
+            .collect()
+    }
+
+    /// Texts in the error log.
+    pub fn errors(&self) -> Vec<String> {
+        error_log::read(self.cnc.error_log(), 0)
+            .into_iter()
+            .map(|observation| observation.text)
+            .collect()
+    }
+
+    pub fn is_terminated(&self) -> bool {
+        self.is_terminated.load(Ordering::Acquire)
+    }
+
+    pub fn close(&mut self) {
+        self.conductor.close();
+        self.resources.close();
+    }
+}

@@ -1,0 +1,132 @@
+//! Logs and the space they take.
+
+use std::time::Duration;
+
+use aeron_memory::counters::system::SystemCounter;
+use aeron_protocol::ErrorCode;
+
+use crate::harness::{CLIENT, STREAM, TERM, TestDriver, WINDOW, names};
+
+const LOG_LENGTH: u64 = 3 * TERM as u64 + 4096;
+
+/// 04-58, 03-57 for IPC
+#[test]
+fn a_log_that_does_not_fit_is_refused() {
+    let mut driver = TestDriver::new();
+    driver.logs.set_usable_space(LOG_LENGTH - 1);
+    let command = driver.publication_command(CLIENT, "aeron:ipc", STREAM, false);
+    let (code, text) = driver.ask_error(command);
+    assert_eq!(code, ErrorCode::StorageSpace);
+    let expected = format!(
+        "insufficient usable storage for new log of length={LOG_LENGTH} usable={} in /aeron",
+        LOG_LENGTH - 1
+    );
+    assert!(
+        text.starts_with("(-12) insufficient storage space\n"),
+        "{text}"
+    );
+    assert!(text.contains(&expected), "{text}");
+    assert_eq!(
+        (driver.logs.count(), driver.cnc.counters().records().count()),
+        (0, 46)
+    );
+}
+
+/// 04-58
+#[test]
+fn little_space_is_only_written_down() {
+    let mut driver =
+        TestDriver::with(|context| context.low_file_store_warning_threshold = 10_000_000);
+    driver.logs.set_usable_space(10_000_001);
+    driver.add_publication("aeron:ipc", STREAM);
+    assert_eq!(driver.errors().len(), 0);
+    driver.add_publication("aeron:ipc", STREAM + 1);
+    driver.add_publication("aeron:ipc", STREAM + 2);
+    assert_eq!(driver.errors().len(), 1);
+    assert!(
+        driver.errors()[0].contains("space is running low"),
+        "{:?}",
+        driver.errors()
+    );
+}
+
+#[test]
+fn checks_can_be_turned_off() {
+    let mut driver = TestDriver::with(|context| context.perform_storage_checks = false);
+    driver.logs.set_usable_space(4096);
+    driver.add_publication("aeron:ipc", STREAM);
+    let command = driver.publication_command(CLIENT, "aeron:ipc", STREAM + 1, false);
+    assert_eq!(driver.ask_error(command).0, ErrorCode::StorageSpace);
+    assert_eq!(driver.logs.count(), 1);
+}
+
+#[test]
+fn a_publication_without_subscribers_takes_no_space() {
+    let mut driver = TestDriver::new();
+    driver.logs.set_usable_space(LOG_LENGTH);
+    driver.add_publication("aeron:ipc", STREAM);
+    driver.advance(Duration::from_secs(1));
+    driver.logs.set_usable_space(0);
+    driver.add_subscription("aeron:ipc", STREAM);
+    assert_eq!(driver.errors().len(), 1);
+}
+
+#[test]
+fn on_a_full_file_system_publishers_wait_and_go_on_when_there_is_space() {
+    let mut driver = TestDriver::new();
+    let publication = driver.add_publication("aeron:ipc", STREAM);
+    let (_, images) = driver.add_subscription("aeron:ipc", STREAM);
+    driver.work();
+    assert_eq!(publication.limit.get(), WINDOW);
+    driver.logs.set_usable_space(0);
+    while publication.log.producer_position() < WINDOW {
+        publication.offer(1_000);
+    }
+    images[0].position.set(publication.log.producer_position());
+    driver.advance(Duration::from_secs(5));
+    assert_eq!(
+        publication.limit.get(),
+        TERM,
+        "nothing beyond the pages that exist"
+    );
+    assert_eq!(driver.errors().len(), 1, "{:?}", driver.errors());
+    assert!(
+        driver.errors()[0].contains("failed to allocate pages of log"),
+        "{:?}",
+        driver.errors()
+    );
+    driver.advance(Duration::from_secs(60));
+    assert_eq!(driver.system(SystemCounter::Errors), 1);
+    driver.logs.set_usable_space(10 * LOG_LENGTH);
+    driver.advance(Duration::from_secs(1));
+    assert!(publication.limit.get() > TERM);
+}
+
+#[test]
+fn a_log_that_is_not_sparse_is_allocated_whole() {
+    let mut driver = TestDriver::new();
+    driver.logs.set_usable_space(LOG_LENGTH);
+    let publication = driver.add_publication("aeron:ipc?sparse=false", STREAM);
+    driver.add_subscription("aeron:ipc", STREAM);
+    driver.advance(Duration::from_secs(1));
+    assert_eq!(publication.limit.get(), WINDOW);
+    assert!(!publication.log.metadata().description().sparse);
+    assert_eq!(names(&driver.hear()), [""; 0]);
+}
+
+/// 04-185, 04-186, 01-47
+#[test]
+fn what_is_mapped_is_counted_and_given_back() {
+    let mut driver = TestDriver::new();
+    let before = driver.system(SystemCounter::BytesMapped);
+    let publication = driver.add_publication("aeron:ipc", STREAM);
+    driver.add_subscription("aeron:ipc", STREAM);
+    assert_eq!(
+        driver.system(SystemCounter::BytesMapped) - before,
+        LOG_LENGTH as i64
+    );
+    driver.remove_publication(&publication, false);
+    driver.advance(Duration::from_secs(1));
+    assert_eq!(driver.system(SystemCounter::BytesMapped), before);
+    assert!(driver.logs.memory(publication.registration_id).is_none());
+}
