@@ -1,9 +1,172 @@
 """Aeron for Python: a media driver and a client in one package, byte-compatible with Aeron 1.52.
 
+>>> import aeron
+>>> with aeron.MediaDriver() as driver, aeron.connect(driver) as client:
+...     publication = client.add_exclusive_publication("aeron:ipc", 1001)
+...     subscription = client.add_subscription("aeron:ipc", 1001)
+...     publication.wait_connected(timeout=5)
+...     position = publication.publish(b"hello", timeout=1)
+...     while not subscription.poll(lambda payload, header: print(payload)):
+...         pass
+b'hello'
+
 ``import aeron`` loads the native module and nothing else: numpy, pyarrow and the libraries of the command line are
 imported where they are used.
 """
 
-from aeron._aeron import __version__
+from aeron._aeron import (
+    Action,
+    Aeron,
+    BackoffIdleStrategy,
+    Batch,
+    Batches,
+    BufferClaim,
+    BusySpinIdleStrategy,
+    ChannelUriBuilder,
+    Counter,
+    CounterSnapshot,
+    CountersReader,
+    ExclusivePublication,
+    FragmentAssembler,
+    Header,
+    IdleStrategy,
+    Image,
+    MediaDriver,
+    NoOpIdleStrategy,
+    Publication,
+    PublicationErrorFrame,
+    SleepingIdleStrategy,
+    SleepingMillisIdleStrategy,
+    Subscription,
+    YieldingIdleStrategy,
+    __version__,
+)
+from aeron.exceptions import (
+    AeronError,
+    AgentTerminationError,
+    BackPressureTimeoutError,
+    ChannelEndpointError,
+    ClientClosedError,
+    ClientTimeoutError,
+    ConductorServiceTimeoutError,
+    ConfigurationError,
+    CorruptLogError,
+    DriverActiveError,
+    DriverError,
+    DriverTimeoutError,
+    ForkedError,
+    GenericDriverError,
+    ImageRejectedError,
+    InvalidChannelError,
+    MalformedCommandError,
+    MaxPositionExceededError,
+    MessageTooLongError,
+    NotConnectedError,
+    NotSupportedError,
+    PublicationClosedError,
+    PublicationRevokedError,
+    ReentrantCallError,
+    RegistrationError,
+    ResourceTemporarilyUnavailableError,
+    StorageSpaceError,
+    SubscriptionClosedError,
+    UnknownCommandError,
+    UnknownCounterError,
+    UnknownHostError,
+    UnknownPublicationError,
+    UnknownSubscriptionError,
+)
+from aeron.results import ADMIN_ACTION, BACK_PRESSURED, NOT_CONNECTED, NotSent
 
-__all__ = ["__version__"]
+connect = Aeron
+
+__all__ = [
+    "ADMIN_ACTION",
+    "BACK_PRESSURED",
+    "NOT_CONNECTED",
+    "Action",
+    "Aeron",
+    "AeronError",
+    "Agent",
+    "AgentInvoker",
+    "AgentRunner",
+    "AgentTerminationError",
+    "BackPressureTimeoutError",
+    "BackoffIdleStrategy",
+    "Batch",
+    "Batches",
+    "BufferClaim",
+    "BusySpinIdleStrategy",
+    "ChannelEndpointError",
+    "ChannelUriBuilder",
+    "ClientClosedError",
+    "ClientTimeoutError",
+    "CompositeAgent",
+    "ConductorServiceTimeoutError",
+    "ConfigurationError",
+    "CorruptLogError",
+    "Counter",
+    "CounterSnapshot",
+    "CountersReader",
+    "DriverActiveError",
+    "DriverError",
+    "DriverTimeoutError",
+    "DynamicCompositeAgent",
+    "ExclusivePublication",
+    "ForkedError",
+    "FragmentAssembler",
+    "GenericDriverError",
+    "Header",
+    "IdleStrategy",
+    "Image",
+    "ImageRejectedError",
+    "InvalidChannelError",
+    "MalformedCommandError",
+    "MaxPositionExceededError",
+    "MediaDriver",
+    "MessageTooLongError",
+    "NoOpIdleStrategy",
+    "NotConnectedError",
+    "NotSent",
+    "NotSupportedError",
+    "Publication",
+    "PublicationClosedError",
+    "PublicationErrorFrame",
+    "PublicationRevokedError",
+    "ReentrantCallError",
+    "RegistrationError",
+    "ResourceTemporarilyUnavailableError",
+    "SleepingIdleStrategy",
+    "SleepingMillisIdleStrategy",
+    "StorageSpaceError",
+    "Subscription",
+    "SubscriptionClosedError",
+    "UnknownCommandError",
+    "UnknownCounterError",
+    "UnknownHostError",
+    "UnknownPublicationError",
+    "UnknownSubscriptionError",
+    "YieldingIdleStrategy",
+    "__version__",
+    "connect",
+]
+
+_LAZY = {
+    "Agent": "agent",
+    "AgentInvoker": "agent",
+    "AgentRunner": "agent",
+    "CompositeAgent": "agent",
+    "DynamicCompositeAgent": "agent",
+}
+"""What is rarely used and would have to import more of the standard library: loaded at its first use."""
+
+
+def __getattr__(name: str) -> object:
+    """Loads what is loaded at its first use (PEP 562)."""
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"aeron.{_LAZY[name]}"), name)
+    globals()[name] = value
+    return value

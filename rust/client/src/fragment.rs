@@ -185,6 +185,16 @@ impl<'a> Fragment<'a> {
         bytes
     }
 
+    /// The shared memory that the payload lies in, and where; `None` for an assembled message. For bindings that hand out
+    /// views: a clone of the memory keeps it mapped.
+    #[inline]
+    pub fn memory(&self) -> Option<(&'a SharedBuffer, usize)> {
+        match self.payload {
+            Payload::Log { term, offset, .. } => Some((term, offset)),
+            Payload::Assembled(_) => None,
+        }
+    }
+
     /// Address of the payload, valid during the call of the handler. For bindings that hand out views.
     ///
     /// The bytes of a fragment lie in shared memory, which other processes could change at any time.

@@ -4,6 +4,29 @@
 //! no behaviour to the client and the driver; what they own is the border: buffers, exceptions, the GIL, forks and the end of
 //! the interpreter.
 
+mod arrow;
+mod batch;
+mod buffers;
+mod channel;
+mod claim;
+mod client;
+mod counters;
+mod driver;
+mod errors;
+mod events;
+mod exit;
+mod fork;
+mod handler;
+mod header;
+mod idle;
+mod image;
+mod offer;
+mod publication;
+mod results;
+mod source;
+mod subscription;
+mod waiting;
+
 use pyo3::prelude::*;
 
 /// The native half of the package `aeron`; import that one.
@@ -11,8 +34,45 @@ use pyo3::prelude::*;
 mod _aeron {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use crate::batch::Batch;
+    #[pymodule_export]
+    use crate::channel::PyChannelUriBuilder;
+    #[pymodule_export]
+    use crate::claim::PyBufferClaim;
+    #[pymodule_export]
+    use crate::client::PyAeron;
+    #[pymodule_export]
+    use crate::counters::{PyCounter, PyCounterSnapshot, PyCountersReader};
+    #[pymodule_export]
+    use crate::driver::{PyMediaDriver, aeronmd_main};
+    #[pymodule_export]
+    use crate::events::PyPublicationErrorFrame;
+    #[pymodule_export]
+    use crate::exit::close_all;
+    #[pymodule_export]
+    use crate::idle::{
+        PyBackoff, PyBusySpin, PyIdleStrategy, PyNoOp, PySleeping, PySleepingMillis, PyYielding,
+    };
+
+    #[pymodule_export]
+    use crate::handler::{PyAction, PyFragmentAssembler};
+    #[pymodule_export]
+    use crate::header::PyHeader;
+    #[pymodule_export]
+    use crate::image::PyImage;
+    #[pymodule_export]
+    use crate::publication::{PyExclusivePublication, PyPublication};
+    #[pymodule_export]
+    use crate::subscription::{PyBatches, PySubscription};
+
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::fork::watch();
+        module
+            .py()
+            .import("atexit")?
+            .call_method1("register", (module.getattr("_close_all")?,))?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

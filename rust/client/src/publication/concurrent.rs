@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use aeron_memory::buffer::SharedBuffer;
-use aeron_memory::log::append::{Appended, Messages};
+use aeron_memory::log::append::{Appended, ClaimedFrame, Messages};
 use aeron_memory::log::{AppendError, Claim, ConcurrentAppender, Fragment};
 
 use super::{PublicationBase, PublicationParts};
@@ -105,5 +105,11 @@ impl Publication {
         self.core
             .appender
             .try_claim(self.core.base.limit()?, length)
+    }
+
+    /// The claim of a frame of this publication that was detached, to be filled and finished.
+    #[inline]
+    pub fn attach(&self, frame: ClaimedFrame) -> Claim<'_, SharedBuffer> {
+        frame.attach(self.core.base.log())
     }
 }

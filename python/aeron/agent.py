@@ -1,0 +1,391 @@
+"""Agents: objects whose ``do_work`` is called in a loop, and what runs them.
+
+An agent is single-threaded: whoever runs it calls ``on_start`` once, then ``do_work`` again and again, then ``on_close``
+once. A runner gives it a thread of its own, an invoker leaves the calling to the program, a composite lets several share one
+duty cycle. The semantics are Agrona's.
+"""
+
+import contextlib
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from aeron.exceptions import AeronError, AgentTerminationError
+
+__all__ = ["Agent", "AgentInvoker", "AgentRunner", "CompositeAgent", "DynamicCompositeAgent", "ErrorHandler"]
+
+ErrorHandler = Callable[[Exception], object]
+"""Takes an exception that an agent raised; what it returns is ignored."""
+
+
+class SupportsIdle(Protocol):
+    """Anything with the ``idle`` of an :class:`aeron.IdleStrategy`."""
+
+    def idle(self, work_count: int) -> None:
+        """Waits a little if `work_count` is 0 or less."""
+
+
+class SupportsIncrement(Protocol):
+    """Anything with the ``increment`` of an :class:`aeron.Counter`."""
+
+    def increment(self) -> int:
+        """Adds one and answers the value before."""
+
+
+class Agent:
+    """A unit of work that is called in a loop. Subclass it and write ``do_work``."""
+
+    @property
+    def role_name(self) -> str:
+        """Names the agent, and the thread that runs it."""
+        return type(self).__name__
+
+    def on_start(self) -> None:
+        """Called once on the thread that will call ``do_work``, before the first call."""
+
+    def do_work(self) -> int:
+        """Does a bounded piece of work and answers how much it did: 0 lets the runner idle.
+
+        Raise :class:`aeron.AgentTerminationError` to end the runner.
+        """
+        raise NotImplementedError
+
+    def on_close(self) -> None:
+        """Called once after the last ``do_work``."""
+
+
+def _print_error(error: Exception) -> None:
+    sys.excepthook(type(error), error, error.__traceback__)
+
+
+class _DutyCycle:
+    """The exception rules that runner and invoker share: an agent survives its errors, unless it asks to end."""
+
+    def __init__(
+        self, agent: Agent, error_handler: ErrorHandler | None, error_counter: SupportsIncrement | None
+    ) -> None:
+        self.agent = agent
+        self.running = True
+        self.handle_error: ErrorHandler = error_handler or _print_error
+        self._error_counter = error_counter
+
+    def start(self) -> None:
+        try:
+            self.agent.on_start()
+        except Exception as error:
+            self.running = False
+            self.handle_error(error)
+        except BaseException:
+            self.running = False
+            raise
+
+    def work(self) -> int:
+        try:
+            return self.agent.do_work()
+        except AgentTerminationError as error:
+            self.running = False
+            self.handle_error(error)
+        except Exception as error:
+            if self._error_counter is not None:
+                with contextlib.suppress(AeronError):
+                    self._error_counter.increment()
+            self.handle_error(error)
+        except BaseException:
+            self.running = False
+            raise
+        return 0
+
+    def close(self) -> None:
+        try:
+            self.agent.on_close()
+        except Exception as error:
+            self.handle_error(error)
+
+
+class AgentRunner:
+    """Runs an agent on a thread of its own: ``with AgentRunner(agent, idle_strategy): ...``
+
+    Thread-safe. An exception of ``do_work`` is counted and handed to ``error_handler`` (by default it is printed), and the
+    agent goes on; ``AgentTerminationError`` ends it. The runner is used once.
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        idle_strategy: SupportsIdle,
+        error_handler: ErrorHandler | None = None,
+        error_counter: SupportsIncrement | None = None,
+    ) -> None:
+        self._cycle = _DutyCycle(agent, error_handler, error_counter)
+        self._idle_strategy = idle_strategy
+        self._lock = threading.Lock()
+        self._used = False
+        self._closed = False
+        self._thread: threading.Thread | None = None
+
+    @property
+    def agent(self) -> Agent:
+        """The agent that was given."""
+        return self._cycle.agent
+
+    @property
+    def thread(self) -> threading.Thread | None:
+        """The thread, once started by :meth:`start`."""
+        return self._thread
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the agent has been closed."""
+        return self._closed
+
+    def start(self) -> "AgentRunner":
+        """Starts a daemon thread named after the agent's role, and returns the runner."""
+        thread = threading.Thread(target=self.run, name=self.agent.role_name, daemon=True)
+        with self._lock:
+            if self._thread is not None or self._used:
+                raise AeronError("the runner was started already")
+            self._thread = thread
+        thread.start()
+        return self
+
+    def run(self) -> None:
+        """Runs the agent on the calling thread until it ends or :meth:`close` is called; only the first call does."""
+        with self._lock:
+            if self._used:
+                return
+            self._used = True
+        try:
+            self._cycle.start()
+            while self._cycle.running:
+                work_count = self._cycle.work()
+                if self._cycle.running:
+                    self._idle_strategy.idle(work_count)
+        finally:
+            self._cycle.running = False
+            self._cycle.close()
+            self._closed = True
+
+    def close(self, retry_timeout: float = 5.0, fail_action: Callable[[threading.Thread], object] | None = None) -> None:
+        """Ends the agent and waits for it; an agent that never ran is closed on the calling thread. Idempotent.
+
+        After each ``retry_timeout`` seconds without an end ``fail_action`` is called with the thread; by default a line on
+        standard error says which agent does not come to an end.
+        """
+        self._cycle.running = False
+        with self._lock:
+            never_ran, self._used = not self._used and self._thread is None, True
+        if never_ran:
+            self._cycle.close()
+            self._closed = True
+            return
+        thread = self._thread
+        if thread is None or thread is threading.current_thread():
+            return
+        while thread.join(retry_timeout) or thread.is_alive():
+            if fail_action is None:
+                print(f"{self.agent.role_name} failed to close due to timeout, retrying...", file=sys.stderr)
+            else:
+                fail_action(thread)
+
+    def __enter__(self) -> "AgentRunner":
+        """Starts the thread."""
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        """Closes."""
+        self.close()
+
+
+class AgentInvoker:
+    """Runs an agent whenever :meth:`invoke` is called. Not thread-safe: one thread uses it."""
+
+    def __init__(
+        self,
+        agent: Agent,
+        error_handler: ErrorHandler | None = None,
+        error_counter: SupportsIncrement | None = None,
+    ) -> None:
+        self._cycle = _DutyCycle(agent, error_handler, error_counter)
+        self.is_started = False
+        self.is_closed = False
+
+    @property
+    def agent(self) -> Agent:
+        """The agent that was given."""
+        return self._cycle.agent
+
+    @property
+    def is_running(self) -> bool:
+        """Whether :meth:`invoke` does anything."""
+        return self.is_started and not self.is_closed and self._cycle.running
+
+    def start(self) -> None:
+        """Starts the agent, once; an agent that fails to start is closed."""
+        if self.is_started or self.is_closed:
+            return
+        self.is_started = True
+        self._cycle.start()
+        if not self._cycle.running:
+            self.close()
+
+    def invoke(self) -> int:
+        """One duty cycle; answers the work count, 0 when not running."""
+        if not self.is_running:
+            return 0
+        work_count = self._cycle.work()
+        if not self._cycle.running:
+            self.close()
+        return work_count
+
+    def close(self) -> None:
+        """Closes the agent, once."""
+        if not self.is_closed:
+            self.is_closed = True
+            self._cycle.running = False
+            self._cycle.close()
+
+    def __enter__(self) -> "AgentInvoker":
+        """Starts the agent."""
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Closes."""
+        self.close()
+
+
+def _call_all(calls: Iterable[Callable[[], object]], what: str) -> None:
+    errors: list[Exception] = []
+    for call in calls:
+        try:
+            call()
+        except Exception as error:
+            errors.append(error)
+    if errors:
+        raise ExceptionGroup(what, errors)
+
+
+class CompositeAgent(Agent):
+    """Several agents in one duty cycle. Used by one thread, like every agent."""
+
+    def __init__(self, *agents: Agent) -> None:
+        if not agents:
+            raise ValueError("a composite needs at least one agent")
+        self._agents = agents
+        self._next = 0
+
+    @property
+    def role_name(self) -> str:
+        """The names of the agents: ``[a,b]``."""
+        return f"[{','.join(agent.role_name for agent in self._agents)}]"
+
+    def on_start(self) -> None:
+        """Starts all; what they raise comes as one ``ExceptionGroup``."""
+        _call_all((agent.on_start for agent in self._agents), "agents failed to start")
+
+    def do_work(self) -> int:
+        """The sum over the agents. When one raises, the next call resumes after it."""
+        work_count = 0
+        while self._next < len(self._agents):
+            agent = self._agents[self._next]
+            self._next += 1
+            work_count += agent.do_work()
+        self._next = 0
+        return work_count
+
+    def on_close(self) -> None:
+        """Closes all; what they raise comes as one ``ExceptionGroup``."""
+        _call_all((agent.on_close for agent in self._agents), "agents failed to close")
+
+
+class DynamicCompositeAgent(Agent):
+    """A composite whose agents come and go while it runs.
+
+    ``try_add`` and ``try_remove`` may be called from any thread; each has one slot, taken up by the next ``do_work``.
+    """
+
+    def __init__(self, role_name: str, *agents: Agent) -> None:
+        self._role_name = role_name
+        self._agents = list(agents)
+        self._status = "INIT"
+        self._slots = threading.Lock()
+        self._to_add: Agent | None = None
+        self._to_remove: Agent | None = None
+
+    @property
+    def role_name(self) -> str:
+        """The name that was given."""
+        return self._role_name
+
+    @property
+    def status(self) -> str:
+        """``INIT`` until started, then ``ACTIVE``, at last ``CLOSED``."""
+        return self._status
+
+    @property
+    def has_add_completed(self) -> bool:
+        """Whether the agent of the last ``try_add`` has joined."""
+        return self._to_add is None
+
+    @property
+    def has_remove_completed(self) -> bool:
+        """Whether the agent of the last ``try_remove`` has left."""
+        return self._to_remove is None
+
+    def try_add(self, agent: Agent) -> bool:
+        """Asks for an agent to join; false while an earlier one has not. The composite must be active."""
+        with self._slots:
+            self._check_active("add")
+            if self._to_add is not None:
+                return False
+            self._to_add = agent
+            return True
+
+    def try_remove(self, agent: Agent) -> bool:
+        """Asks for an agent (this very object) to leave; false while an earlier one has not. The composite must be active."""
+        with self._slots:
+            self._check_active("remove")
+            if self._to_remove is not None:
+                return False
+            self._to_remove = agent
+            return True
+
+    def on_start(self) -> None:
+        """Starts the agents given at construction."""
+        _call_all((agent.on_start for agent in self._agents), "agents failed to start")
+        self._status = "ACTIVE"
+
+    def do_work(self) -> int:
+        """Lets agents join and leave, then adds up their work."""
+        if self._to_add is not None:
+            self._join(self._to_add)
+        if self._to_remove is not None:
+            self._leave(self._to_remove)
+        return sum(agent.do_work() for agent in self._agents)
+
+    def on_close(self) -> None:
+        """Closes all agents."""
+        self._status = "CLOSED"
+        agents, self._agents = self._agents, []
+        _call_all((agent.on_close for agent in agents), "agents failed to close")
+
+    def _check_active(self, what: str) -> None:
+        if self._status != "ACTIVE":
+            raise AeronError(f"cannot {what} an agent: the composite {self._role_name} is {self._status}, not ACTIVE")
+
+    def _join(self, agent: Agent) -> None:
+        self._to_add = None
+        try:
+            agent.on_start()
+        except Exception:
+            agent.on_close()
+            raise
+        self._agents.append(agent)
+
+    def _leave(self, agent: Agent) -> None:
+        self._to_remove = None
+        before = len(self._agents)
+        self._agents = [other for other in self._agents if other is not agent]
+        if len(self._agents) < before:
+            agent.on_close()

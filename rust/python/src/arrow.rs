@@ -1,0 +1,115 @@
+//! Arrow arrays in and out, through the Arrow C data interface.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi};
+use arrow_array::{Array, ArrayRef, BinaryArray, Int32Array, Int64Array, StructArray, make_array};
+use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::{ArrowError, DataType, Field, Fields};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyTuple};
+
+use crate::batch::Shared;
+
+const SCHEMA_CAPSULE: &std::ffi::CStr = c"arrow_schema";
+const ARRAY_CAPSULE: &std::ffi::CStr = c"arrow_array";
+
+fn fields() -> Fields {
+    [
+        ("payload", DataType::Binary),
+        ("position", DataType::Int64),
+        ("session_id", DataType::Int32),
+        ("stream_id", DataType::Int32),
+        ("reserved_value", DataType::Int64),
+    ]
+    .into_iter()
+    .map(|(name, kind)| Field::new(name, kind, false))
+    .collect()
+}
+
+/// The schema of a batch.
+pub fn schema_capsule(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    let schema = FFI_ArrowSchema::try_from(DataType::Struct(fields())).map_err(value_error)?;
+    Ok(PyCapsule::new_with_value(py, schema, SCHEMA_CAPSULE)?.into_any())
+}
+
+/// A batch as schema and array; all columns but the stream id refer to the batch's memory.
+pub fn array_capsules<'py>(
+    py: Python<'py>,
+    batch: &Arc<Shared>,
+    stream_id: i32,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let (array, schema) = to_ffi(
+        &struct_array(batch, stream_id)
+            .map_err(value_error)?
+            .into_data(),
+    )
+    .map_err(value_error)?;
+    let schema = PyCapsule::new_with_value(py, schema, SCHEMA_CAPSULE)?;
+    let array = PyCapsule::new_with_value(py, array, ARRAY_CAPSULE)?;
+    PyTuple::new(py, [schema, array])
+}
+
+fn struct_array(batch: &Arc<Shared>, stream_id: i32) -> Result<StructArray, ArrowError> {
+    let messages = batch.messages();
+    let count = messages.len();
+    let offsets = OffsetBuffer::new(ScalarBuffer::new(
+        buffer(batch, messages.offsets()),
+        0,
+        count + 1,
+    ));
+    let arrays: Vec<ArrayRef> = vec![
+        Arc::new(BinaryArray::try_new(
+            offsets,
+            buffer(batch, messages.data()),
+            None,
+        )?),
+        Arc::new(Int64Array::new(
+            ScalarBuffer::new(buffer(batch, messages.positions()), 0, count),
+            None,
+        )),
+        Arc::new(Int32Array::new(
+            ScalarBuffer::new(buffer(batch, messages.session_ids()), 0, count),
+            None,
+        )),
+        Arc::new(Int32Array::from_value(stream_id, count)),
+        Arc::new(Int64Array::new(
+            ScalarBuffer::new(buffer(batch, messages.reserved_values()), 0, count),
+            None,
+        )),
+    ];
+    StructArray::try_new_with_length(fields(), arrays, None, count)
+}
+
+/// A column without a copy.
+fn buffer<T>(batch: &Arc<Shared>, column: &[T]) -> Buffer {
+    let start = NonNull::from(column).cast();
+    // SAFETY: the column belongs to the batch, which the buffer owns a share of and nobody changes.
+    unsafe { Buffer::from_custom_allocation(start, size_of_val(column), Arc::clone(batch) as _) }
+}
+
+/// The array behind an object with `__arrow_c_array__`; `None` for any other object.
+pub fn array_of(object: &Bound<'_, PyAny>) -> PyResult<Option<ArrayRef>> {
+    let py = object.py();
+    let Some(method) = object.getattr_opt(pyo3::intern!(py, "__arrow_c_array__"))? else {
+        return Ok(None);
+    };
+    let (schema, array): (Bound<'_, PyCapsule>, Bound<'_, PyCapsule>) =
+        method.call0()?.extract()?;
+    let schema = schema
+        .pointer_checked(Some(SCHEMA_CAPSULE))?
+        .cast::<FFI_ArrowSchema>();
+    let array = array
+        .pointer_checked(Some(ARRAY_CAPSULE))?
+        .cast::<FFI_ArrowArray>();
+    // SAFETY: the names say what the capsules hold; the array is moved out and marked released, as the interface asks.
+    let data = unsafe { from_ffi(FFI_ArrowArray::from_raw(array.as_ptr()), schema.as_ref()) }
+        .map_err(value_error)?;
+    Ok(Some(make_array(data)))
+}
+
+fn value_error(error: ArrowError) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}

@@ -1,0 +1,228 @@
+//! Borrowing the bytes of Python objects, and lending out memory of ours.
+//!
+//! [`View`] is a borrow of anything with the buffer protocol, on the stack. [`Exporter`] lends memory to Python: the memory
+//! is kept alive by what the exporter owns, for as long as any view of it exists, so no view can dangle.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use pyo3::exceptions::PyBufferError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+/// Copies of more bytes than this release the GIL.
+pub const LARGE_COPY_LENGTH: usize = 1 << 20;
+
+/// A buffer borrowed from a Python object; given back when dropped.
+pub struct View<'py> {
+    buffer: ffi::Py_buffer,
+    _py: Python<'py>,
+}
+
+impl<'py> View<'py> {
+    /// The object's bytes in one piece, whatever its format.
+    pub fn bytes_of(object: &Bound<'py, PyAny>) -> PyResult<Self> {
+        Self::acquire(object, ffi::PyBUF_SIMPLE)
+    }
+
+    /// The object's memory with its shape, strides and format.
+    pub fn shape_of(object: &Bound<'py, PyAny>) -> PyResult<Self> {
+        Self::acquire(object, ffi::PyBUF_RECORDS_RO)
+    }
+
+    fn acquire(object: &Bound<'py, PyAny>, flags: c_int) -> PyResult<Self> {
+        let mut buffer = MaybeUninit::<ffi::Py_buffer>::uninit();
+        // SAFETY: the object is alive and `buffer` is writable; on success Python has filled it.
+        let result =
+            unsafe { ffi::PyObject_GetBuffer(object.as_ptr(), buffer.as_mut_ptr(), flags) };
+        if result != 0 {
+            return Err(PyErr::fetch(object.py()));
+        }
+        Ok(Self {
+            // SAFETY: filled, as the call succeeded.
+            buffer: unsafe { buffer.assume_init() },
+            _py: object.py(),
+        })
+    }
+
+    /// The bytes from the first one on. For memory with gaps use [`shape`](Self::shape) and [`strides`](Self::strides).
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the exporter keeps `len` bytes at `buf` until the view is given back.
+        unsafe { bytes_at(self.buffer.buf.cast(), self.buffer.len as usize) }
+    }
+
+    /// Address of the first item.
+    pub fn start(&self) -> *const u8 {
+        self.buffer.buf.cast()
+    }
+
+    /// Items in each dimension.
+    pub fn shape(&self) -> &[isize] {
+        self.dimensions(self.buffer.shape)
+    }
+
+    /// Bytes between items in each dimension.
+    pub fn strides(&self) -> &[isize] {
+        self.dimensions(self.buffer.strides)
+    }
+
+    /// Bytes of an item.
+    pub fn item_size(&self) -> usize {
+        self.buffer.itemsize as usize
+    }
+
+    /// The items' format in the language of `struct`; `B` when the exporter gives none.
+    pub fn format(&self) -> &str {
+        if self.buffer.format.is_null() {
+            return "B";
+        }
+        // SAFETY: a zero-terminated text that lives as long as the view.
+        unsafe { CStr::from_ptr(self.buffer.format) }
+            .to_str()
+            .unwrap_or("?")
+    }
+
+    fn dimensions(&self, first: *mut ffi::Py_ssize_t) -> &[isize] {
+        if first.is_null() {
+            return &[];
+        }
+        // SAFETY: the exporter gives `ndim` numbers.
+        unsafe { std::slice::from_raw_parts(first, self.buffer.ndim as usize) }
+    }
+}
+
+impl Drop for View<'_> {
+    fn drop(&mut self) {
+        // SAFETY: acquired by PyObject_GetBuffer and not given back yet; `_py` shows that the interpreter is attached.
+        unsafe { ffi::PyBuffer_Release(&mut self.buffer) }
+    }
+}
+
+/// The bytes at `start`, where an empty piece may have no address.
+///
+/// # Safety
+/// `len` readable bytes at `start` for as long as the result is used.
+unsafe fn bytes_at<'a>(start: *const u8, len: usize) -> &'a [u8] {
+    if len == 0 {
+        return &[];
+    }
+    // SAFETY: as the caller promises.
+    unsafe { std::slice::from_raw_parts(start, len) }
+}
+
+/// Calls `f` with the object's bytes. `bytes` are borrowed directly, which is a third faster than the buffer protocol.
+#[inline]
+pub fn with_bytes<R>(object: &Bound<'_, PyAny>, f: impl FnOnce(&[u8]) -> R) -> PyResult<R> {
+    if let Ok(bytes) = object.cast_exact::<PyBytes>() {
+        return Ok(f(bytes.as_bytes()));
+    }
+    Ok(f(View::bytes_of(object)?.bytes()))
+}
+
+/// Memory that an [`Exporter`] lends.
+pub trait Lent: Send + Sync + 'static {
+    /// The address of the first byte; it does not change.
+    fn start(&self) -> *mut u8;
+    /// Bytes.
+    fn len(&self) -> usize;
+    /// Whether Python may write.
+    fn is_writable(&self) -> bool {
+        false
+    }
+    /// The items' format in the language of `struct`, and their size.
+    fn items(&self) -> (&'static CStr, usize) {
+        (c"B", 1)
+    }
+}
+
+/// Lends memory through the buffer protocol. Thread-safe.
+#[pyclass(frozen, module = "aeron._aeron", name = "_Memory")]
+pub struct Exporter {
+    memory: Arc<dyn Lent>,
+    exports: AtomicUsize,
+    expired: AtomicBool,
+    shape: ffi::Py_ssize_t,
+    item_size: ffi::Py_ssize_t,
+}
+
+impl Exporter {
+    pub fn new(memory: Arc<dyn Lent>) -> Self {
+        let (_, item_size) = memory.items();
+        Self {
+            shape: (memory.len() / item_size) as ffi::Py_ssize_t,
+            item_size: item_size as ffi::Py_ssize_t,
+            memory,
+            exports: AtomicUsize::new(0),
+            expired: AtomicBool::new(false),
+        }
+    }
+
+    /// A memoryview of the memory, and the exporter behind it.
+    pub fn view(
+        py: Python<'_>,
+        memory: Arc<dyn Lent>,
+    ) -> PyResult<(Bound<'_, Self>, Bound<'_, PyAny>)> {
+        let exporter = Bound::new(py, Self::new(memory))?;
+        // SAFETY: the exporter is alive; the result is a new reference or null with an exception set.
+        let view = unsafe {
+            Bound::from_owned_ptr_or_err(py, ffi::PyMemoryView_FromObject(exporter.as_ptr()))?
+        };
+        Ok((exporter, view))
+    }
+
+    /// Lends no more, and releases `view`; false when someone else still holds a view of the memory.
+    pub fn expire(&self, view: &Bound<'_, PyAny>) -> bool {
+        self.expired.store(true, Ordering::Release);
+        view.call_method0(pyo3::intern!(view.py(), "release"))
+            .is_ok()
+            && self.exports.load(Ordering::Acquire) == 0
+    }
+}
+
+#[pymethods]
+impl Exporter {
+    unsafe fn __getbuffer__(
+        slf: &Bound<'_, Self>,
+        view: *mut ffi::Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
+        let this = slf.get();
+        if this.expired.load(Ordering::Acquire) {
+            return Err(PyBufferError::new_err(
+                "this memory is no longer lent: copy it while it is",
+            ));
+        }
+        let read_only = c_int::from(!this.memory.is_writable());
+        let start: *mut c_void = this.memory.start().cast();
+        let len = this.memory.len() as ffi::Py_ssize_t;
+        // SAFETY: Python passes a writable `view`; the memory outlives it, because the view owns a reference to `slf`.
+        let result =
+            unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start, len, read_only, flags) };
+        if result != 0 {
+            return Err(PyErr::fetch(slf.py()));
+        }
+        let (format, _) = this.memory.items();
+        // SAFETY: `view` was just filled; shape and item size live in the exporter, which outlives the view, unchanged.
+        unsafe {
+            (*view).itemsize = this.item_size;
+            if !(*view).format.is_null() {
+                (*view).format = format.as_ptr().cast_mut();
+            }
+            if !(*view).shape.is_null() {
+                (*view).shape = std::ptr::from_ref(&this.shape).cast_mut();
+            }
+            if !(*view).strides.is_null() {
+                (*view).strides = std::ptr::from_ref(&this.item_size).cast_mut();
+            }
+        }
+        this.exports.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    }
+
+    unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
+        self.exports.fetch_sub(1, Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,153 @@
+//! [`PyChannelUriBuilder`]: channels made from typed values.
+
+use aeron_protocol::uri::{ChannelUri, ChannelUriBuilder, Media, UriError, key};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyString};
+
+use crate::errors::raise;
+
+/// A channel as an argument: text, or anything that `str` makes one of.
+pub struct Channel(pub String);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Channel {
+    type Error = PyErr;
+
+    fn extract(object: pyo3::Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(builder) = object.cast::<PyChannelUriBuilder>() {
+            return Ok(Self(builder.borrow().builder.build().to_string()));
+        }
+        match object.cast::<PyString>() {
+            Ok(text) => Ok(Self(text.to_str()?.to_owned())),
+            Err(_) => Err(PyTypeError::new_err(
+                "a channel is a str, such as \"aeron:ipc\", or a ChannelUriBuilder",
+            )),
+        }
+    }
+}
+
+/// Makes a channel from typed values: `ChannelUriBuilder("ipc", term_length=65536, alias="trades")`.
+///
+/// Keywords are the names of the parameters with `_` for `-`, in the units of the channel: sizes in bytes or as `"64k"`,
+/// durations in nanoseconds or as `"5s"`. Each value is checked when it is set. Serves one thread at a time.
+#[pyclass(module = "aeron._aeron", name = "ChannelUriBuilder")]
+pub struct PyChannelUriBuilder {
+    builder: ChannelUriBuilder,
+}
+
+fn uri_error(error: UriError) -> PyErr {
+    raise("InvalidChannelError", error.to_string())
+}
+
+/// The parameter of this Python name.
+fn key_of(name: &str) -> PyResult<&'static str> {
+    let name = name.replace('_', "-");
+    let known = key::ALL.iter().find(|key| **key == name);
+    known
+        .copied()
+        .ok_or_else(|| PyValueError::new_err(format!("unknown channel parameter {name:?}")))
+}
+
+fn text_of(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    if let Ok(value) = value.cast::<PyBool>() {
+        return Ok(value.is_true().to_string());
+    }
+    Ok(value.str()?.to_str()?.to_owned())
+}
+
+#[pymethods]
+impl PyChannelUriBuilder {
+    #[new]
+    #[pyo3(signature = (media = "ipc", *, spy = false, **parameters))]
+    fn new(media: &str, spy: bool, parameters: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let media = match media {
+            "ipc" => Media::Ipc,
+            "udp" => Media::Udp,
+            other => {
+                return Err(PyValueError::new_err(format!(
+                    "media is \"ipc\" or \"udp\", not {other:?}"
+                )));
+            }
+        };
+        let mut builder = ChannelUriBuilder::new(media);
+        builder.spy(spy);
+        let mut this = Self { builder };
+        for (name, value) in parameters.into_iter().flatten() {
+            this.put(name.cast::<PyString>()?.to_str()?, &value)?;
+        }
+        Ok(this)
+    }
+
+    /// A builder with the parameters of a channel set.
+    #[staticmethod]
+    fn parse(channel: &str) -> PyResult<Self> {
+        let uri = ChannelUri::parse(channel).map_err(uri_error)?;
+        Ok(Self {
+            builder: ChannelUriBuilder::from_channel(&uri).map_err(uri_error)?,
+        })
+    }
+
+    /// Sets a parameter; `None` takes it back. Answers the builder.
+    #[pyo3(name = "put")]
+    fn put_chained<'py>(
+        slf: Bound<'py, Self>,
+        name: &str,
+        value: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, Self>> {
+        slf.borrow_mut().put(name, value)?;
+        Ok(slf)
+    }
+
+    /// The value of a parameter as it is going to be printed, or `None`.
+    fn get(&self, name: &str) -> PyResult<Option<String>> {
+        Ok(self.builder.get(key_of(name)?).map(str::to_owned))
+    }
+
+    /// Takes all parameters and the spy prefix back.
+    fn clear(&mut self) {
+        self.builder.clear();
+    }
+
+    /// Has the publication start at `position`: sets term length, both term ids and the term offset.
+    fn initial_position(
+        &mut self,
+        position: i64,
+        initial_term_id: i32,
+        term_length: i32,
+    ) -> PyResult<()> {
+        self.builder
+            .initial_position(position, initial_term_id, term_length)
+            .map(drop)
+            .map_err(uri_error)
+    }
+
+    /// Checks what holds between parameters; raises what a driver would answer.
+    fn validate(&self) -> PyResult<()> {
+        self.builder.validate().map_err(uri_error)
+    }
+
+    /// The channel's text.
+    fn build(&self) -> String {
+        self.builder.build().to_string()
+    }
+
+    fn __str__(&self) -> String {
+        self.build()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<ChannelUriBuilder {}>", self.build())
+    }
+}
+
+impl PyChannelUriBuilder {
+    fn put(&mut self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let key = key_of(name)?;
+        if value.is_none() {
+            self.builder.unset(key);
+        } else {
+            self.builder.put(key, &text_of(value)?).map_err(uri_error)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,225 @@
+//! [`PyBufferClaim`]: a frame of the log, lent to Python to be written in place.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::log::Claim;
+use aeron_memory::log::append::ClaimedFrame;
+use aeron_memory::words::Words;
+use pyo3::prelude::*;
+
+use crate::buffers::{Exporter, Lent};
+use crate::errors::raise;
+use crate::fork::OfProcess;
+
+/// Something that claims are made in. A handle that keeps the log alive.
+pub trait ClaimedIn: Send + Sync + 'static {
+    fn attach(&self, frame: ClaimedFrame) -> Claim<'_, SharedBuffer>;
+}
+
+/// A message being written into the log in place: a context manager around a writable memoryview.
+///
+/// The block's end commits, an exception aborts; so does dropping the claim. Subscribers of the stream wait for it, so be
+/// quick. Serves one thread at a time.
+#[pyclass(frozen, module = "aeron._aeron", name = "BufferClaim")]
+pub struct PyBufferClaim {
+    inner: OfProcess<Inner>,
+    length: usize,
+    position: i64,
+}
+
+struct Inner {
+    publication: Box<dyn ClaimedIn>,
+    frame: Mutex<Option<ClaimedFrame>>,
+    exporter: Py<Exporter>,
+    view: Py<PyAny>,
+}
+
+/// The payload of a claimed frame.
+struct Payload {
+    term: SharedBuffer,
+    offset: usize,
+    length: usize,
+}
+
+impl Lent for Payload {
+    fn start(&self) -> *mut u8 {
+        // The claim lies within its term.
+        self.term.as_ptr().wrapping_add(self.offset)
+    }
+
+    fn len(&self) -> usize {
+        self.length
+    }
+
+    fn is_writable(&self) -> bool {
+        true
+    }
+}
+
+impl PyBufferClaim {
+    pub fn new(
+        py: Python<'_>,
+        publication: Box<dyn ClaimedIn>,
+        frame: ClaimedFrame,
+    ) -> PyResult<Self> {
+        let claim = publication.attach(frame);
+        let (length, position) = (claim.payload_length(), claim.position());
+        let payload = Payload {
+            term: claim.term().clone(),
+            offset: claim.payload_offset(),
+            length,
+        };
+        debug_assert!(payload.offset + length <= payload.term.len());
+        // Should Python have no memory for a view, dropping the claim aborts it.
+        let (exporter, view) = Exporter::view(py, Arc::new(payload))?;
+        let frame = Mutex::new(Some(claim.detach()));
+        let inner = Inner {
+            publication,
+            frame,
+            exporter: exporter.unbind(),
+            view: view.unbind(),
+        };
+        Ok(Self {
+            inner: OfProcess::new(inner),
+            length,
+            position,
+        })
+    }
+
+    /// Ends the claim in one way or the other; the view is released.
+    fn finish(&self, py: Python<'_>, end: impl FnOnce(Claim<'_, SharedBuffer>)) -> PyResult<()> {
+        let inner = self.inner.get()?;
+        let frame = inner.take().ok_or_else(finished)?;
+        inner.exporter.get().expire(inner.view.bind(py));
+        end(inner.publication.attach(frame));
+        Ok(())
+    }
+
+    /// Changes a header field of an unfinished claim.
+    fn with_claim(&self, change: impl FnOnce(&Claim<'_, SharedBuffer>)) -> PyResult<()> {
+        let inner = self.inner.get()?;
+        let mut slot = inner.frame.lock().unwrap_or_else(PoisonError::into_inner);
+        let claim = inner.publication.attach(slot.take().ok_or_else(finished)?);
+        change(&claim);
+        *slot = Some(claim.detach());
+        Ok(())
+    }
+}
+
+impl Inner {
+    fn take(&self) -> Option<ClaimedFrame> {
+        self.frame
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(frame) = self.take() {
+            self.publication.attach(frame).abort();
+        }
+    }
+}
+
+#[pymethods]
+impl PyBufferClaim {
+    fn __enter__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(self.inner.get()?.view.clone_ref(py))
+    }
+
+    /// Commits, or aborts when the block raised. A claim that the block finished itself stays as it is.
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exception_type: &Bound<'_, PyAny>,
+        _exception: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        if self.is_finished()? {
+            Ok(())
+        } else if exception_type.is_none() {
+            self.commit(py).map(drop)
+        } else {
+            self.abort(py)
+        }
+    }
+
+    /// The payload: a writable memoryview, released when the claim is finished.
+    #[getter]
+    fn view(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(self.inner.get()?.view.clone_ref(py))
+    }
+
+    /// Makes the message readable; answers the stream position after it.
+    fn commit(&self, py: Python<'_>) -> PyResult<i64> {
+        self.finish(py, |claim| {
+            claim.commit();
+        })?;
+        Ok(self.position)
+    }
+
+    /// Makes the frame padding, which subscribers skip.
+    fn abort(&self, py: Python<'_>) -> PyResult<()> {
+        self.finish(py, |claim| claim.abort())
+    }
+
+    /// Whether the claim was committed or aborted.
+    #[getter]
+    fn is_finished(&self) -> PyResult<bool> {
+        Ok(self
+            .inner
+            .get()?
+            .frame
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_none())
+    }
+
+    /// Bytes of the payload.
+    #[getter]
+    fn length(&self) -> usize {
+        self.length
+    }
+
+    fn __len__(&self) -> usize {
+        self.length
+    }
+
+    /// A claim is true, whatever its length; what `try_claim` answers otherwise is false.
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    /// Stream position after the message.
+    #[getter]
+    fn position(&self) -> i64 {
+        self.position
+    }
+
+    /// Sets the frame's reserved value, which is 0 at first.
+    fn set_reserved_value(&self, value: i64) -> PyResult<()> {
+        self.with_claim(|claim| claim.set_reserved_value(value))
+    }
+
+    /// Sets the frame's flags, which are those of an unfragmented message (0xC0) at first.
+    fn set_flags(&self, flags: u8) -> PyResult<()> {
+        self.with_claim(|claim| claim.set_flags(flags))
+    }
+
+    fn __repr__(&self) -> PyResult<String> {
+        let state = if self.is_finished()? {
+            "finished"
+        } else {
+            "open"
+        };
+        Ok(format!("<BufferClaim of {} bytes, {state}>", self.length))
+    }
+}
+
+#[cold]
+fn finished() -> PyErr {
+    raise("AeronError", "the claim was committed or aborted already")
+}

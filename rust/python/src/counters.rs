@@ -1,0 +1,319 @@
+//! [`PyCounter`] and [`PyCountersReader`].
+
+use aeron_client::{Counter, CounterRecord, CountersReader, SharedBuffer};
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::errors::{because, raise};
+use crate::fork::OfProcess;
+
+/// A counter that this client added. Thread-safe.
+///
+/// A static counter stays in the driver when it is closed; any other is freed. Reading or writing a closed one raises.
+#[pyclass(frozen, module = "aeron._aeron", name = "Counter")]
+pub struct PyCounter {
+    inner: OfProcess<Counter>,
+}
+
+impl PyCounter {
+    pub fn new(counter: Counter) -> Self {
+        Self {
+            inner: OfProcess::new(counter),
+        }
+    }
+
+    /// The counter, as long as it is open: its record may belong to another one afterwards.
+    #[inline]
+    fn open(&self) -> PyResult<&Counter> {
+        let counter = self.inner.get()?;
+        if counter.is_closed() {
+            return Err(because(
+                raise("ClientClosedError", "the counter is closed"),
+                &counter.close_cause(),
+            ));
+        }
+        Ok(counter)
+    }
+}
+
+#[pymethods]
+impl PyCounter {
+    #[getter]
+    fn value(&self) -> PyResult<i64> {
+        Ok(self.open()?.get())
+    }
+
+    /// Sets the value, with release order.
+    fn set(&self, value: i64) -> PyResult<()> {
+        self.open()?.set(value);
+        Ok(())
+    }
+
+    /// Adds one; answers the value before.
+    fn increment(&self) -> PyResult<i64> {
+        Ok(self.open()?.fetch_add(1))
+    }
+
+    /// Takes one away; answers the value before.
+    fn decrement(&self) -> PyResult<i64> {
+        Ok(self.open()?.fetch_add(-1))
+    }
+
+    /// Adds `delta`; answers the value before.
+    fn get_and_add(&self, delta: i64) -> PyResult<i64> {
+        Ok(self.open()?.fetch_add(delta))
+    }
+
+    /// Sets `new` if the value is `current`; answers whether it was.
+    fn compare_and_set(&self, current: i64, new: i64) -> PyResult<bool> {
+        Ok(self.open()?.compare_and_set(current, new))
+    }
+
+    /// Raises the value to `proposed` if it is lower; answers whether it was. For one writer.
+    fn propose_max(&self, proposed: i64) -> PyResult<bool> {
+        Ok(self.open()?.propose_max(proposed))
+    }
+
+    /// The counter id.
+    #[getter]
+    fn id(&self) -> PyResult<i32> {
+        Ok(self.inner.get()?.id())
+    }
+
+    #[getter]
+    fn registration_id(&self) -> PyResult<i64> {
+        Ok(self.inner.get()?.registration_id())
+    }
+
+    #[getter]
+    fn label(&self) -> PyResult<Option<String>> {
+        Ok(self.open()?.label())
+    }
+
+    /// State of the counter's record: 1 allocated, -1 reclaimed.
+    #[getter]
+    fn state(&self) -> PyResult<i32> {
+        Ok(self.inner.get()?.state())
+    }
+
+    /// Whether the counter outlives the client.
+    #[getter]
+    fn is_static(&self) -> PyResult<bool> {
+        Ok(self.inner.get()?.is_static())
+    }
+
+    #[getter]
+    fn is_closed(&self) -> PyResult<bool> {
+        Ok(self.inner.get()?.is_closed())
+    }
+
+    /// Closes the counter without waiting for the driver. Idempotent.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let counter = self.inner.get()?;
+        py.detach(|| counter.close());
+        Ok(())
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _type: &Bound<'_, PyAny>,
+        _error: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.close(py)
+    }
+
+    fn __repr__(&self) -> String {
+        let counter = self.inner.anywhere();
+        format!(
+            "<Counter {}{}>",
+            counter.id(),
+            if counter.is_closed() { ", closed" } else { "" }
+        )
+    }
+}
+
+/// What a counter was when it was looked at.
+#[pyclass(frozen, get_all, module = "aeron._aeron", name = "CounterSnapshot")]
+pub struct PyCounterSnapshot {
+    /// The counter id.
+    id: i32,
+    /// What it counts.
+    type_id: i32,
+    value: i64,
+    label: String,
+    /// 112 bytes, zeros behind what was given.
+    key: Py<PyBytes>,
+    /// The registration that it was made for.
+    registration_id: i64,
+    /// The client that owns it, -1 for none.
+    owner_id: i64,
+    /// What it refers to.
+    reference_id: i64,
+}
+
+impl PyCounterSnapshot {
+    pub fn new(py: Python<'_>, record: CounterRecord) -> Self {
+        let CounterRecord {
+            id,
+            type_id,
+            key,
+            label,
+            value,
+            registration_id,
+            owner_id,
+            reference_id,
+        } = record;
+        let key = PyBytes::new(py, &key).unbind();
+        Self {
+            id,
+            type_id,
+            value,
+            label,
+            key,
+            registration_id,
+            owner_id,
+            reference_id,
+        }
+    }
+}
+
+#[pymethods]
+impl PyCounterSnapshot {
+    fn __repr__(&self) -> String {
+        format!(
+            "<CounterSnapshot {}: {} - {}>",
+            self.id, self.value, self.label
+        )
+    }
+}
+
+/// Reads the counters of a driver and all its clients. Thread-safe.
+#[pyclass(frozen, module = "aeron._aeron", name = "CountersReader")]
+pub struct PyCountersReader {
+    inner: OfProcess<CountersReader<SharedBuffer>>,
+}
+
+impl PyCountersReader {
+    pub fn new(reader: CountersReader<SharedBuffer>) -> Self {
+        Self {
+            inner: OfProcess::new(reader),
+        }
+    }
+
+    fn of<T>(
+        &self,
+        id: i32,
+        value: impl FnOnce(&CountersReader<SharedBuffer>) -> Option<T>,
+    ) -> PyResult<T> {
+        let reader = self.inner.get()?;
+        value(reader).ok_or_else(|| {
+            PyIndexError::new_err(format!(
+                "counter id {id} is not within 0 to {}",
+                reader.max_counter_id()
+            ))
+        })
+    }
+}
+
+#[pymethods]
+impl PyCountersReader {
+    #[classattr]
+    const NULL_COUNTER_ID: i32 = -1;
+    #[classattr]
+    const RECORD_UNUSED: i32 = 0;
+    #[classattr]
+    const RECORD_ALLOCATED: i32 = 1;
+    #[classattr]
+    const RECORD_RECLAIMED: i32 = -1;
+    #[classattr]
+    const NOT_FREE_TO_REUSE: i64 = i64::MAX;
+
+    /// The highest id that a counter can have.
+    #[getter]
+    fn max_counter_id(&self) -> PyResult<i32> {
+        Ok(self.inner.get()?.max_counter_id())
+    }
+
+    /// State of a record: 0 unused, 1 allocated, -1 reclaimed.
+    fn state(&self, id: i32) -> PyResult<i32> {
+        self.of(id, |reader| reader.state(id))
+    }
+
+    fn value(&self, id: i32) -> PyResult<i64> {
+        self.of(id, |reader| reader.value(id))
+    }
+
+    fn type_id(&self, id: i32) -> PyResult<i32> {
+        self.of(id, |reader| reader.type_id(id))
+    }
+
+    fn label(&self, id: i32) -> PyResult<String> {
+        self.of(id, |reader| reader.label(id))
+    }
+
+    fn key<'py>(&self, py: Python<'py>, id: i32) -> PyResult<Bound<'py, PyBytes>> {
+        self.of(id, |reader| reader.key(id))
+            .map(|key| PyBytes::new(py, &key))
+    }
+
+    fn registration_id(&self, id: i32) -> PyResult<i64> {
+        self.of(id, |reader| Some(reader.counter(id)?.registration_id()))
+    }
+
+    fn owner_id(&self, id: i32) -> PyResult<i64> {
+        self.of(id, |reader| Some(reader.counter(id)?.owner_id()))
+    }
+
+    fn reference_id(&self, id: i32) -> PyResult<i64> {
+        self.of(id, |reader| Some(reader.counter(id)?.reference_id()))
+    }
+
+    /// When a reclaimed record may be used again, in milliseconds of the epoch.
+    fn free_for_reuse_deadline_ms(&self, id: i32) -> PyResult<i64> {
+        self.of(id, |reader| reader.free_for_reuse_deadline_ms(id))
+    }
+
+    /// The id of the counter with this type and registration, -1 if there is none.
+    fn find_by_type_id_and_registration_id(
+        &self,
+        type_id: i32,
+        registration_id: i64,
+    ) -> PyResult<i32> {
+        Ok(self
+            .inner
+            .get()?
+            .find_by_registration(type_id, registration_id)
+            .unwrap_or(Self::NULL_COUNTER_ID))
+    }
+
+    /// The id of the first counter with this registration, -1 if there is none.
+    fn find_by_registration_id(&self, registration_id: i64) -> PyResult<i32> {
+        let reader = self.inner.get()?;
+        let found = reader
+            .records()
+            .find(|record| record.registration_id == registration_id);
+        Ok(found.map_or(Self::NULL_COUNTER_ID, |record| record.id))
+    }
+
+    /// All counters in use, in the order of their ids.
+    fn snapshot(&self, py: Python<'_>) -> PyResult<Vec<PyCounterSnapshot>> {
+        Ok(self
+            .inner
+            .get()?
+            .records()
+            .map(|record| PyCounterSnapshot::new(py, record))
+            .collect())
+    }
+
+    /// Iterates over a snapshot.
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyIterator>> {
+        self.snapshot(py)?.into_pyobject(py)?.try_iter()
+    }
+}

@@ -1,0 +1,310 @@
+//! [`PyMediaDriver`]: a media driver inside this process, and the `aeronmd` command.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+use aeron_driver::config::{SETTINGS, Setting, Sources, Value};
+use aeron_driver::{Context, MediaDriver, StartError, ThreadingMode, command_line};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict};
+
+use crate::errors::raise;
+use crate::exit::{self, Closable};
+use crate::fork::OfProcess;
+use crate::waiting::DEFAULT_MAX_IDLE_PARK_NS;
+
+/// A media driver inside this process.
+///
+/// Every setting of Aeron's driver is a keyword, with its unit in its name (lengths are bytes); what is not given comes from
+/// the `AERON_*` environment, else it is the default. Where the defaults differ from `aeronmd`: all agents share one thread
+/// (`threading_mode="SHARED"`), the directory is a fresh one of its own and is removed at the end, and a driver without work
+/// parks longer (`max_idle_park_ns`). Thread-safe.
+#[pyclass(frozen, module = "aeron._aeron", name = "MediaDriver")]
+pub struct PyMediaDriver {
+    driver: OfProcess<Arc<Shared>>,
+    context: Context,
+}
+
+/// The driver, until it is closed.
+pub struct Shared(Mutex<Option<MediaDriver>>);
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Option<MediaDriver>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn close(&self) -> std::io::Result<()> {
+        match self.lock().take() {
+            Some(mut driver) => driver.close(),
+            None => Ok(()),
+        }
+    }
+
+    /// One duty cycle in mode INVOKER; `None` when another thread is in one.
+    pub fn do_work(&self) -> Option<usize> {
+        match self.0.try_lock() {
+            Ok(mut driver) => Some(driver.as_mut().map_or(0, MediaDriver::do_work)),
+            Err(TryLockError::Poisoned(poisoned)) => Some(
+                poisoned
+                    .into_inner()
+                    .as_mut()
+                    .map_or(0, MediaDriver::do_work),
+            ),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+}
+
+impl Closable for Shared {
+    fn close_at_exit(&self) {
+        // Nobody is left to be told that the directory could not be removed.
+        let _ = self.close();
+    }
+}
+
+impl PyMediaDriver {
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    pub fn shared(&self) -> PyResult<&Arc<Shared>> {
+        self.driver.get()
+    }
+}
+
+/// The defaults of an embedded driver, changed by the environment.
+fn embedded_context(py: Python<'_>) -> PyResult<Context> {
+    let mut context = Context {
+        threading_mode: ThreadingMode::Shared,
+        ..Context::default()
+    };
+    context.dir_delete_on_shutdown = true;
+    context.max_idle_park_ns = DEFAULT_MAX_IDLE_PARK_NS;
+    context.dir = fresh_directory(&context.dir);
+    let warnings = py.import("warnings")?;
+    for warning in context.apply(&Sources::environment()) {
+        warnings.call_method1("warn", (warning,))?;
+    }
+    Ok(context)
+}
+
+/// A directory that no other driver has, beside the default one.
+fn fresh_directory(default: &std::path::Path) -> std::path::PathBuf {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let mut name = default.as_os_str().to_owned();
+    name.push(format!("-{}-{count}", std::process::id()));
+    name.into()
+}
+
+/// Stores a keyword argument.
+fn set(context: &mut Context, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    if name == "max_idle_park_ns" {
+        context.max_idle_park_ns = value.extract()?;
+        return Ok(());
+    }
+    let setting = Context::setting(name).ok_or_else(|| {
+        PyTypeError::new_err(format!(
+            "MediaDriver has no setting {name:?}; MediaDriver.settings() lists all"
+        ))
+    })?;
+    let value = value_of(setting, value)?;
+    let shown = format!("{value:?}");
+    if !setting.set(context, value) {
+        return Err(raise(
+            "ConfigurationError",
+            format!("{name} cannot be {shown}"),
+        ));
+    }
+    Ok(())
+}
+
+fn value_of(setting: &Setting, value: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if let Ok(value) = value.cast::<PyBool>() {
+        return Ok(Value::Boolean(value.is_true()));
+    }
+    if let Ok(value) = value.extract::<i64>() {
+        return Ok(Value::Number(value));
+    }
+    let text: std::path::PathBuf = value.extract().map_err(|_| {
+        PyTypeError::new_err(format!(
+            "{} is a bool, an int, a str or a path, not {}",
+            setting.name,
+            value.get_type()
+        ))
+    })?;
+    let text = text.display().to_string();
+    // Names of alternatives are upper case in Aeron.
+    Ok(Value::Text(if setting.name == "threading_mode" {
+        text.to_uppercase()
+    } else {
+        text
+    }))
+}
+
+fn start_error(error: &StartError) -> PyErr {
+    match error {
+        StartError::Configuration(_) => raise("ConfigurationError", error.to_string()),
+        StartError::ActiveDriver(_) => raise("DriverActiveError", error.to_string()),
+        StartError::Io { .. } => raise("DriverError", error.to_string()),
+    }
+}
+
+#[pymethods]
+impl PyMediaDriver {
+    #[new]
+    #[pyo3(signature = (**settings))]
+    fn new(py: Python<'_>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let mut context = embedded_context(py)?;
+        for (name, value) in settings.into_iter().flatten() {
+            set(
+                &mut context,
+                name.cast::<pyo3::types::PyString>()?.to_str()?,
+                &value,
+            )?;
+        }
+        let launch = match context.threading_mode {
+            ThreadingMode::Invoker => MediaDriver::launch_with_main_loop,
+            _ => MediaDriver::launch,
+        };
+        let driver = py
+            .detach(|| launch(context))
+            .map_err(|error| start_error(&error))?;
+        let context = driver.context().clone();
+        let shared = Arc::new(Shared(Mutex::new(Some(driver))));
+        exit::add_driver(&shared);
+        Ok(Self {
+            driver: OfProcess::new(shared),
+            context,
+        })
+    }
+
+    /// The names of all settings, with their defaults in an embedded driver.
+    #[staticmethod]
+    fn settings(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+        dict_of(py, &embedded_context(py)?)
+    }
+
+    /// The settings of this driver.
+    #[getter]
+    fn configuration<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.driver.get()?;
+        dict_of(py, &self.context)
+    }
+
+    /// The driver's directory.
+    #[getter]
+    fn dir(&self) -> PyResult<String> {
+        self.driver.get()?;
+        Ok(self.context.dir.display().to_string())
+    }
+
+    /// `DEDICATED`, `SHARED_NETWORK`, `SHARED` or `INVOKER`.
+    #[getter]
+    fn threading_mode(&self) -> &'static str {
+        self.context.threading_mode.name()
+    }
+
+    /// One duty cycle, in mode INVOKER; answers how much was done. To be called often, by one thread at a time.
+    fn do_work(&self) -> PyResult<usize> {
+        self.driver
+            .get()?
+            .do_work()
+            .ok_or_else(|| raise("ReentrantCallError", "another thread runs this driver"))
+    }
+
+    /// Whether a client has ended the driver by a command that the termination validator allowed; close it then.
+    #[getter]
+    fn is_terminated(&self, py: Python<'_>) -> PyResult<bool> {
+        let driver = self.driver.get()?;
+        Ok(py.detach(|| {
+            driver
+                .lock()
+                .as_ref()
+                .is_none_or(MediaDriver::is_terminated)
+        }))
+    }
+
+    #[getter]
+    fn is_closed(&self, py: Python<'_>) -> PyResult<bool> {
+        let driver = self.driver.get()?;
+        Ok(py.detach(|| driver.lock().is_none()))
+    }
+
+    /// Ends the driver; its clients find out by its heartbeat. Idempotent.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let driver = self.driver.get()?;
+        py.detach(|| driver.close()).map_err(|error| {
+            raise(
+                "DriverError",
+                format!("failed to remove {}: {error}", self.context.dir.display()),
+            )
+        })
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _type: &Bound<'_, PyAny>,
+        _error: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.close(py)
+    }
+
+    fn __fspath__(&self) -> PyResult<String> {
+        self.dir()
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<MediaDriver {} in {}>",
+            self.context.threading_mode.name(),
+            self.context.dir.display()
+        )
+    }
+}
+
+impl Drop for PyMediaDriver {
+    fn drop(&mut self) {
+        if let Ok(driver) = self.driver.get() {
+            // The agents may be in the middle of something: others shall run while they end.
+            Python::attach(|py| py.detach(|| driver.close_at_exit()));
+        }
+    }
+}
+
+fn dict_of<'py>(py: Python<'py>, context: &Context) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for setting in SETTINGS {
+        match setting.get(context) {
+            Value::Boolean(value) => dict.set_item(setting.name, value)?,
+            Value::Number(value) => dict.set_item(setting.name, value)?,
+            Value::Text(value) => dict.set_item(setting.name, value)?,
+        }
+    }
+    dict.set_item("max_idle_park_ns", context.max_idle_park_ns)?;
+    Ok(dict)
+}
+
+/// Runs a driver in the foreground until a signal or a terminate command ends it, as `aeronmd` does; answers its exit status.
+///
+/// `arguments` are those after the program's name; `None` takes them from `sys.argv`. No Python runs meanwhile.
+#[pyfunction]
+#[pyo3(signature = (arguments = None))]
+pub fn aeronmd_main(py: Python<'_>, arguments: Option<Vec<String>>) -> PyResult<i32> {
+    let arguments = match arguments {
+        Some(arguments) => arguments,
+        None => py
+            .import("sys")?
+            .getattr("argv")?
+            .extract::<Vec<String>>()?
+            .split_off(1),
+    };
+    Ok(py.detach(|| command_line::run(arguments)))
+}

@@ -1,0 +1,111 @@
+//! Errors of client, driver and log as the exceptions of `aeron.exceptions`.
+
+use aeron_client::{CloseCause, Error, OfferError};
+use aeron_memory::log::AppendError;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyModule, PyType};
+
+static EXCEPTIONS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+
+fn exceptions(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
+    let module =
+        EXCEPTIONS.get_or_try_init(py, || py.import("aeron.exceptions").map(Bound::unbind))?;
+    Ok(module.bind(py))
+}
+
+/// The exception of this name, with this message.
+#[cold]
+pub fn raise(name: &'static str, message: impl Into<String>) -> PyErr {
+    let message = message.into();
+    Python::attach(|py| {
+        let class =
+            exceptions(py).and_then(|module| Ok(module.getattr(name)?.cast_into::<PyType>()?));
+        class.map_or_else(|error| error, |class| PyErr::from_type(class, (message,)))
+    })
+}
+
+/// The exception for an error of the client.
+#[cold]
+pub fn from_client(error: &Error) -> PyErr {
+    let message = error.to_string();
+    match error {
+        Error::Registration {
+            correlation_id,
+            code,
+            message,
+        } => registration(code.value(), message, *correlation_id),
+        Error::ChannelEndpoint { .. } => raise("ChannelEndpointError", message),
+        Error::DriverTimeout(_) | Error::HeartbeatCounterClosed { .. } => {
+            raise("DriverTimeoutError", message)
+        }
+        Error::ClientTimeout { .. } => raise("ClientTimeoutError", message),
+        Error::ServiceTimeout { .. } => raise("ConductorServiceTimeoutError", message),
+        Error::ClientClosed(cause) => {
+            because(raise("ClientClosedError", "the client is closed"), cause)
+        }
+        Error::ResourceClosed { resource, cause } => {
+            let class = match *resource {
+                "Publication" => "PublicationClosedError",
+                "Subscription" => "SubscriptionClosedError",
+                _ => "ClientClosedError",
+            };
+            because(raise(class, message), cause)
+        }
+        Error::ReentrantCall | Error::InUse(_) => raise("ReentrantCallError", message),
+        Error::InvalidArgument(_) | Error::InvalidCommand { .. } => {
+            pyo3::exceptions::PyValueError::new_err(message)
+        }
+        Error::Configuration(_) | Error::VersionMismatch { .. } => {
+            raise("ConfigurationError", message)
+        }
+        Error::InvalidCncFile { .. } | Error::Io { .. } => raise("DriverError", message),
+        Error::CorruptLog { .. } => raise("CorruptLogError", message),
+        Error::Forked => raise("ForkedError", message),
+        _ => raise("AeronError", message),
+    }
+}
+
+/// The exception for a message that cannot be sent at all; what can be tried again is no error.
+#[cold]
+pub fn from_append(error: AppendError, cause: impl FnOnce() -> CloseCause) -> PyErr {
+    match error {
+        AppendError::Closed => because(
+            raise("PublicationClosedError", "the publication is closed"),
+            &cause(),
+        ),
+        AppendError::MaxPositionExceeded => raise("MaxPositionExceededError", error.to_string()),
+        AppendError::TooLong { .. } => raise("MessageTooLongError", error.to_string()),
+        AppendError::Corrupt(_) => raise("CorruptLogError", error.to_string()),
+        AppendError::InvalidBlock(_) => pyo3::exceptions::PyValueError::new_err(error.to_string()),
+        AppendError::NotConnected | AppendError::BackPressured | AppendError::AdminAction => {
+            PyRuntimeError::new_err(error.to_string())
+        }
+    }
+}
+
+/// As [`from_append`], for a publication with one writer.
+#[cold]
+pub fn from_offer(error: OfferError, cause: impl FnOnce() -> CloseCause) -> PyErr {
+    match error {
+        OfferError::Append(error) => from_append(error, cause),
+        OfferError::InUse => raise("ReentrantCallError", error.to_string()),
+    }
+}
+
+/// `error` with what closed the thing as its `__cause__`, if that was not the program.
+pub fn because(error: PyErr, cause: &CloseCause) -> PyErr {
+    if let Some(cause) = &cause.0 {
+        Python::attach(|py| error.set_cause(py, Some(from_client(cause))));
+    }
+    error
+}
+
+fn registration(code: i32, message: &str, correlation_id: i64) -> PyErr {
+    Python::attach(|py| {
+        let make = exceptions(py).and_then(|module| module.getattr("registration_error"));
+        make.and_then(|make| make.call1((code, message, correlation_id)))
+            .map_or_else(|error| error, PyErr::from_value)
+    })
+}

@@ -1,0 +1,76 @@
+//! Forks: what the parent opened is the parent's.
+//!
+//! A child inherits mappings but no threads. Every object remembers the process it was made in; used in a child it raises
+//! `ForkedError`, and its end there sends and deletes nothing.
+
+use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use pyo3::prelude::*;
+
+use crate::errors::raise;
+
+/// How many forks lead from the process that loaded the module to this one.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+extern "C" fn in_child() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
+    aeron_client::mark_forked_child();
+}
+
+/// Has forks counted from now on.
+pub fn watch() {
+    // SAFETY: the handler only adds to atomics, which is allowed between fork and exec.
+    unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+}
+
+/// A value that belongs to the process it was made in, and is not dropped in any other.
+pub struct OfProcess<T> {
+    value: ManuallyDrop<T>,
+    forks: u32,
+}
+
+impl<T> OfProcess<T> {
+    pub fn new(value: T) -> Self {
+        Self {
+            value: ManuallyDrop::new(value),
+            forks: FORKS.load(Ordering::Relaxed),
+        }
+    }
+
+    pub fn is_foreign(&self) -> bool {
+        self.forks != FORKS.load(Ordering::Relaxed)
+    }
+
+    /// The value, in its own process.
+    #[inline]
+    pub fn get(&self) -> PyResult<&T> {
+        if self.is_foreign() {
+            Err(forked())
+        } else {
+            Ok(&self.value)
+        }
+    }
+
+    /// The value for what works in every process: reading what does not change.
+    pub fn anywhere(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> Drop for OfProcess<T> {
+    fn drop(&mut self) {
+        if !self.is_foreign() {
+            // SAFETY: dropped once, here; nobody uses it afterwards.
+            unsafe { ManuallyDrop::drop(&mut self.value) }
+        }
+    }
+}
+
+#[cold]
+fn forked() -> PyErr {
+    raise(
+        "ForkedError",
+        "this object belongs to the parent process: open a client or a driver in the child",
+    )
+}

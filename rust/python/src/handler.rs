@@ -1,0 +1,268 @@
+//! Calling a Python handler for each message, and assemblers that put messages together for it.
+
+use std::sync::{Arc, Mutex, TryLockError};
+
+use aeron_client::{Action, Fragment, FragmentAssembler, SharedBuffer, TryPollError};
+use pyo3::exceptions::PyBufferError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::buffers::{Exporter, Lent};
+use crate::errors::{from_client, raise};
+use crate::header::PyHeader;
+
+/// What a controlled handler wants to happen next.
+#[pyclass(
+    frozen,
+    eq,
+    eq_int,
+    hash,
+    module = "aeron._aeron",
+    name = "Action",
+    from_py_object
+)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(clippy::upper_case_acronyms, reason = "constants in Python")]
+pub enum PyAction {
+    /// The message is not consumed and is delivered again; this poll of the image ends.
+    ABORT = 1,
+    /// The message is consumed; this poll of the image ends.
+    BREAK = 2,
+    /// The message is consumed and the position published at once; the poll goes on.
+    COMMIT = 3,
+    /// The message is consumed; the poll goes on.
+    CONTINUE = 4,
+}
+
+impl From<PyAction> for Action {
+    fn from(action: PyAction) -> Self {
+        match action {
+            PyAction::ABORT => Action::Abort,
+            PyAction::BREAK => Action::Break,
+            PyAction::COMMIT => Action::Commit,
+            PyAction::CONTINUE => Action::Continue,
+        }
+    }
+}
+
+/// Puts messages of several fragments together: pass it to `poll` in place of the handler it is made with.
+///
+/// Keeps what it has between polls, so use one object for all polls of a subscription. Serves one thread at a time.
+#[pyclass(frozen, module = "aeron._aeron", name = "FragmentAssembler")]
+pub struct PyFragmentAssembler {
+    handler: Py<PyAny>,
+    assembler: Mutex<FragmentAssembler>,
+}
+
+impl PyFragmentAssembler {
+    fn with<R>(&self, f: impl FnOnce(&mut FragmentAssembler) -> R) -> PyResult<R> {
+        match self.assembler.try_lock() {
+            Ok(mut assembler) => Ok(f(&mut assembler)),
+            Err(TryLockError::Poisoned(poisoned)) => Ok(f(&mut poisoned.into_inner())),
+            Err(TryLockError::WouldBlock) => Err(raise(
+                "ReentrantCallError",
+                "the fragment assembler is in use by another poll",
+            )),
+        }
+    }
+}
+
+#[pymethods]
+impl PyFragmentAssembler {
+    #[new]
+    fn new(handler: Py<PyAny>) -> Self {
+        Self {
+            handler,
+            assembler: Mutex::default(),
+        }
+    }
+
+    /// The handler it was made with.
+    #[getter]
+    fn handler(&self, py: Python<'_>) -> Py<PyAny> {
+        self.handler.clone_ref(py)
+    }
+
+    /// Frees the buffer of a session; answers whether there was one.
+    fn free_session_buffer(&self, session_id: i32) -> PyResult<bool> {
+        self.with(|assembler| assembler.free_session_buffer(session_id))
+    }
+
+    /// Frees all buffers; messages that were begun are dropped.
+    fn clear(&self) -> PyResult<()> {
+        self.with(FragmentAssembler::clear)
+    }
+
+    fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        visit.call(&self.handler)
+    }
+}
+
+/// How the payload is handed over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Payload {
+    /// As `bytes`.
+    Copied,
+    /// As a memoryview that is released when the handler returns.
+    Lent,
+}
+
+impl Payload {
+    pub fn new(copy: bool) -> Self {
+        if copy { Payload::Copied } else { Payload::Lent }
+    }
+}
+
+/// What a poll calls with each fragment.
+pub type OnFragment<'a> = dyn FnMut(Fragment<'_>) -> PyResult<Action> + 'a;
+
+/// A Python handler during one poll.
+pub struct Handler<'a, 'py> {
+    function: &'a Bound<'py, PyAny>,
+    header: &'a Bound<'py, PyHeader>,
+    payload: Payload,
+}
+
+impl<'a, 'py> Handler<'a, 'py> {
+    /// Calls `poll` with what is to be done with each fragment: hand it to `handler`, through its assembler if it is one.
+    pub fn run(
+        handler: &'a Bound<'py, PyAny>,
+        header: &'a Bound<'py, PyHeader>,
+        payload: Payload,
+        poll: impl FnOnce(&mut OnFragment<'_>) -> Result<usize, TryPollError<PyErr>>,
+        answer: impl Fn(Bound<'py, PyAny>) -> PyResult<Action>,
+    ) -> PyResult<usize> {
+        let outcome = match handler.cast_exact::<PyFragmentAssembler>() {
+            Err(_) => {
+                let this = Handler {
+                    function: handler,
+                    header,
+                    payload,
+                };
+                poll(&mut |fragment| this.call(&fragment).and_then(&answer))
+            }
+            Ok(assembling) => {
+                let function = assembling.get().handler.bind(handler.py());
+                let this = Handler {
+                    function,
+                    header,
+                    payload,
+                };
+                assembling.get().with(|assembler| {
+                    poll(&mut |fragment| {
+                        this.assemble(assembler, fragment, &answer)
+                    })
+                })?
+            }
+        };
+        header.get().expire();
+        outcome.map_err(|error| match error {
+            TryPollError::Poll(error) => from_client(&error),
+            TryPollError::Handler(error) => error,
+        })
+    }
+
+    /// Collects a fragment; the handler is called if that completes a message. A message whose handler raises is consumed.
+    fn assemble(
+        &self,
+        assembler: &mut FragmentAssembler,
+        fragment: Fragment<'_>,
+        answer: impl Fn(Bound<'py, PyAny>) -> PyResult<Action>,
+    ) -> PyResult<Action> {
+        let mut raised = None;
+        let action = assembler.on_controlled_fragment(fragment, |message| {
+            self.call(&message)
+                .and_then(&answer)
+                .unwrap_or_else(|error| {
+                    raised = Some(error);
+                    Action::Break
+                })
+        });
+        raised.map_or(Ok(action), Err)
+    }
+
+    #[inline]
+    fn call(&self, fragment: &Fragment<'_>) -> PyResult<Bound<'py, PyAny>> {
+        self.header.get().show(fragment.header());
+        match self.payload {
+            Payload::Copied => self
+                .function
+                .call1((copy(self.function.py(), fragment)?, self.header)),
+            Payload::Lent => self.call_with_view(fragment),
+        }
+    }
+
+    fn call_with_view(&self, fragment: &Fragment<'_>) -> PyResult<Bound<'py, PyAny>> {
+        let (exporter, view) = Exporter::view(self.function.py(), Arc::new(InLog::of(fragment)))?;
+        let result = self.function.call1((&view, self.header));
+        if !exporter.get().expire(&view) && result.is_ok() {
+            let reason =
+                "a view of the log was kept when its handler returned: copy what is needed later";
+            return Err(PyBufferError::new_err(reason));
+        }
+        result
+    }
+}
+
+/// The payload as `bytes`.
+#[inline]
+fn copy<'py>(py: Python<'py>, fragment: &Fragment<'_>) -> PyResult<Bound<'py, PyBytes>> {
+    let (start, length) = (fragment.as_ptr().cast(), fragment.len() as ffi::Py_ssize_t);
+    // SAFETY: `length` bytes lie at `start` while the fragment is borrowed; Python copies them into an object that nobody
+    // else has seen yet, and answers a new reference or null with an exception set.
+    unsafe {
+        Bound::from_owned_ptr_or_err(py, ffi::PyBytes_FromStringAndSize(start, length))
+            .map(|bytes| bytes.cast_into_unchecked())
+    }
+}
+
+/// A payload in the log, or a copy of one that was assembled.
+struct InLog {
+    memory: SharedBuffer,
+    offset: usize,
+    length: usize,
+}
+
+impl InLog {
+    fn of(fragment: &Fragment<'_>) -> Self {
+        let (memory, offset) = match fragment.memory() {
+            Some((term, offset)) => (term.clone(), offset),
+            // The assembler uses its buffer for the next message, so a view needs memory of its own.
+            None => (SharedBuffer::copy_of(&fragment.to_vec()), 0),
+        };
+        Self {
+            memory,
+            offset,
+            length: fragment.len(),
+        }
+    }
+}
+
+impl Lent for InLog {
+    fn start(&self) -> *mut u8 {
+        self.memory.as_ptr().wrapping_add(self.offset)
+    }
+
+    fn len(&self) -> usize {
+        self.length
+    }
+}
+
+/// What a plain handler returns is ignored.
+pub fn always_continue(_result: Bound<'_, PyAny>) -> PyResult<Action> {
+    Ok(Action::Continue)
+}
+
+/// What a controlled handler returns: an action, `None` for [`Action::Continue`].
+pub fn action_of(result: Bound<'_, PyAny>) -> PyResult<Action> {
+    if result.is_none() {
+        return Ok(Action::Continue);
+    }
+    result.extract::<PyAction>().map(Action::from).map_err(|_| {
+        pyo3::exceptions::PyTypeError::new_err(format!(
+            "a controlled handler returns an aeron.Action or None, not {}",
+            result.get_type()
+        ))
+    })
+}

@@ -1,0 +1,277 @@
+//! [`PyImage`]: one publisher's stream as one subscription sees it.
+
+use std::sync::Arc;
+
+use aeron_client::{Block, Image, SharedBuffer};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::errors::from_client;
+use crate::fork::OfProcess;
+use crate::handler::{Handler, OnFragment, Payload, action_of, always_continue};
+use crate::header::PyHeader;
+
+/// One publisher's stream as one subscription sees it.
+///
+/// It is polled through its subscription, or directly, by one thread at a time; everything else may be called from any
+/// thread. A closed image keeps its last values, and polling it answers 0.
+#[pyclass(frozen, module = "aeron._aeron", name = "Image")]
+pub struct PyImage {
+    inner: OfProcess<Image>,
+}
+
+impl PyImage {
+    pub fn new(image: Image) -> Self {
+        Self {
+            inner: OfProcess::new(image),
+        }
+    }
+
+    fn get(&self) -> PyResult<&Image> {
+        self.inner.get()
+    }
+}
+
+#[pymethods]
+impl PyImage {
+    /// Hands at most `fragment_limit` fragments to `handler(payload, header)`; answers how many.
+    #[pyo3(signature = (handler, fragment_limit = 10, *, copy = true))]
+    fn poll(
+        &self,
+        handler: &Bound<'_, PyAny>,
+        fragment_limit: usize,
+        copy: bool,
+    ) -> PyResult<usize> {
+        let (image, header) = (self.get()?, Bound::new(handler.py(), PyHeader::default())?);
+        let poll = |each: &mut OnFragment<'_>| image.try_controlled_poll(each, fragment_limit);
+        Handler::run(handler, &header, Payload::new(copy), poll, always_continue)
+    }
+
+    /// As `poll`, the handler answering an `Action` after each fragment.
+    #[pyo3(signature = (handler, fragment_limit = 10, *, copy = true))]
+    fn controlled_poll(
+        &self,
+        handler: &Bound<'_, PyAny>,
+        fragment_limit: usize,
+        copy: bool,
+    ) -> PyResult<usize> {
+        let (image, header) = (self.get()?, Bound::new(handler.py(), PyHeader::default())?);
+        let poll = |each: &mut OnFragment<'_>| image.try_controlled_poll(each, fragment_limit);
+        Handler::run(handler, &header, Payload::new(copy), poll, action_of)
+    }
+
+    /// As `poll`, only fragments that begin before `limit_position`.
+    #[pyo3(signature = (handler, limit_position, fragment_limit = 10, *, copy = true))]
+    fn bounded_poll(
+        &self,
+        handler: &Bound<'_, PyAny>,
+        limit_position: i64,
+        fragment_limit: usize,
+        copy: bool,
+    ) -> PyResult<usize> {
+        let (image, header) = (self.get()?, Bound::new(handler.py(), PyHeader::default())?);
+        let poll = |each: &mut OnFragment<'_>| {
+            image.try_bounded_controlled_poll(each, limit_position, fragment_limit)
+        };
+        Handler::run(handler, &header, Payload::new(copy), poll, always_continue)
+    }
+
+    /// As `controlled_poll`, only fragments that begin before `limit_position`.
+    #[pyo3(signature = (handler, limit_position, fragment_limit = 10, *, copy = true))]
+    fn bounded_controlled_poll(
+        &self,
+        handler: &Bound<'_, PyAny>,
+        limit_position: i64,
+        fragment_limit: usize,
+        copy: bool,
+    ) -> PyResult<usize> {
+        let (image, header) = (self.get()?, Bound::new(handler.py(), PyHeader::default())?);
+        let poll = |each: &mut OnFragment<'_>| {
+            image.try_bounded_controlled_poll(each, limit_position, fragment_limit)
+        };
+        Handler::run(handler, &header, Payload::new(copy), poll, action_of)
+    }
+
+    /// Hands a block of whole frames with their headers, at most `block_length_limit` bytes, to
+    /// `handler(block, session_id, term_id)`; answers its length.
+    fn block_poll(&self, handler: &Bound<'_, PyAny>, block_length_limit: usize) -> PyResult<usize> {
+        let mut outcome = Ok(());
+        let length = self.get()?.block_poll(
+            |block| outcome = call_with_block(handler, block),
+            block_length_limit,
+        );
+        finish_block_poll(length, outcome)
+    }
+
+    /// As `block_poll`, calling `handler(file_offset, block, session_id, term_id)` with the block's offset in the log's file.
+    fn raw_poll(&self, handler: &Bound<'_, PyAny>, block_length_limit: usize) -> PyResult<usize> {
+        let mut outcome = Ok(());
+        let length = self.get()?.raw_poll(
+            |file_offset, block| outcome = call_with_raw_block(handler, file_offset, block),
+            block_length_limit,
+        );
+        finish_block_poll(length, outcome)
+    }
+
+    /// Asks the driver to reject the image, telling the publisher `reason` (at most 1023 bytes), and waits for its answer.
+    fn reject(&self, py: Python<'_>, reason: &str) -> PyResult<()> {
+        let image = self.get()?;
+        py.detach(|| image.reject(reason))
+            .map_err(|error| from_client(&error))
+    }
+
+    #[getter]
+    fn session_id(&self) -> PyResult<i32> {
+        Ok(self.get()?.session_id())
+    }
+
+    #[getter]
+    fn stream_id(&self) -> PyResult<i32> {
+        Ok(self.get()?.stream_id())
+    }
+
+    /// Id of the image: the publication's registration id for IPC, else chosen by the driver.
+    #[getter]
+    fn correlation_id(&self) -> PyResult<i64> {
+        Ok(self.get()?.correlation_id())
+    }
+
+    #[getter]
+    fn subscription_registration_id(&self) -> PyResult<i64> {
+        Ok(self.get()?.subscription_registration_id())
+    }
+
+    /// Where the stream comes from: `aeron:ipc`, or the sender's address and port.
+    #[getter]
+    fn source_identity(&self) -> PyResult<&str> {
+        Ok(self.get()?.source_identity())
+    }
+
+    /// Counter id of the subscriber's position.
+    #[getter]
+    fn subscriber_position_id(&self) -> PyResult<i32> {
+        Ok(self.get()?.subscriber_position_id())
+    }
+
+    #[getter]
+    fn initial_term_id(&self) -> PyResult<i32> {
+        Ok(self.get()?.initial_term_id())
+    }
+
+    /// Length of a term, in bytes.
+    #[getter]
+    fn term_buffer_length(&self) -> PyResult<usize> {
+        Ok(self.get()?.term_buffer_length())
+    }
+
+    #[getter]
+    fn position_bits_to_shift(&self) -> PyResult<u32> {
+        Ok(self.get()?.position_bits_to_shift())
+    }
+
+    /// Largest frame of the stream, in bytes.
+    #[getter]
+    fn mtu_length(&self) -> PyResult<usize> {
+        Ok(self.get()?.mtu_length())
+    }
+
+    /// Position at which the subscription joined the stream.
+    #[getter]
+    fn join_position(&self) -> PyResult<i64> {
+        Ok(self.get()?.join_position())
+    }
+
+    /// Position up to which the stream was consumed; the last one, once closed.
+    #[getter]
+    fn position(&self) -> PyResult<i64> {
+        Ok(self.get()?.position())
+    }
+
+    #[getter]
+    fn is_closed(&self) -> PyResult<bool> {
+        Ok(self.get()?.is_closed())
+    }
+
+    /// Whether everything that the publisher sent before it ended the stream was consumed.
+    #[getter]
+    fn is_end_of_stream(&self) -> PyResult<bool> {
+        Ok(self.get()?.is_end_of_stream())
+    }
+
+    /// Position at which the stream ended, 2**63 - 1 while it has not.
+    #[getter]
+    fn end_of_stream_position(&self) -> PyResult<i64> {
+        Ok(self.get()?.end_of_stream_position())
+    }
+
+    /// Transports that the stream is received from; 0 for IPC and once closed.
+    #[getter]
+    fn active_transport_count(&self) -> PyResult<i32> {
+        Ok(self.get()?.active_transport_count())
+    }
+
+    #[getter]
+    fn is_publication_revoked(&self) -> PyResult<bool> {
+        Ok(self.get()?.is_publication_revoked())
+    }
+
+    fn __repr__(&self) -> String {
+        let image = self.inner.anywhere();
+        let state = if image.is_closed() { "closed" } else { "open" };
+        format!(
+            "<Image of session {} from {}, {state}>",
+            image.session_id(),
+            image.source_identity()
+        )
+    }
+}
+
+fn bytes_of<'py>(
+    py: Python<'py>,
+    block: &Block<'_, SharedBuffer>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    use aeron_memory::words::Words;
+    PyBytes::new_with(py, block.length(), |bytes| {
+        block.term().copy_out(block.offset(), bytes);
+        Ok(())
+    })
+}
+
+/// Calls `handler(block, session_id, term_id)`.
+pub fn call_with_block(
+    handler: &Bound<'_, PyAny>,
+    block: &Block<'_, SharedBuffer>,
+) -> PyResult<()> {
+    let bytes = bytes_of(handler.py(), block)?;
+    handler
+        .call1((bytes, block.session_id(), block.term_id()))
+        .map(drop)
+}
+
+/// Calls `handler(file_offset, block, session_id, term_id)`.
+pub fn call_with_raw_block(
+    handler: &Bound<'_, PyAny>,
+    file_offset: u64,
+    block: &Block<'_, SharedBuffer>,
+) -> PyResult<()> {
+    let bytes = bytes_of(handler.py(), block)?;
+    handler
+        .call1((file_offset, bytes, block.session_id(), block.term_id()))
+        .map(drop)
+}
+
+pub fn finish_block_poll(
+    length: aeron_client::Result<usize>,
+    outcome: PyResult<()>,
+) -> PyResult<usize> {
+    outcome?;
+    length.map_err(|error| from_client(&error))
+}
+
+/// Images as a list.
+pub fn list_of(py: Python<'_>, images: &Arc<[Image]>) -> PyResult<Vec<Py<PyImage>>> {
+    images
+        .iter()
+        .map(|image| Py::new(py, PyImage::new(image.clone())))
+        .collect()
+}

@@ -1,0 +1,280 @@
+//! What both kinds of publications do with messages from Python.
+
+use aeron_client::{CloseCause, ExclusivePublication, OfferError, Publication};
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::log::append::{Appended, ClaimedFrame, Messages};
+use aeron_memory::log::{AppendError, Claim, Fragment};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::buffers::{LARGE_COPY_LENGTH, with_bytes};
+use crate::claim::{ClaimedIn, PyBufferClaim};
+use crate::errors::{from_offer, raise};
+use crate::results::NotSent;
+use crate::waiting::Patience;
+
+type Outcome<T> = Result<T, OfferError>;
+
+/// A publication of either kind.
+pub trait Outlet: ClaimedIn + Clone {
+    fn offer(&self, message: &[u8]) -> Outcome<i64>;
+    fn offer_parts(&self, parts: &[&[u8]]) -> Outcome<i64>;
+    fn offer_with(
+        &self,
+        message: &[u8],
+        reserved_value: impl FnMut(Fragment<'_, SharedBuffer>) -> i64,
+    ) -> Outcome<i64>;
+    fn offer_batch<M: Messages>(&self, messages: &M, first: usize) -> Outcome<Appended>;
+    fn try_claim(&self, length: usize) -> Outcome<ClaimedFrame>;
+    fn close_cause(&self) -> CloseCause;
+    fn is_connected(&self) -> bool;
+    fn is_closed(&self) -> bool;
+    fn stream(&self) -> (&str, i32);
+}
+
+macro_rules! outlets {
+    ($($publication:ident),*) => {$(
+        impl Outlet for $publication {
+            #[inline]
+            fn offer(&self, message: &[u8]) -> Outcome<i64> {
+                self.offer(message).map_err(OfferError::from)
+            }
+
+            fn offer_parts(&self, parts: &[&[u8]]) -> Outcome<i64> {
+                self.offer_parts(parts).map_err(OfferError::from)
+            }
+
+            fn offer_with(
+                &self,
+                message: &[u8],
+                reserved_value: impl FnMut(Fragment<'_, SharedBuffer>) -> i64,
+            ) -> Outcome<i64> {
+                self.offer_with_reserved_value(message, reserved_value).map_err(OfferError::from)
+            }
+
+            fn offer_batch<M: Messages>(&self, messages: &M, first: usize) -> Outcome<Appended> {
+                self.offer_batch(messages, first).map_err(OfferError::from)
+            }
+
+            fn try_claim(&self, length: usize) -> Outcome<ClaimedFrame> {
+                Ok(self.try_claim(length)?.detach())
+            }
+
+            fn close_cause(&self) -> CloseCause {
+                self.close_cause()
+            }
+
+            fn is_connected(&self) -> bool {
+                self.is_connected()
+            }
+
+            fn is_closed(&self) -> bool {
+                self.is_closed()
+            }
+
+            fn stream(&self) -> (&str, i32) {
+                (self.channel(), self.stream_id())
+            }
+        }
+
+        impl ClaimedIn for $publication {
+            fn attach(&self, frame: ClaimedFrame) -> Claim<'_, SharedBuffer> {
+                self.attach(frame)
+            }
+        }
+    )*};
+}
+outlets!(Publication, ExclusivePublication);
+
+/// The position, a false constant, or an exception.
+#[inline]
+pub fn answer(py: Python<'_>, outlet: &impl Outlet, outcome: Outcome<i64>) -> PyResult<Py<PyAny>> {
+    match outcome {
+        Ok(position) => Ok(position.into_pyobject(py)?.into_any().unbind()),
+        Err(error) => not_sent(py, outlet, error),
+    }
+}
+
+#[cold]
+fn not_sent(py: Python<'_>, outlet: &impl Outlet, error: OfferError) -> PyResult<Py<PyAny>> {
+    if let OfferError::Append(error) = error
+        && let Some(constant) = NotSent::get(py)?.constant(error)
+    {
+        return Ok(constant.clone_ref(py));
+    }
+    Err(from_offer(error, || outlet.close_cause()))
+}
+
+/// Whether there is use in trying again.
+fn is_temporary(error: OfferError) -> bool {
+    matches!(
+        error,
+        OfferError::Append(
+            AppendError::NotConnected | AppendError::BackPressured | AppendError::AdminAction
+        )
+    )
+}
+
+/// Calls `f` without the GIL if it copies much.
+fn copying<R: Send>(py: Python<'_>, length: usize, f: impl FnOnce() -> R + Send) -> R {
+    if length > LARGE_COPY_LENGTH {
+        py.detach(f)
+    } else {
+        f()
+    }
+}
+
+#[inline]
+pub fn offer(
+    py: Python<'_>,
+    outlet: &impl Outlet,
+    message: &Bound<'_, PyAny>,
+) -> PyResult<Py<PyAny>> {
+    let outcome = with_bytes(message, |bytes| {
+        copying(py, bytes.len(), || outlet.offer(bytes))
+    })?;
+    answer(py, outlet, outcome)
+}
+
+/// Offers with a reserved value: an integer, or a function that is given each fragment's payload and answers one.
+pub fn offer_reserved(
+    py: Python<'_>,
+    outlet: &impl Outlet,
+    message: &Bound<'_, PyAny>,
+    reserved_value: &Bound<'_, PyAny>,
+) -> PyResult<Py<PyAny>> {
+    let mut raised = None;
+    let constant: Option<i64> = if reserved_value.is_callable() {
+        None
+    } else {
+        Some(reserved_value.extract()?)
+    };
+    let outcome = with_bytes(message, |bytes| {
+        outlet.offer_with(bytes, |fragment| match constant {
+            Some(value) => value,
+            None => reserved_value_of(reserved_value, &fragment).unwrap_or_else(|error| {
+                raised.get_or_insert(error);
+                0
+            }),
+        })
+    })?;
+    raised.map_or_else(|| answer(py, outlet, outcome), Err)
+}
+
+fn reserved_value_of(
+    supplier: &Bound<'_, PyAny>,
+    fragment: &Fragment<'_, SharedBuffer>,
+) -> PyResult<i64> {
+    supplier
+        .call1((PyBytes::new(supplier.py(), &fragment.to_vec()),))?
+        .extract()
+}
+
+pub fn offer_parts(
+    py: Python<'_>,
+    outlet: &impl Outlet,
+    parts: &Bound<'_, PyAny>,
+) -> PyResult<Py<PyAny>> {
+    let views = parts
+        .try_iter()?
+        .map(|part| crate::buffers::View::bytes_of(&part?))
+        .collect::<PyResult<Vec<_>>>()?;
+    let parts: Vec<&[u8]> = views.iter().map(|view| view.bytes()).collect();
+    let length = parts.iter().map(|part| part.len()).sum();
+    let outcome = copying(py, length, || outlet.offer_parts(&parts));
+    answer(py, outlet, outcome)
+}
+
+/// Offers until it is sent, and answers the position.
+pub fn publish(
+    py: Python<'_>,
+    outlet: &impl Outlet,
+    message: &Bound<'_, PyAny>,
+    patience: Patience,
+) -> PyResult<i64> {
+    with_bytes(message, |bytes| {
+        retry(py, outlet, patience, || outlet.offer(bytes))
+    })?
+}
+
+pub fn try_claim(py: Python<'_>, outlet: &impl Outlet, length: usize) -> PyResult<Py<PyAny>> {
+    match outlet.try_claim(length) {
+        Ok(frame) => {
+            Ok(Py::new(py, PyBufferClaim::new(py, Box::new(outlet.clone()), frame)?)?.into_any())
+        }
+        Err(error) => not_sent(py, outlet, error),
+    }
+}
+
+/// Claims until there is room.
+pub fn claim(
+    py: Python<'_>,
+    outlet: &impl Outlet,
+    length: usize,
+    patience: Patience,
+) -> PyResult<PyBufferClaim> {
+    let frame = retry(py, outlet, patience, || outlet.try_claim(length))?;
+    PyBufferClaim::new(py, Box::new(outlet.clone()), frame)
+}
+
+fn retry<T: Send>(
+    py: Python<'_>,
+    outlet: &impl Outlet,
+    patience: Patience,
+    attempt: impl Fn() -> Outcome<T> + Sync,
+) -> PyResult<T> {
+    let outcome = patience.wait(py, || match attempt() {
+        Err(error) if is_temporary(error) => None,
+        outcome => Some(outcome),
+    })?;
+    match outcome {
+        Some(outcome) => outcome.map_err(|error| from_offer(error, || outlet.close_cause())),
+        None => Err(timed_out(outlet)),
+    }
+}
+
+/// Waits for a subscriber.
+pub fn wait_connected(py: Python<'_>, outlet: &impl Outlet, patience: Patience) -> PyResult<()> {
+    let connected = patience.wait(py, || match (outlet.is_closed(), outlet.is_connected()) {
+        (true, _) => Some(Err(OfferError::Append(AppendError::Closed))),
+        (_, true) => Some(Ok(())),
+        _ => None,
+    })?;
+    match connected {
+        Some(outcome) => outcome.map_err(|error| from_offer(error, || outlet.close_cause())),
+        None => Err(timed_out(outlet)),
+    }
+}
+
+#[cold]
+fn timed_out(outlet: &impl Outlet) -> PyErr {
+    let (channel, stream_id) = outlet.stream();
+    if outlet.is_connected() {
+        let what = "the slowest subscriber does not keep up: nothing was sent within the timeout";
+        raise(
+            "BackPressureTimeoutError",
+            format!("{channel}, stream {stream_id}: {what}"),
+        )
+    } else {
+        let what = "no subscriber connected within the timeout; is one running on the same channel and stream?";
+        raise(
+            "NotConnectedError",
+            format!("{channel}, stream {stream_id}: {what}"),
+        )
+    }
+}
+
+/// Appends messages from index `first` on; answers how many.
+pub fn offer_batch<M: Messages + Sync>(
+    py: Python<'_>,
+    outlet: &impl Outlet,
+    messages: &M,
+    first: usize,
+    length: usize,
+) -> PyResult<usize> {
+    match copying(py, length, || outlet.offer_batch(messages, first)) {
+        Ok(appended) => Ok(appended.messages),
+        Err(error) if is_temporary(error) => Ok(0),
+        Err(error) => Err(from_offer(error, || outlet.close_cause())),
+    }
+}

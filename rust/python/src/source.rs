@@ -1,0 +1,328 @@
+//! What `offer_batch` takes: the messages in a Python object, without a copy.
+
+use aeron_memory::log::append::{Messages, Records};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{BinaryType, ByteArrayType, LargeBinaryType, LargeUtf8Type, Utf8Type};
+use arrow_array::{Array, ArrayRef, FixedSizeBinaryArray, GenericByteArray};
+use arrow_schema::DataType;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+
+use crate::arrow::array_of;
+use crate::buffers::View;
+
+/// Messages of a list that are borrowed at a time.
+const CHUNK: usize = 512;
+
+/// Takes messages from index `first` on; answers how many it appended, fewer than there are when it can take no more.
+pub trait Sink {
+    fn take<M: Messages + Sync>(
+        &mut self,
+        messages: &M,
+        first: usize,
+        length: usize,
+    ) -> PyResult<usize>;
+}
+
+/// Gives the messages of `source` from index `start` on to `sink`; answers how many it took.
+pub fn send(
+    source: &Bound<'_, PyAny>,
+    offsets: Option<&Bound<'_, PyAny>>,
+    start: usize,
+    sink: &mut impl Sink,
+) -> PyResult<usize> {
+    if let Some(offsets) = offsets {
+        return send_slices(source, offsets, start, sink);
+    }
+    if let Ok(list) = source.cast::<PyList>() {
+        return send_list(list, start, sink);
+    }
+    if let Some(array) = array_of(source)? {
+        return send_arrow(&array, start, sink);
+    }
+    send_rows(source, start, sink)
+}
+
+fn check_start(start: usize, count: usize) -> PyResult<bool> {
+    if start > count {
+        return Err(PyValueError::new_err(format!(
+            "start={start} is beyond the {count} messages"
+        )));
+    }
+    Ok(start < count)
+}
+
+/// Rows of an array of two dimensions, or records of a structured one.
+fn send_rows(source: &Bound<'_, PyAny>, start: usize, sink: &mut impl Sink) -> PyResult<usize> {
+    let view = match View::shape_of(source) {
+        Ok(view) => view,
+        Err(error) => View::shape_of(&as_opaque_records(source).map_err(|_| error)?)?,
+    };
+    let rows = Rows::of(&view)?;
+    // SAFETY: the exporter promises `count` rows of `length` bytes, `stride` apart; the view keeps them.
+    let bytes = unsafe { std::slice::from_raw_parts(rows.start, rows.extent) };
+    let records =
+        Records::new(bytes, rows.length, rows.stride, rows.count).ok_or_else(unsuitable)?;
+    if !check_start(start, rows.count)? {
+        return Ok(0);
+    }
+    sink.take(&records, start, (rows.count - start) * rows.length)
+}
+
+/// A structured numpy array whose fields have no format in the buffer protocol, such as dates, as records of mere bytes.
+fn as_opaque_records<'py>(source: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = source.py();
+    let item_size: usize = source
+        .getattr(intern!(py, "dtype"))?
+        .getattr(intern!(py, "itemsize"))?
+        .extract()?;
+    source.call_method1(intern!(py, "view"), (format!("V{item_size}"),))
+}
+
+/// Messages of one length at a fixed distance.
+struct Rows {
+    start: *const u8,
+    length: usize,
+    stride: usize,
+    count: usize,
+    extent: usize,
+}
+
+impl Rows {
+    fn of(view: &View<'_>) -> PyResult<Self> {
+        let (shape, strides) = (view.shape(), view.strides());
+        let (count, length, stride) = match (shape, strides) {
+            ([count], [stride]) if is_record(view) => (*count, view.item_size(), *stride),
+            ([count, columns], [stride, step])
+                if *step == view.item_size() as isize || *columns <= 1 =>
+            {
+                (*count, *columns as usize * view.item_size(), *stride)
+            }
+            _ => return Err(unsuitable()),
+        };
+        let count = usize::try_from(count).map_err(|_| unsuitable())?;
+        let stride = if count > 1 {
+            usize::try_from(stride).map_err(|_| unsuitable())?
+        } else {
+            length
+        };
+        let extent = count
+            .checked_sub(1)
+            .map_or(0, |gaps| gaps * stride + length);
+        let start = if extent == 0 {
+            std::ptr::NonNull::dangling().as_ptr()
+        } else {
+            view.start().cast_mut()
+        };
+        Ok(Self {
+            start,
+            length,
+            stride,
+            count,
+            extent,
+        })
+    }
+}
+
+/// Whether the items are records: structures, or texts or bytes of a fixed length.
+fn is_record(view: &View<'_>) -> bool {
+    let format = view.format().trim_start_matches(['@', '=', '<', '>', '!']);
+    let is_sized = format.len() > 1 && format.ends_with(['s', 'x', 'w', 'p']);
+    format.starts_with("T{") || is_sized
+}
+
+#[cold]
+fn unsuitable() -> PyErr {
+    PyTypeError::new_err(
+        "offer_batch takes a list of bytes, an array of two dimensions or a structured one (each row a message, rows in \
+         ascending order, a row's bytes together: see numpy.ascontiguousarray), an Arrow binary array, or a buffer with offsets",
+    )
+}
+
+/// A list of bytes-like objects, a chunk at a time.
+fn send_list(list: &Bound<'_, PyList>, start: usize, sink: &mut impl Sink) -> PyResult<usize> {
+    let mut index = start;
+    check_start(start, list.len())?;
+    while index < list.len() {
+        let end = list.len().min(index + CHUNK);
+        let count = end - index;
+        let sent = match borrow_bytes(list, index, end)? {
+            Some(messages) => give(&messages, |message| message.as_bytes(), sink)?,
+            None => {
+                let views = (index..end)
+                    .map(|i| View::bytes_of(&list.get_item(i)?))
+                    .collect::<PyResult<Vec<_>>>()?;
+                give(&views, View::bytes, sink)?
+            }
+        };
+        index += sent;
+        if sent < count {
+            break;
+        }
+    }
+    Ok(index - start)
+}
+
+/// A part of the list, if it holds nothing but `bytes`.
+fn borrow_bytes<'py>(
+    list: &Bound<'py, PyList>,
+    first: usize,
+    end: usize,
+) -> PyResult<Option<Vec<Bound<'py, PyBytes>>>> {
+    let mut messages = Vec::with_capacity(end - first);
+    for index in first..end {
+        match list.get_item(index)?.cast_into_exact::<PyBytes>() {
+            Ok(message) => messages.push(message),
+            Err(_) => return Ok(None),
+        }
+    }
+    Ok(Some(messages))
+}
+
+fn give<T>(owners: &[T], bytes: impl Fn(&T) -> &[u8], sink: &mut impl Sink) -> PyResult<usize> {
+    let slices: Vec<&[u8]> = owners.iter().map(bytes).collect();
+    let length = slices.iter().map(|slice| slice.len()).sum();
+    sink.take(&List(&slices), 0, length)
+}
+
+struct List<'a>(&'a [&'a [u8]]);
+
+impl Messages for List<'_> {
+    fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    #[inline(always)]
+    fn message(&self, index: usize) -> &[u8] {
+        self.0[index]
+    }
+}
+
+/// Messages in one buffer, each ending where the next one begins.
+struct Slices<'a, O> {
+    data: &'a [u8],
+    offsets: &'a [O],
+}
+
+impl<O: Copy + TryInto<usize>> Slices<'_, O> {
+    fn offset(&self, index: usize) -> usize {
+        // Checked before: every offset lies within the data.
+        self.offsets[index].try_into().unwrap_or_default()
+    }
+}
+
+impl<O: Copy + TryInto<usize>> Messages for Slices<'_, O> {
+    fn count(&self) -> usize {
+        self.offsets.len().saturating_sub(1)
+    }
+
+    #[inline]
+    fn message(&self, index: usize) -> &[u8] {
+        &self.data[self.offset(index)..self.offset(index + 1)]
+    }
+}
+
+fn send_slices(
+    source: &Bound<'_, PyAny>,
+    offsets: &Bound<'_, PyAny>,
+    start: usize,
+    sink: &mut impl Sink,
+) -> PyResult<usize> {
+    let view = View::bytes_of(source)?;
+    let offsets = offsets_of(offsets)?;
+    let data = view.bytes();
+    let ascending = offsets.windows(2).all(|pair| pair[0] <= pair[1]);
+    if offsets.is_empty() || !ascending || offsets.last().is_some_and(|last| *last > data.len()) {
+        let reason = format!(
+            "offsets must ascend from 0 to at most the {} bytes of the buffer, one more than messages",
+            data.len()
+        );
+        return Err(PyValueError::new_err(reason));
+    }
+    let slices = Slices {
+        data,
+        offsets: &offsets,
+    };
+    if !check_start(start, slices.count())? {
+        return Ok(0);
+    }
+    sink.take(&slices, start, offsets[offsets.len() - 1] - offsets[start])
+}
+
+/// Offsets from a buffer of 32- or 64-bit integers, else from any iterable.
+fn offsets_of(offsets: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
+    let Ok(view) = View::bytes_of(offsets) else {
+        return offsets
+            .try_iter()?
+            .map(|offset| offset?.extract())
+            .collect();
+    };
+    let shape = View::shape_of(offsets)?;
+    let negative = || PyValueError::new_err("offsets must not be negative");
+    let read = |bytes: &[u8]| match *bytes {
+        [a, b, c, d] => i64::from(i32::from_ne_bytes([a, b, c, d])),
+        [a, b, c, d, e, f, g, h] => i64::from_ne_bytes([a, b, c, d, e, f, g, h]),
+        _ => -1,
+    };
+    match (
+        shape.item_size(),
+        shape.format().trim_start_matches(['@', '=', '<']),
+    ) {
+        (size @ (4 | 8), "i" | "l" | "q" | "I" | "L" | "Q") => view
+            .bytes()
+            .chunks_exact(size)
+            .map(|item| usize::try_from(read(item)).map_err(|_| negative()))
+            .collect(),
+        _ => Err(PyTypeError::new_err(
+            "offsets must be 32- or 64-bit integers",
+        )),
+    }
+}
+
+fn send_arrow(array: &ArrayRef, start: usize, sink: &mut impl Sink) -> PyResult<usize> {
+    if array.null_count() > 0 {
+        return Err(PyValueError::new_err(
+            "an array with nulls cannot be sent: fill or drop them first",
+        ));
+    }
+    if !check_start(start, array.len())? {
+        return Ok(0);
+    }
+    match array.data_type() {
+        DataType::Binary => send_byte_array::<BinaryType>(array.as_bytes(), start, sink),
+        DataType::LargeBinary => send_byte_array::<LargeBinaryType>(array.as_bytes(), start, sink),
+        DataType::Utf8 => send_byte_array::<Utf8Type>(array.as_bytes(), start, sink),
+        DataType::LargeUtf8 => send_byte_array::<LargeUtf8Type>(array.as_bytes(), start, sink),
+        DataType::FixedSizeBinary(_) => send_fixed(array.as_fixed_size_binary(), start, sink),
+        other => Err(PyTypeError::new_err(format!(
+            "an Arrow array of {other} cannot be sent: binary, large binary, string and fixed-size binary can"
+        ))),
+    }
+}
+
+fn send_byte_array<T: ByteArrayType>(
+    array: &GenericByteArray<T>,
+    start: usize,
+    sink: &mut impl Sink,
+) -> PyResult<usize>
+where
+    T::Offset: TryInto<usize> + Sync,
+{
+    let slices = Slices {
+        data: array.value_data(),
+        offsets: array.value_offsets(),
+    };
+    let length = slices
+        .offset(slices.count())
+        .saturating_sub(slices.offset(start));
+    sink.take(&slices, start, length)
+}
+
+fn send_fixed(array: &FixedSizeBinaryArray, start: usize, sink: &mut impl Sink) -> PyResult<usize> {
+    let length = array.value_length() as usize;
+    let records =
+        Records::new(array.value_data(), length, length, array.len()).ok_or_else(unsuitable)?;
+    sink.take(&records, start, (array.len() - start) * length)
+}

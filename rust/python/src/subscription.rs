@@ -1,0 +1,388 @@
+//! [`PySubscription`]: what a program receives through.
+
+use std::sync::Arc;
+
+use aeron_client::{BatchLimits, Block, Error, Image, SharedBuffer, Subscription};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::batch::{Batch, Pool};
+use crate::buffers::LARGE_COPY_LENGTH;
+use crate::errors::{because, from_client, raise};
+use crate::fork::OfProcess;
+use crate::handler::{Handler, OnFragment, Payload, action_of, always_continue};
+use crate::header::PyHeader;
+use crate::image::{PyImage, call_with_block, call_with_raw_block, finish_block_poll, list_of};
+use crate::waiting::Patience;
+
+/// Messages in a batch, if the caller does not say.
+const DEFAULT_BATCH_LIMIT: usize = 4096;
+/// Bytes of payload at which a batch takes no further message, if the caller does not say.
+const DEFAULT_MAX_BYTES: usize = 16 << 20;
+
+/// A subscription to a channel and stream, with an image for each publisher.
+///
+/// It is polled by one thread at a time: a second poll meanwhile, also from inside a handler, raises `ReentrantCallError`.
+/// Everything else may be called from any thread. A closed subscription has no images, and polling it answers 0.
+#[pyclass(frozen, module = "aeron._aeron", name = "Subscription")]
+pub struct PySubscription {
+    inner: OfProcess<Subscription>,
+    header: Py<PyHeader>,
+    pool: Arc<Pool>,
+    max_idle_park_ns: u64,
+}
+
+impl PySubscription {
+    pub fn new(
+        py: Python<'_>,
+        subscription: Subscription,
+        max_idle_park_ns: u64,
+    ) -> PyResult<Self> {
+        Ok(Self {
+            inner: OfProcess::new(subscription),
+            header: Py::new(py, PyHeader::default())?,
+            pool: Arc::default(),
+            max_idle_park_ns,
+        })
+    }
+
+    #[inline]
+    fn get(&self) -> PyResult<&Subscription> {
+        self.inner.get()
+    }
+
+    /// A batch of what is there now, or of what comes first while `patience` lasts.
+    fn next_batch(
+        &self,
+        py: Python<'_>,
+        limits: BatchLimits,
+        patience: Option<Patience>,
+    ) -> PyResult<Batch> {
+        let subscription = self.get()?;
+        let mut messages = self.pool.take();
+        // What is copied with the GIL stays below the length at which it is worth releasing it.
+        let small = BatchLimits {
+            bytes: limits.bytes.min(LARGE_COPY_LENGTH),
+            ..limits
+        };
+        let mut poll = |limits| subscription.poll_batch(&mut messages, limits);
+        let outcome = match patience {
+            None => poll(small).map(Some),
+            Some(patience) => patience
+                .wait(py, || match poll(small) {
+                    Ok(0) if !subscription.is_closed() => None,
+                    outcome => Some(outcome),
+                })?
+                .transpose(),
+        };
+        let rest = match outcome {
+            Ok(Some(count))
+                if messages.data().len() >= small.bytes && small.bytes < limits.bytes =>
+            {
+                let rest = BatchLimits {
+                    messages: limits.messages - count,
+                    ..limits
+                };
+                py.detach(|| subscription.poll_batch(&mut messages, rest))
+                    .map(drop)
+            }
+            outcome => outcome.map(drop),
+        };
+        // What was read before an error was found is not lost: the error comes with the next poll.
+        match rest {
+            Err(error) if messages.is_empty() => Err(from_client(&error)),
+            _ => Ok(Batch::new(messages, &self.pool, subscription.stream_id())),
+        }
+    }
+}
+
+fn batch_limits(messages: usize, bytes: usize) -> PyResult<BatchLimits> {
+    if messages == 0 || bytes == 0 {
+        return Err(PyValueError::new_err(
+            "a batch has a limit of at least one message and one byte",
+        ));
+    }
+    Ok(BatchLimits { messages, bytes })
+}
+
+#[pymethods]
+impl PySubscription {
+    /// Hands at most `fragment_limit` fragments of all images to `handler(payload, header)`; answers how many.
+    #[pyo3(signature = (handler, fragment_limit = 10, *, copy = true))]
+    fn poll(
+        &self,
+        handler: &Bound<'_, PyAny>,
+        fragment_limit: usize,
+        copy: bool,
+    ) -> PyResult<usize> {
+        let (subscription, header) = (self.get()?, self.header.bind(handler.py()));
+        let poll =
+            |each: &mut OnFragment<'_>| subscription.try_controlled_poll(each, fragment_limit);
+        Handler::run(handler, header, Payload::new(copy), poll, always_continue)
+    }
+
+    /// As `poll`, the handler answering an `Action` after each fragment.
+    #[pyo3(signature = (handler, fragment_limit = 10, *, copy = true))]
+    fn controlled_poll(
+        &self,
+        handler: &Bound<'_, PyAny>,
+        fragment_limit: usize,
+        copy: bool,
+    ) -> PyResult<usize> {
+        let (subscription, header) = (self.get()?, self.header.bind(handler.py()));
+        let poll =
+            |each: &mut OnFragment<'_>| subscription.try_controlled_poll(each, fragment_limit);
+        Handler::run(handler, header, Payload::new(copy), poll, action_of)
+    }
+
+    /// Hands a block of whole frames of each image to `handler(block, session_id, term_id)`; answers the bytes.
+    fn block_poll(&self, handler: &Bound<'_, PyAny>, block_length_limit: usize) -> PyResult<usize> {
+        let mut outcome = Ok(());
+        let poll = |block: &Block<'_, SharedBuffer>| {
+            if outcome.is_ok() {
+                outcome = call_with_block(handler, block);
+            }
+        };
+        let length = self.get()?.block_poll(poll, block_length_limit);
+        finish_block_poll(length, outcome)
+    }
+
+    /// As `block_poll`, calling `handler(file_offset, block, session_id, term_id)` with the block's offset in its log's file.
+    fn raw_poll(&self, handler: &Bound<'_, PyAny>, block_length_limit: usize) -> PyResult<usize> {
+        let mut outcome = Ok(());
+        let poll = |_: &Image, file_offset, block: &Block<'_, SharedBuffer>| {
+            if outcome.is_ok() {
+                outcome = call_with_raw_block(handler, file_offset, block);
+            }
+        };
+        let length = self.get()?.raw_poll(poll, block_length_limit);
+        finish_block_poll(length, outcome)
+    }
+
+    /// Copies at most `limit` whole messages that are there now into a batch, which may be empty. No message is begun once
+    /// the batch has `max_bytes`.
+    #[pyo3(signature = (limit = DEFAULT_BATCH_LIMIT, *, max_bytes = DEFAULT_MAX_BYTES))]
+    fn poll_batch(&self, py: Python<'_>, limit: usize, max_bytes: usize) -> PyResult<Batch> {
+        self.next_batch(py, batch_limits(limit, max_bytes)?, None)
+    }
+
+    /// Batches of what arrives, until the subscription is closed or nothing came for `timeout` seconds (`None`: for ever).
+    #[pyo3(signature = (limit = DEFAULT_BATCH_LIMIT, *, timeout = None, max_bytes = DEFAULT_MAX_BYTES))]
+    fn batches(
+        slf: Py<Self>,
+        limit: usize,
+        timeout: Option<f64>,
+        max_bytes: usize,
+    ) -> PyResult<PyBatches> {
+        let patience = Patience::new(timeout, slf.get().max_idle_park_ns)?;
+        Ok(PyBatches {
+            subscription: slf,
+            limits: batch_limits(limit, max_bytes)?,
+            patience,
+        })
+    }
+
+    /// `async for batch in subscription`.
+    fn __aiter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py()
+            .import("aeron.aio")?
+            .call_method1("batches", (slf,))
+    }
+
+    /// Waits up to `timeout` seconds (`None`: for ever) for a publisher.
+    #[pyo3(signature = (timeout = None))]
+    fn wait_connected(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+        let subscription = self.get()?;
+        let patience = Patience::new(timeout, self.max_idle_park_ns)?;
+        let is_over = || (subscription.is_connected() || subscription.is_closed()).then_some(());
+        let (channel, stream_id) = (subscription.channel(), subscription.stream_id());
+        if patience.wait(py, is_over)?.is_none() {
+            let what = "no publisher connected within the timeout; is one running on the same channel and stream?";
+            return Err(raise(
+                "NotConnectedError",
+                format!("{channel}, stream {stream_id}: {what}"),
+            ));
+        }
+        if subscription.is_closed() {
+            let closed = raise("SubscriptionClosedError", "the subscription is closed");
+            return Err(because(closed, &subscription.close_cause()));
+        }
+        Ok(())
+    }
+
+    /// Closes the subscription and its images without waiting for the driver. From any thread, handlers included; idempotent.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let subscription = self.get()?;
+        py.detach(|| subscription.close());
+        Ok(())
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _type: &Bound<'_, PyAny>,
+        _error: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.close(py)
+    }
+
+    /// Channel URI as it was given.
+    #[getter]
+    fn channel(&self) -> PyResult<&str> {
+        Ok(self.get()?.channel())
+    }
+
+    #[getter]
+    fn stream_id(&self) -> PyResult<i32> {
+        Ok(self.get()?.stream_id())
+    }
+
+    #[getter]
+    fn registration_id(&self) -> PyResult<i64> {
+        Ok(self.get()?.registration_id())
+    }
+
+    #[getter]
+    fn is_closed(&self) -> PyResult<bool> {
+        Ok(self.get()?.is_closed())
+    }
+
+    /// Whether any image is open.
+    #[getter]
+    fn is_connected(&self) -> PyResult<bool> {
+        Ok(self.get()?.is_connected())
+    }
+
+    #[getter]
+    fn has_no_images(&self) -> PyResult<bool> {
+        Ok(self.get()?.has_no_images())
+    }
+
+    #[getter]
+    fn image_count(&self) -> PyResult<usize> {
+        Ok(self.get()?.image_count())
+    }
+
+    /// The images as they are now.
+    #[getter]
+    fn images(&self, py: Python<'_>) -> PyResult<Vec<Py<PyImage>>> {
+        list_of(py, &self.get()?.images())
+    }
+
+    /// The image at this place of the list; `IndexError` beyond it.
+    fn image_at_index(&self, index: usize) -> PyResult<PyImage> {
+        let image = self.get()?.image_at(index);
+        let count = || {
+            self.get()
+                .map(Subscription::image_count)
+                .unwrap_or_default()
+        };
+        image.map(PyImage::new).ok_or_else(|| {
+            pyo3::exceptions::PyIndexError::new_err(format!(
+                "no image {index}: the subscription has {}",
+                count()
+            ))
+        })
+    }
+
+    /// The first image of this session, or `None`.
+    fn image_by_session_id(&self, session_id: i32) -> PyResult<Option<PyImage>> {
+        Ok(self
+            .get()?
+            .image_by_session_id(session_id)
+            .map(PyImage::new))
+    }
+
+    /// Counter id of the channel's status; -1 where the channel has none (IPC).
+    #[getter]
+    fn channel_status_id(&self) -> PyResult<i32> {
+        Ok(self.get()?.channel_status_id())
+    }
+
+    /// Status of the channel: 1 active (always for IPC), 0 initialising, -1 errored or closed, 2 closing.
+    #[getter]
+    fn channel_status(&self) -> PyResult<i64> {
+        Ok(self.get()?.channel_status())
+    }
+
+    /// Addresses that the channel receives on, while it is active; none for IPC.
+    #[getter]
+    fn local_socket_addresses(&self) -> PyResult<Vec<String>> {
+        Ok(self.get()?.local_socket_addresses())
+    }
+
+    /// The first address that the channel receives on, or `None`.
+    #[getter]
+    fn resolved_endpoint(&self) -> PyResult<Option<String>> {
+        Ok(self.get()?.resolved_endpoint())
+    }
+
+    /// The channel with the port that the system chose in place of port 0, `None` until it is known.
+    fn try_resolve_channel_endpoint_port(&self) -> PyResult<Option<String>> {
+        Ok(self.get()?.try_resolve_channel_endpoint_port())
+    }
+
+    /// Adds a destination to a channel with `control-mode=manual` and waits for the driver.
+    fn add_destination(&self, py: Python<'_>, channel: &str) -> PyResult<()> {
+        self.waiting(py, |subscription| subscription.add_destination(channel))
+    }
+
+    /// Removes a destination and waits for the driver.
+    fn remove_destination(&self, py: Python<'_>, channel: &str) -> PyResult<()> {
+        self.waiting(py, |subscription| subscription.remove_destination(channel))
+    }
+
+    fn __repr__(&self) -> String {
+        let subscription = self.inner.anywhere();
+        let state = if subscription.is_closed() {
+            "closed"
+        } else {
+            "open"
+        };
+        format!(
+            "<Subscription {} stream {}, {state}>",
+            subscription.channel(),
+            subscription.stream_id()
+        )
+    }
+}
+
+impl PySubscription {
+    fn waiting<R: Send>(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(&Subscription) -> Result<R, Error> + Send,
+    ) -> PyResult<R> {
+        let subscription = self.get()?;
+        py.detach(|| f(subscription))
+            .map_err(|error| from_client(&error))
+    }
+}
+
+/// Batches as they arrive: what `Subscription.batches` answers. Serves one thread at a time.
+#[pyclass(frozen, module = "aeron._aeron", name = "Batches")]
+pub struct PyBatches {
+    subscription: Py<PySubscription>,
+    limits: BatchLimits,
+    patience: Patience,
+}
+
+#[pymethods]
+impl PyBatches {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
+        let batch = self
+            .subscription
+            .get()
+            .next_batch(py, self.limits, Some(self.patience))?;
+        Ok((!batch.is_empty()).then_some(batch))
+    }
+}

@@ -1,0 +1,97 @@
+//! Waiting from Python: a short spin with the GIL, then without it, and every signal is seen.
+
+use std::time::{Duration, Instant};
+
+use aeron_agent::{BackoffIdleStrategy, IdleStrategy};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+/// How long a wait spins before it releases the GIL: about the time that releasing and taking it costs when others want it.
+const SPIN: Duration = Duration::from_micros(10);
+/// How often a wait without the GIL looks for signals.
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
+/// After a second without success a wait parks up to this long, unless the client says otherwise.
+pub const DEFAULT_MAX_IDLE_PARK_NS: u64 = 10_000_000;
+
+/// How a wait idles, and when it gives up.
+#[derive(Clone, Copy)]
+pub struct Patience {
+    /// `None` is for ever.
+    timeout: Option<Duration>,
+    max_idle_park_ns: u64,
+}
+
+impl Patience {
+    /// `timeout` in seconds, `None` for ever.
+    pub fn new(timeout: Option<f64>, max_idle_park_ns: u64) -> PyResult<Self> {
+        let timeout = timeout.map(duration).transpose()?;
+        Ok(Self {
+            timeout,
+            max_idle_park_ns,
+        })
+    }
+
+    /// Calls `poll` until it answers something; `None` when the time is up.
+    pub fn wait<T: Send>(
+        self,
+        py: Python<'_>,
+        mut poll: impl FnMut() -> Option<T> + Send,
+    ) -> PyResult<Option<T>> {
+        let start = Instant::now();
+        loop {
+            if let Some(value) = poll() {
+                return Ok(Some(value));
+            }
+            let waited = start.elapsed();
+            if self.timeout.is_some_and(|timeout| waited >= timeout) {
+                return Ok(None);
+            }
+            if waited >= SPIN {
+                break;
+            }
+            std::hint::spin_loop();
+        }
+        self.wait_detached(py, start, poll)
+    }
+
+    fn wait_detached<T: Send>(
+        self,
+        py: Python<'_>,
+        start: Instant,
+        mut poll: impl FnMut() -> Option<T> + Send,
+    ) -> PyResult<Option<T>> {
+        let deadline = self.timeout.and_then(|timeout| start.checked_add(timeout));
+        let mut idle = BackoffIdleStrategy::default().with_max_idle_park(self.max_idle_park_ns);
+        loop {
+            let look_up = Instant::now() + SIGNAL_INTERVAL;
+            let outcome = py.detach(|| {
+                loop {
+                    if let Some(value) = poll() {
+                        return Some(Some(value));
+                    }
+                    let now = Instant::now();
+                    if deadline.is_some_and(|deadline| now >= deadline) {
+                        return Some(None);
+                    }
+                    if now >= look_up {
+                        return None;
+                    }
+                    idle.idle_once();
+                }
+            });
+            py.check_signals()?;
+            if let Some(outcome) = outcome {
+                return Ok(outcome);
+            }
+        }
+    }
+}
+
+/// Seconds as a duration.
+pub fn duration(seconds: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(seconds).map_err(|_| {
+        PyValueError::new_err(format!(
+            "a timeout of {seconds} s is not a number of seconds from 0 on"
+        ))
+    })
+}
