@@ -1,9 +1,15 @@
 //! Appending messages one by one.
 
 use aeron_memory::Words;
+use aeron_memory::log::append::Parts;
+use aeron_memory::log::clean::clean;
 use aeron_memory::log::{AppendError, ConcurrentAppender, ExclusiveAppender, RawTail};
+use proptest::prelude::*;
 
 use crate::common::*;
+
+const MAX_PAYLOAD: usize = 1408 - 32;
+const MAX_MESSAGE: usize = TERM / 8;
 
 /// 01-59, 01-60, 01-61, 01-62: the operations of the capture leave the captured bytes.
 #[test]
@@ -81,5 +87,376 @@ fn a_full_term_is_padded_and_the_next_attempt_goes_to_the_next_term_01_63() {
             read_all(log, 0),
             (messages.clone(), log.producer_position())
         );
+    }
+}
+
+#[test]
+fn a_term_that_is_exactly_full_gets_no_padding_01_63() {
+    let (shared, own) = (log(), log());
+    let concurrent = ConcurrentAppender::new(shared.clone());
+    let mut exclusive = ExclusiveAppender::new(own.clone()).unwrap();
+    for count in 1..=TERM as i64 / 64 {
+        assert_eq!(concurrent.offer(NO_LIMIT, &[1; 32]), Ok(64 * count));
+        assert_eq!(exclusive.offer(NO_LIMIT, &[1; 32]), Ok(64 * count));
+    }
+    let before = terms_of(&shared);
+    let result = concurrent.offer(NO_LIMIT, &[1; 32]);
+    assert_eq!(result, Err(AppendError::AdminAction));
+    assert_eq!(exclusive.offer(NO_LIMIT, &[1; 32]), result);
+    assert!(before == terms_of(&shared) && before == terms_of(&own));
+    assert_eq!(concurrent.offer(NO_LIMIT, &[1; 32]), Ok(TERM as i64 + 64));
+}
+
+/// The frames of the first term: (offset, length, flags).
+fn frames_of(log: &Log) -> Vec<(usize, usize, u8)> {
+    let mut cursor = log.cursor(0).unwrap();
+    let mut frames = Vec::new();
+    while let Some(fragment) = cursor.next_fragment().unwrap() {
+        frames.push((fragment.offset(), fragment.frame_length(), fragment.flags()));
+    }
+    frames
+}
+
+#[test]
+fn messages_longer_than_a_payload_are_cut_into_fragments_01_59() {
+    const MTU: usize = 1408;
+    let cases: [(usize, &[(usize, usize, u8)]); 7] = [
+        (0, &[(0, 32, 0xC0)]),
+        (1, &[(0, 33, 0xC0)]),
+        (MAX_PAYLOAD, &[(0, MTU, 0xC0)]),
+        (MAX_PAYLOAD + 1, &[(0, MTU, 0x80), (MTU, 33, 0x40)]),
+        (2 * MAX_PAYLOAD, &[(0, MTU, 0x80), (MTU, MTU, 0x40)]),
+        (3000, &[(0, MTU, 0x80), (MTU, MTU, 0), (2 * MTU, 280, 0x40)]),
+        (
+            MAX_MESSAGE,
+            &[
+                (0, MTU, 0x80),
+                (MTU, MTU, 0),
+                (2 * MTU, MTU, 0),
+                (3 * MTU, MTU, 0),
+                (4 * MTU, MTU, 0),
+                (5 * MTU, MAX_MESSAGE - 5 * MAX_PAYLOAD + 32, 0x40),
+            ],
+        ),
+    ];
+    for (length, frames) in cases {
+        let log = log();
+        let message: Vec<u8> = (0..length).map(|i| i as u8).collect();
+        let position = ConcurrentAppender::new(log.clone()).offer(NO_LIMIT, &message);
+        let (last, last_length, _) = frames[frames.len() - 1];
+        let end = (last + last_length).next_multiple_of(32);
+        assert_eq!(position, Ok(end as i64), "{length}");
+        assert_eq!(frames_of(&log), frames, "{length}");
+        assert_eq!(read_all(&log, 0).0.concat(), message);
+    }
+}
+
+#[test]
+fn a_message_over_the_maximum_is_refused_unless_the_limit_says_so_first_01_59() {
+    let log = log();
+    let appender = ConcurrentAppender::new(log.clone());
+    let mut exclusive = ExclusiveAppender::new(log.clone()).unwrap();
+    let message = vec![0; MAX_MESSAGE + 1];
+    let too_long = AppendError::TooLong {
+        length: MAX_MESSAGE + 1,
+        max: MAX_MESSAGE,
+    };
+    assert_eq!(appender.offer(NO_LIMIT, &message), Err(too_long));
+    assert_eq!(exclusive.offer(NO_LIMIT, &message), Err(too_long));
+    let text = too_long.to_string();
+    assert!(text.contains("8193") && text.contains("8192"), "{text}");
+    assert_eq!(appender.offer(0, &message), Err(AppendError::BackPressured));
+    assert_eq!(
+        exclusive.offer(0, &message),
+        Err(AppendError::BackPressured)
+    );
+    log.metadata().set_is_connected(false);
+    assert_eq!(appender.offer(0, &message), Err(AppendError::NotConnected));
+    assert_eq!(exclusive.offer(0, &message), Err(AppendError::NotConnected));
+    assert_eq!(log.producer_position(), 0);
+}
+
+/// 01-67: -1 and -2; -4 is for the client to say.
+#[test]
+fn at_the_limit_the_answer_tells_whether_anyone_listens_01_67() {
+    let log = log();
+    let appender = ConcurrentAppender::new(log.clone());
+    // Only the start of a message is compared with the limit.
+    assert_eq!(appender.offer(1, &[0; 1000]), Ok(1056));
+    let refused = appender.offer(1056, &[]).unwrap_err();
+    assert_eq!((refused, refused.code()), (AppendError::BackPressured, -2));
+    log.metadata().set_is_connected(false);
+    let refused = appender.offer(1056, &[]).unwrap_err();
+    assert_eq!((refused, refused.code()), (AppendError::NotConnected, -1));
+    assert_eq!(appender.offer(1057, &[]), Ok(1088));
+    let codes = [
+        (AppendError::AdminAction, -3),
+        (AppendError::Closed, -4),
+        (AppendError::MaxPositionExceeded, -5),
+    ];
+    assert!(codes.iter().all(|(error, code)| error.code() == *code));
+}
+
+#[test]
+fn a_claim_longer_than_a_payload_is_refused_before_anything_else_01_60() {
+    let log = log();
+    log.metadata().set_is_connected(false);
+    let max = MAX_PAYLOAD;
+    let appender = ConcurrentAppender::new(log.clone());
+    let refused = appender.try_claim(0, max + 1).unwrap_err();
+    let length = max + 1;
+    assert_eq!(refused, AppendError::TooLong { length, max });
+    let refused = appender.try_claim(0, max).unwrap_err();
+    assert_eq!(refused, AppendError::NotConnected);
+    let mut exclusive = ExclusiveAppender::new(log).unwrap();
+    let refused = exclusive.try_claim(0, max + 1).unwrap_err();
+    assert_eq!(refused, AppendError::TooLong { length, max });
+}
+
+#[test]
+fn a_claim_is_unreadable_until_it_is_committed_01_60() {
+    let log = log();
+    let appender = ConcurrentAppender::new(log.clone());
+    let claim = appender.try_claim(NO_LIMIT, 5).unwrap();
+    claim.put(0, b"he");
+    claim.put(2, b"llo");
+    claim.set_flags(0xC5);
+    claim.set_reserved_value(-9);
+    claim.set_frame_type(0x77);
+    assert_eq!(log.term(0).load_i32_relaxed(0), -37);
+    assert!(log.cursor(0).unwrap().next_fragment().unwrap().is_none());
+    assert_eq!(claim.commit(), 64);
+    let mut cursor = log.cursor(0).unwrap();
+    let fragment = cursor.next_fragment().unwrap().unwrap();
+    assert_eq!(fragment.to_vec(), b"hello");
+    let header = (
+        fragment.flags(),
+        fragment.frame_type(),
+        fragment.reserved_value(),
+    );
+    assert_eq!(header, (0xC5, 0x77, -9));
+    let ids = (
+        fragment.session_id(),
+        fragment.stream_id(),
+        fragment.term_id(),
+    );
+    assert_eq!(ids, (SESSION, STREAM, INITIAL_TERM));
+}
+
+#[test]
+fn an_aborted_dropped_or_detached_claim_ends_as_it_should_01_60() {
+    let log = log();
+    let mut appender = ExclusiveAppender::new(log.clone()).unwrap();
+    appender.try_claim(NO_LIMIT, 50).unwrap().abort();
+    drop(appender.try_claim(NO_LIMIT, 1).unwrap());
+    let detached = appender.try_claim(NO_LIMIT, 3).unwrap().detach();
+    assert_eq!(log.term(0).load_i32_relaxed(96 + 64), -35);
+    let claim = detached.attach(&log);
+    claim.put(0, b"abc");
+    assert_eq!(claim.commit(), 224);
+    assert_eq!(frames_of(&log), [(160, 35, 0xC0)]);
+    // Type PAD, and the lengths that were claimed.
+    assert_eq!(log.term(0).load_i64_relaxed(0), 0xC0 << 40 | 82);
+    assert_eq!(log.term(0).load_i64_relaxed(96), 0xC0 << 40 | 33);
+}
+
+#[test]
+#[should_panic(expected = "outside a claim of 5 bytes")]
+fn bytes_outside_a_claim_are_not_written() {
+    let log = log();
+    let appender = ConcurrentAppender::new(log);
+    appender.try_claim(NO_LIMIT, 5).unwrap().put(3, b"abc");
+}
+
+#[test]
+fn the_reserved_value_is_asked_for_each_fragment_with_its_payload_in_place_01_62() {
+    let log = log();
+    let appender = ConcurrentAppender::new(log.clone());
+    let message: Vec<u8> = (0..3000).map(|i| (i / 7) as u8).collect();
+    let sum = |bytes: Vec<u8>| bytes.into_iter().map(i64::from).sum::<i64>();
+    let mut asked = Vec::new();
+    let supplier = |fragment: aeron_memory::log::Fragment<'_, _>| {
+        asked.push((fragment.offset(), fragment.frame_length()));
+        sum(fragment.to_vec())
+    };
+    appender
+        .offer_with(NO_LIMIT, &message[..], supplier)
+        .unwrap();
+    assert_eq!(asked, [(0, 1408), (1408, 1408), (2816, 280)]);
+    let mut cursor = log.cursor(0).unwrap();
+    while let Some(fragment) = cursor.next_fragment().unwrap() {
+        assert_eq!(fragment.reserved_value(), sum(fragment.to_vec()));
+    }
+}
+
+#[test]
+fn a_frame_may_end_exactly_at_the_maximum_position_and_none_behind_it_01_66() {
+    let max = log().positions().max_position();
+    let end_of_last_term = |offset| RawTail::new(INITIAL_TERM.wrapping_add(i32::MAX), offset);
+    let tail = |log: &Log| log.metadata().tail(i32::MAX as usize % 3);
+
+    let own = log_of(&description(), max - 192);
+    let mut exclusive = ExclusiveAppender::new(own.clone()).unwrap();
+    for left in [128, 64, 0] {
+        assert_eq!(exclusive.offer(NO_LIMIT, &[0; 32]), Ok(max - left));
+    }
+    for _ in 0..3 {
+        let refused = exclusive.offer(NO_LIMIT, &[0; 32]);
+        assert_eq!(refused, Err(AppendError::MaxPositionExceeded));
+        assert_eq!(tail(&own), end_of_last_term(65_600));
+    }
+
+    let shared = log_of(&description(), max - 192);
+    let concurrent = ConcurrentAppender::new(shared.clone());
+    for left in [128, 64, 0] {
+        assert_eq!(concurrent.offer(NO_LIMIT, &[0; 32]), Ok(max - left));
+    }
+    for _ in 0..3 {
+        let refused = concurrent.offer(NO_LIMIT, &[0; 32]);
+        assert_eq!(refused, Err(AppendError::MaxPositionExceeded));
+        assert!(tail(&shared).unclamped_offset() <= 65_600);
+        assert_eq!(shared.metadata().active_term_count(), i32::MAX);
+    }
+}
+
+#[test]
+fn what_does_not_fit_before_the_maximum_position_pads_the_last_term_01_66() {
+    let max = log().positions().max_position();
+    let (shared, own) = (
+        log_of(&description(), max - 64),
+        log_of(&description(), max - 64),
+    );
+    let concurrent = ConcurrentAppender::new(shared.clone());
+    let mut exclusive = ExclusiveAppender::new(own.clone()).unwrap();
+    for _ in 0..3 {
+        let refused = Err(AppendError::MaxPositionExceeded);
+        assert_eq!(concurrent.offer(NO_LIMIT, &[0; 64]), refused);
+        assert_eq!(exclusive.offer(NO_LIMIT, &[0; 64]), refused);
+        assert_eq!((concurrent.position(), exclusive.position()), (max, max));
+    }
+    assert!(terms_of(&shared) == terms_of(&own));
+    let (payloads, end) = read_all(&own, max - 64);
+    assert!(payloads.is_empty());
+    assert_eq!(end, max);
+}
+
+#[test]
+fn near_the_maximum_position_the_limit_is_not_what_stops_a_publisher_01_66() {
+    let max = log().positions().max_position();
+    let log = log_of(&description(), max - 96);
+    let concurrent = ConcurrentAppender::new(log.clone());
+    let mut exclusive = ExclusiveAppender::new(log).unwrap();
+    let at_limit = max - 96;
+    // 32 bytes take 64, and 64 take 96, which is all there is.
+    for (length, error) in [
+        (32, AppendError::BackPressured),
+        (33, AppendError::MaxPositionExceeded),
+        (64, AppendError::MaxPositionExceeded),
+    ] {
+        let message = vec![0; length];
+        assert_eq!(concurrent.offer(at_limit, &message), Err(error), "{length}");
+        assert_eq!(exclusive.offer(at_limit, &message), Err(error), "{length}");
+    }
+}
+
+#[test]
+fn the_tail_of_an_exclusive_publisher_passes_the_end_of_its_term_01_65() {
+    let log = log_of(&description(), TERM as i64 - 64);
+    let mut exclusive = ExclusiveAppender::new(log.clone()).unwrap();
+    let result = exclusive.offer(NO_LIMIT, &[0; 100]);
+    assert_eq!(result, Err(AppendError::AdminAction));
+    let tail = |partition| log.metadata().tail(partition);
+    assert_eq!(tail(0), RawTail::new(INITIAL_TERM, TERM + 96));
+    assert_eq!(tail(1), RawTail::new(INITIAL_TERM + 1, 0));
+    assert_eq!(log.metadata().active_term_count(), 1);
+    assert_eq!((exclusive.term_id(), exclusive.term_offset()), (8, 0));
+    assert_eq!(exclusive.position(), TERM as i64);
+}
+
+#[test]
+fn a_tail_off_the_frame_boundaries_is_an_error_and_writes_nothing() {
+    let (memory, log) = log_in_memory();
+    let appender = ConcurrentAppender::new(log.clone());
+    let set_tail = |tail: RawTail| memory.store_i64_release(3 * TERM, tail.0);
+    set_tail(RawTail::new(INITIAL_TERM, 20));
+    let error = appender.offer(NO_LIMIT, &[1; 5]).unwrap_err();
+    assert!(matches!(error, AppendError::Corrupt(_)), "{error}");
+    assert!(ExclusiveAppender::new(log.clone()).is_err());
+    assert!(terms_of(&log).iter().all(|byte| *byte == 0));
+    // Half a rotation by someone who is gone: told to try again, for ever if need be.
+    set_tail(RawTail::new(INITIAL_TERM - 3, 0));
+    let error = appender.offer(NO_LIMIT, &[1; 5]).unwrap_err();
+    assert_eq!(error, AppendError::AdminAction);
+}
+
+#[test]
+fn many_publishers_in_threads_lose_and_double_nothing_over_many_rotations_01_64() {
+    const EACH: u32 = 20_000;
+    let log = log();
+    let consumed = std::sync::atomic::AtomicI64::new(0);
+    let order = std::sync::atomic::Ordering::SeqCst;
+    std::thread::scope(|scope| {
+        for publisher in 0..3u32 {
+            let appender = ConcurrentAppender::new(log.clone());
+            let consumed = &consumed;
+            scope.spawn(move || {
+                for count in 0..EACH {
+                    let mut message = vec![0; 8 + (count as usize * 37) % 300];
+                    message[..4].copy_from_slice(&publisher.to_le_bytes());
+                    message[4..8].copy_from_slice(&count.to_le_bytes());
+                    let limit = || consumed.load(order) + TERM as i64 / 2;
+                    while appender.offer(limit(), &message).is_err() {
+                        std::thread::yield_now();
+                    }
+                }
+            });
+        }
+        let mut next = [0u32; 3];
+        let (mut position, mut cleaned) = (0, 0);
+        while next != [EACH; 3] {
+            let mut cursor = log.cursor(position).unwrap();
+            while let Some(fragment) = cursor.next_fragment().unwrap() {
+                let payload = fragment.to_vec();
+                let word = |at: usize| u32::from_le_bytes(payload[at..at + 4].try_into().unwrap());
+                let (publisher, count) = (word(0) as usize, word(4));
+                assert_eq!(count, next[publisher]);
+                assert_eq!(payload.len(), 8 + (count as usize * 37) % 300);
+                next[publisher] += 1;
+            }
+            if cursor.position() == position {
+                std::thread::yield_now();
+            }
+            position = cursor.position();
+            while cleaned < position {
+                cleaned = clean(&log, cleaned, position);
+            }
+            consumed.store(position, order);
+        }
+        assert_eq!(position, log.producer_position());
+        assert!(position > 4 * TERM as i64);
+    });
+}
+
+proptest! {
+    #[test]
+    fn a_message_in_parts_equals_the_message_in_one_piece_01_61(
+        parts in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..1500), 0..6),
+    ) {
+        let borrowed: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+        let whole = parts.concat();
+        let (in_parts, in_one) = (log(), log());
+        let results = (
+            ConcurrentAppender::new(in_parts.clone()).offer_parts(NO_LIMIT, &borrowed),
+            ConcurrentAppender::new(in_one.clone()).offer(NO_LIMIT, &whole),
+        );
+        prop_assert_eq!(results.0, results.1);
+        prop_assert!(terms_of(&in_parts) == terms_of(&in_one));
+
+        let exclusive = log();
+        let mut appender = ExclusiveAppender::new(exclusive.clone()).unwrap();
+        let length = |fragment: aeron_memory::log::Fragment<'_, _>| fragment.frame_length() as i64;
+        appender.offer_with(NO_LIMIT, Parts::new(&borrowed), length).unwrap();
+        let (payloads, _) = read_all(&exclusive, 0);
+        prop_assert_eq!(payloads.concat(), whole);
     }
 }

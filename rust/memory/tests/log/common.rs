@@ -24,6 +24,14 @@ pub fn description() -> LogDescription {
     )
 }
 
+/// A log and all its memory, to change as another process could.
+pub fn log_in_memory() -> (SharedBuffer, Log) {
+    let memory = SharedBuffer::heap(3 * TERM + 4096);
+    let log = LogBuffers::create(&memory, &description(), 0).unwrap();
+    log.metadata().set_is_connected(true);
+    (memory, log)
+}
+
 /// A log on the heap which the first publisher finds at `position`.
 pub fn log_of(description: &LogDescription, position: i64) -> Log {
     let length = log_length(description.term_length.into(), description.page_size.into()).unwrap();

@@ -1,0 +1,216 @@
+//! Batches against offering the same messages one by one.
+
+use aeron_memory::Words;
+use aeron_memory::log::append::{Appended, Messages, Records};
+use aeron_memory::log::unblock::unblock;
+use aeron_memory::log::{AppendError, ConcurrentAppender, ExclusiveAppender};
+use proptest::prelude::*;
+
+use crate::common::*;
+
+/// Appends with a batch function, which is handed the index of the next message, until it refuses; tries again at the end
+/// of a term.
+fn append_all(
+    count: usize,
+    mut offer_batch: impl FnMut(usize) -> Result<Appended, AppendError>,
+) -> (usize, Option<AppendError>, i64) {
+    let (mut sent, mut position) = (0, 0);
+    while sent < count {
+        match offer_batch(sent) {
+            Ok(appended) => {
+                assert!(appended.messages > 0);
+                sent += appended.messages;
+                position = appended.position;
+            }
+            Err(AppendError::AdminAction) => {}
+            Err(error) => return (sent, Some(error), position),
+        }
+    }
+    (sent, None, position)
+}
+
+fn one_by_one(messages: &[Vec<u8>], log: &Log, limit: i64) -> (usize, Option<AppendError>, i64) {
+    let mut appender = ExclusiveAppender::new(log.clone()).unwrap();
+    append_all(messages.len(), |next| {
+        let position = appender.offer(limit, &messages[next])?;
+        let messages = 1;
+        Ok(Appended { messages, position })
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_batch_leaves_the_log_as_a_loop_of_offers_does(
+        lengths in prop::collection::vec(
+            prop_oneof![4 => 0usize..200, 2 => 1000usize..1500, 1 => 1376usize..8193, 1 => 8193usize..9000],
+            0..60,
+        ),
+        limit in prop_oneof![Just(NO_LIMIT), 0i64..100_000],
+    ) {
+        let messages: Vec<Vec<u8>> = lengths
+            .iter()
+            .enumerate()
+            .map(|(index, length)| vec![index as u8 + 1; *length])
+            .collect();
+        let expected = log();
+        let outcome = one_by_one(&messages, &expected, limit);
+
+        let exclusive = log();
+        let mut appender = ExclusiveAppender::new(exclusive.clone()).unwrap();
+        let found = append_all(messages.len(), |next| {
+            appender.offer_batch(limit, &messages[..], next)
+        });
+        prop_assert_eq!(found, outcome);
+        prop_assert!(terms_of(&exclusive) == terms_of(&expected));
+
+        let concurrent = log();
+        let appender = ConcurrentAppender::new(concurrent.clone());
+        let found = append_all(messages.len(), |next| {
+            appender.offer_batch(limit, &messages[..], next)
+        });
+        prop_assert_eq!(found, outcome);
+        prop_assert!(terms_of(&concurrent) == terms_of(&expected));
+        for partition in 0..3 {
+            prop_assert_eq!(concurrent.metadata().tail(partition), expected.metadata().tail(partition));
+        }
+    }
+
+    #[test]
+    fn records_are_the_messages_that_they_cut_out(
+        length in 0usize..1500,
+        gap in 0usize..40,
+        count in 0usize..60,
+        limit in prop_oneof![Just(NO_LIMIT), 0i64..100_000],
+    ) {
+        let stride = length + gap;
+        let bytes: Vec<u8> = (0..stride * count).map(|i| (i / 3) as u8).collect();
+        let records = Records::new(&bytes, length, stride, count).unwrap();
+        let messages: Vec<Vec<u8>> = (0..count)
+            .map(|index| bytes[index * stride..][..length].to_vec())
+            .collect();
+        let (expected, log) = (log(), log());
+        let outcome = one_by_one(&messages, &expected, limit);
+        let mut appender = ExclusiveAppender::new(log.clone()).unwrap();
+        let found = append_all(count, |next| appender.offer_batch(limit, &records, next));
+        prop_assert_eq!(found, outcome);
+        prop_assert!(terms_of(&log) == terms_of(&expected));
+    }
+}
+
+#[test]
+fn records_that_do_not_fit_their_memory_are_refused() {
+    let bytes = [0; 100];
+    assert!(Records::new(&bytes, 20, 40, 3).is_some());
+    assert!(Records::new(&bytes, 21, 40, 3).is_none());
+    assert!(Records::new(&bytes, 10, 40, 4).is_none());
+    assert!(Records::new(&bytes, 101, 0, 1).is_none());
+    assert!(Records::new(&bytes, 101, 1, 0).is_some());
+    assert!(Records::new(&bytes, 10, 0, usize::MAX).is_some());
+    assert!(Records::new(&bytes, 10, usize::MAX, 3).is_none());
+    assert!(Records::new(&bytes, usize::MAX, 1, 2).is_none());
+}
+
+#[test]
+fn a_batch_that_only_partly_fits_says_how_much_did() {
+    let start = TERM as i64 - 192;
+    let log_at = |position| log_of(&description(), position);
+    let messages = [[1u8; 32]; 5];
+
+    // Three fit into the term.
+    let mut appender = ExclusiveAppender::new(log_at(start)).unwrap();
+    let appended = appender.offer_batch(NO_LIMIT, &messages[..], 0).unwrap();
+    let position = TERM as i64;
+    assert_eq!(
+        appended,
+        Appended {
+            messages: 3,
+            position
+        }
+    );
+    // The log was rotated for the fourth, which goes to the next term.
+    let appended = appender.offer_batch(NO_LIMIT, &messages[..], 3).unwrap();
+    let position = TERM as i64 + 128;
+    assert_eq!((appended.messages, appended.position), (2, position));
+
+    // None fits: as for a single message.
+    let mut appender = ExclusiveAppender::new(log_at(TERM as i64 - 32)).unwrap();
+    let refused = appender.offer_batch(NO_LIMIT, &messages[..], 0);
+    assert_eq!(refused, Err(AppendError::AdminAction));
+
+    // Two begin before the limit.
+    let appender = ConcurrentAppender::new(log_at(start));
+    let appended = appender.offer_batch(start + 65, &messages[..], 0).unwrap();
+    let position = start + 128;
+    assert_eq!(
+        appended,
+        Appended {
+            messages: 2,
+            position
+        }
+    );
+    let refused = appender.offer_batch(start + 65, &messages[..], 2);
+    assert_eq!(refused, Err(AppendError::BackPressured));
+}
+
+#[test]
+fn a_batch_stops_before_a_message_that_is_too_long() {
+    let log = log();
+    let appender = ConcurrentAppender::new(log.clone());
+    let messages = [vec![1; 10], vec![2; 8193], vec![3; 10]];
+    let appended = appender.offer_batch(NO_LIMIT, &messages[..], 0).unwrap();
+    assert_eq!(appended.messages, 1);
+    let refused = appender
+        .offer_batch(NO_LIMIT, &messages[..], 1)
+        .unwrap_err();
+    let (length, max) = (8193, 8192);
+    assert_eq!(refused, AppendError::TooLong { length, max });
+    assert_eq!(log.producer_position(), 64);
+}
+
+/// A batch whose publisher dies when it has come to message `dies_at`.
+struct Deadly<'a> {
+    messages: &'a [Vec<u8>],
+    dies_at: usize,
+    asked: std::cell::Cell<usize>,
+}
+
+impl Messages for Deadly<'_> {
+    fn count(&self) -> usize {
+        self.messages.len()
+    }
+
+    fn message(&self, index: usize) -> &[u8] {
+        // Each message is first asked for when the run is planned, the first one twice.
+        self.asked.set(self.asked.get() + 1);
+        if self.asked.get() > self.messages.len() + 2 + self.dies_at {
+            std::panic::panic_any("the publisher dies");
+        }
+        &self.messages[index]
+    }
+}
+
+#[test]
+fn a_run_whose_publisher_died_is_padded_whole() {
+    let messages: Vec<Vec<u8>> = (0..20).map(|k| vec![k + 1; 40]).collect();
+    let run_length = 20 * 96;
+    for dies_at in 1..20 {
+        let log = log();
+        let appender = ConcurrentAppender::new(log.clone());
+        appender.offer(NO_LIMIT, b"before").unwrap();
+        let batch = Deadly {
+            messages: &messages,
+            dies_at,
+            asked: Default::default(),
+        };
+        let death = std::panic::AssertUnwindSafe(|| appender.offer_batch(NO_LIMIT, &batch, 0));
+        std::panic::catch_unwind(death).unwrap_err();
+        assert_eq!(log.term(0).load_i32_relaxed(64), -run_length);
+        appender.offer(NO_LIMIT, b"behind").unwrap();
+        assert_eq!(read_all(&log, 0).0, [b"before"]);
+
+        assert!(unblock(&log, 64));
+        let end = 64 + i64::from(run_length) + 64;
+        let payloads = vec![b"before".to_vec(), b"behind".to_vec()];
+        assert_eq!(read_all(&log, 0), (payloads, end));
+    }
+}
