@@ -107,8 +107,11 @@ fn a_term_that_is_exactly_full_gets_no_padding_01_63() {
     assert_eq!(concurrent.offer(NO_LIMIT, &[1; 32]), Ok(TERM as i64 + 64));
 }
 
-/// The frames of the first term: (offset, length, flags).
-fn frames_of(log: &Log) -> Vec<(usize, usize, u8)> {
+/// Offset, length and flags.
+type Frame = (usize, usize, u8);
+
+/// The frames of the first term.
+fn frames_of(log: &Log) -> Vec<Frame> {
     let mut cursor = log.cursor(0).unwrap();
     let mut frames = Vec::new();
     while let Some(fragment) = cursor.next_fragment().unwrap() {
@@ -120,7 +123,7 @@ fn frames_of(log: &Log) -> Vec<(usize, usize, u8)> {
 #[test]
 fn messages_longer_than_a_payload_are_cut_into_fragments_01_59() {
     const MTU: usize = 1408;
-    let cases: [(usize, &[(usize, usize, u8)]); 7] = [
+    let cases: [(usize, &[Frame]); 7] = [
         (0, &[(0, 32, 0xC0)]),
         (1, &[(0, 33, 0xC0)]),
         (MAX_PAYLOAD, &[(0, MTU, 0xC0)]),
