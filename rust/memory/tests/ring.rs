@@ -355,3 +355,22 @@ fn a_corrupt_length_is_reported_and_discarded_and_the_ring_goes_on() {
         assert_eq!(read_all(&mut consumer), [(4, b"after".to_vec())]);
     }
 }
+
+/// 01-30: a claim cannot be longer than what is left of the data area.
+#[test]
+fn unblocking_a_claim_of_an_impossible_length_pads_the_rest_of_the_data_area() {
+    for length in [i32::MIN, -(CAPACITY as i32) - 1, -3] {
+        let (ring, mut consumer) = ring_at(64);
+        ring.try_claim(1, 8).unwrap();
+        ring.words().store_i32_relaxed(64, length);
+        ring.words().store_i64_relaxed(TAIL, CAPACITY as i64);
+        assert!(consumer.unblock());
+        let padded = if length == -3 {
+            8
+        } else {
+            CAPACITY as i32 - 64
+        };
+        assert_eq!(length_at(&ring, 64), padded);
+        assert_eq!(read_all(&mut consumer), []);
+    }
+}
