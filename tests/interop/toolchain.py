@@ -72,15 +72,27 @@ def java_command(properties, main, *arguments):
 @functools.cache
 def wheel_python():
     """The interpreter of the environment that holds the wheel."""
-    environment = CACHE / "c-peer"
-    python = environment / "bin" / "python"
-    with _made_once(environment / "installed") as missing:
+    return environment("c-peer", WHEEL)
+
+
+def environment(name, *requirements):
+    """The interpreter of a virtual environment of its own with these packages, on a Python that the wheel supports."""
+    home = CACHE / name
+    python = home / "bin" / "python"
+    digest = hashlib.sha256(" ".join(map(str, requirements)).encode()).hexdigest()[:16]
+    with _made_once(home / f"installed-{digest}") as missing:
         if missing:
-            shutil.rmtree(environment, ignore_errors=True)
-            _run(_python_for_the_wheel(), "-m", "venv", environment)
-            _run(python, "-m", "pip", "install", "-q", WHEEL)
-            (environment / "installed").touch()
+            shutil.rmtree(home, ignore_errors=True)
+            _run(_python_for_the_wheel(), "-m", "venv", home)
+            _run(python, "-m", "pip", "install", "-q", *requirements)
+            (home / f"installed-{digest}").touch()
     return python
+
+
+def wheel_module():
+    """The file of the wheel's extension module, which holds the C client and driver."""
+    [module] = (CACHE / "c-peer" / "lib").glob("python3.*/site-packages/pyaeron/_pyaeron.*.so")
+    return module
 
 
 def _python_for_the_wheel():

@@ -1,0 +1,55 @@
+"""What is measured: our package and binaries as a user gets them, and each peer in an environment of its own."""
+
+import functools
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from interop import toolchain
+
+from bench import PROJECT
+
+PEER_PACKAGES = ("pyaeron==0.1.0", "pyzmq==27.3.0", "iceoryx2==0.10.0", "uvloop==0.23.0", "numpy")
+_BUILD_TIMEOUT_S = 1800
+PEERS = PROJECT / "bench" / "peers"
+
+
+@functools.cache
+def peers():
+    """Python with the peers' packages."""
+    return toolchain.environment("bench-peers", *PEER_PACKAGES)
+
+
+@functools.cache
+def ours():
+    """Python of the same version with our package as a release wheel."""
+    wheels = toolchain.CACHE / "bench-wheel"
+    shutil.rmtree(wheels, ignore_errors=True)
+    _run(sys.executable, "-m", "maturin", "build", "--release", "--quiet", "--out", wheels)
+    [wheel] = wheels.glob("*.whl")
+    python = toolchain.environment("bench-ours", "numpy", "pyarrow", "uvloop==0.23.0", "click", "rich")
+    _run(python, "-m", "pip", "install", "-q", "--force-reinstall", "--no-deps", wheel)
+    return python
+
+
+@functools.cache
+def native():
+    """Our client at native speed."""
+    _run("cargo", "build", "--release", "--quiet", "-p", "aeron-bench")
+    return Path(os.environ.get("CARGO_TARGET_DIR", PROJECT / "target")) / "release" / "aeron-bench"
+
+
+@functools.cache
+def c_client():
+    """The C client at native speed, linked against the module of the wheel."""
+    toolchain.wheel_python()
+    program = toolchain.CACHE / "c_client"
+    lenient = ("-Wl,--allow-shlib-undefined", "-Wl,--export-dynamic", "-Wl,-z,lazy")
+    _run("cc", "-O2", "-o", program, PEERS / "c_client.c", toolchain.wheel_module(), *lenient)
+    return program
+
+
+def _run(*command):
+    subprocess.run([str(part) for part in command], check=True, cwd=PROJECT, timeout=_BUILD_TIMEOUT_S)

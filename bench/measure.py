@@ -1,0 +1,207 @@
+"""One measurement: a driver and the processes of a line are started, checked and taken down again."""
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+import uuid
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from interop import toolchain
+from interop.drivers import Driver
+from interop.processes import LineProcess
+
+SHARED = {"AERON_THREADING_MODE": "SHARED", "AERON_IPC_TERM_BUFFER_LENGTH": "16m"}
+STOCK = {"AERON_THREADING_MODE": "DEDICATED", "AERON_IPC_TERM_BUFFER_LENGTH": "64m"}
+_TIMEOUTS = {
+    "AERON_TIMER_INTERVAL": "1s",
+    "AERON_CLIENT_LIVENESS_TIMEOUT": "10s",
+    "AERON_PUBLICATION_UNBLOCK_TIMEOUT": "15s",
+    "AERON_IMAGE_LIVENESS_TIMEOUT": "10s",
+}
+_SPARE_TIME_S = 60
+_IDLE_SETTLE_S = 3
+
+
+class VoidError(Exception):
+    """Something was lost, or came twice, or in the wrong order."""
+
+
+@contextmanager
+def running_driver(kind, settings):
+    """A driver in a directory of its own; `None` for peers that need none."""
+    directory = Path("/dev/shm") / f"aeron-bench-{uuid.uuid4().hex[:12]}"
+    if kind is None:
+        directory.mkdir()
+        yield str(directory), None
+        shutil.rmtree(directory, ignore_errors=True)
+        return
+    with tempfile.TemporaryDirectory() as logs:
+        driver = Driver(kind, directory, Path(logs) / "driver.txt", {**_TIMEOUTS, **settings})
+        try:
+            yield driver.directory, driver.process
+        finally:
+            driver.remove()
+
+
+@contextmanager
+def started(command, directory, words):
+    with tempfile.TemporaryDirectory() as logs:
+        full = (*command, words[0], directory, *words[1:])
+        process = LineProcess(full, log=Path(logs) / "errors.txt", environment=_quiet_environment())
+        try:
+            yield process
+        finally:
+            if process.exit_code is None:
+                process.kill()
+
+
+def _quiet_environment():
+    return {name: value for name, value in os.environ.items() if not name.startswith("AERON_")}
+
+
+def _words(settings):
+    return [f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in settings.items()]
+
+
+@dataclass
+class OneWay:
+    """Messages per second from one process to another."""
+
+    name: str
+    command: tuple
+    driver: str | None = None
+    settings: dict = field(default_factory=dict)
+    driver_settings: dict = field(default_factory=lambda: SHARED)
+    receiver: tuple = ()
+    unit: str = "messages/s"
+
+    def measure(self, seconds):
+        words = _words({**self.settings, "seconds": seconds})
+        with (
+            running_driver(self.driver, self.driver_settings) as (directory, _),
+            started(self.receiver or self.command, directory, ["sub", *words]) as receiver,
+        ):
+            _expect_ready(receiver)
+            with started(self.command, directory, ["pub", *words]) as sender:
+                sent = json.loads(sender.read(seconds + _SPARE_TIME_S))
+                got = json.loads(receiver.read(seconds + _SPARE_TIME_S))
+        if got["faults"] or (got["received"], got["sum"]) != (sent["sent"], sent["sum"]):
+            raise VoidError(f"{self.name}: sent {sent}, received {got}")
+        return {"rate": got["measured"] / got["seconds"]}
+
+
+@dataclass
+class RoundTrip:
+    """Time there and back, one message at a time; or how many turns go in a second."""
+
+    name: str
+    command: tuple
+    driver: str | None = None
+    settings: dict = field(default_factory=dict)
+    driver_settings: dict = field(default_factory=lambda: SHARED)
+    unit: str = "ns"
+
+    def measure(self, seconds):
+        words = _words({**self.settings, "seconds": seconds})
+        with (
+            running_driver(self.driver, self.driver_settings) as (directory, _),
+            started(self.command, directory, ["pong", *words]) as echo,
+        ):
+            _expect_ready(echo)
+            with started(self.command, directory, ["ping", *words]) as caller:
+                return json.loads(caller.read(seconds * 4 + _SPARE_TIME_S))
+
+
+@dataclass
+class JavaSample:
+    """Aeron's own in-process sample, shown without a goal."""
+
+    name: str
+    length: int
+    unit: str = "messages/s"
+
+    def measure(self, seconds):
+        directory = Path("/dev/shm") / f"aeron-bench-{uuid.uuid4().hex[:12]}"
+        properties = {"aeron.dir": directory, "aeron.sample.messageLength": self.length}
+        command = toolchain.java_command(properties, "io.aeron.samples.EmbeddedExclusiveIpcThroughput")
+        command = [part for part in command if "TieredStopAtLevel" not in part]
+        with tempfile.TemporaryDirectory() as logs:
+            process = LineProcess(command, log=Path(logs) / "errors.txt")
+            try:
+                rates = [_java_rate(process.read(_SPARE_TIME_S)) for _ in range(2 + max(1, round(seconds)))]
+            finally:
+                process.kill()
+                shutil.rmtree(directory, ignore_errors=True)
+        return {"rate": statistics.median(rates[2:])}
+
+
+def _java_rate(line):
+    """Of `Duration 1,000ms - 12,345 messages - 395,040 payload bytes`."""
+    numbers = [int("".join(filter(str.isdigit, part))) for part in line.split(" - ")]
+    return numbers[1] / (numbers[0] / 1000)
+
+
+@dataclass
+class Idle:
+    """Share of a core, and resident memory, of a process without work."""
+
+    name: str
+    command: tuple
+    driver: str | None = None
+    settings: dict = field(default_factory=dict)
+    driver_settings: dict = field(default_factory=lambda: SHARED)
+    unit: str = "% of a core"
+
+    def measure(self, seconds):
+        with running_driver(self.driver, self.driver_settings) as (directory, driver_process):
+            if not self.command:
+                return _usage(driver_process.pid, seconds)
+            with started(self.command, directory, ["idle", *_words(self.settings)]) as process:
+                _expect_ready(process)
+                return _usage(process.pid, seconds)
+
+
+def _usage(pid, seconds):
+    time.sleep(_IDLE_SETTLE_S)
+    before, start = _cpu_seconds(pid), time.monotonic()
+    time.sleep(max(seconds, 1))
+    used = _cpu_seconds(pid) - before
+    return {"cpu": 100 * used / (time.monotonic() - start), "rss": _resident_mib(pid)}
+
+
+def _cpu_seconds(pid):
+    """Time on a core of all threads, to the nanosecond, which ticks of 10 ms would hide."""
+    total = 0
+    for task in (Path("/proc") / str(pid) / "task").iterdir():
+        total += int((task / "schedstat").read_text().split()[0])
+    return total / 1e9
+
+
+def _resident_mib(pid):
+    for line in (Path("/proc") / str(pid) / "status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    raise LookupError("VmRSS")
+
+
+def _expect_ready(process):
+    line = process.read(_SPARE_TIME_S).strip()
+    if line != "ready":
+        raise AssertionError(f"expected `ready`, got {line!r}")
+
+
+def machine():
+    """What the figures hold for."""
+    model = next(
+        (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
+        "unknown processor",
+    )
+    kernel = os.uname().release
+    rust = subprocess.run(["rustc", "--version"], check=True, capture_output=True, text=True).stdout.split()[1]
+    return {"processor": model, "cores": os.cpu_count(), "kernel": kernel, "rust": rust}
