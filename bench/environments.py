@@ -7,9 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from interop import toolchain
-
 from bench import PROJECT
+from interop import toolchain
 
 PEER_PACKAGES = ("pyaeron==0.1.0", "pyzmq==27.3.0", "iceoryx2==0.10.0", "uvloop==0.23.0", "numpy")
 _BUILD_TIMEOUT_S = 1800
@@ -39,6 +38,13 @@ def native():
     """Our client at native speed."""
     _run("cargo", "build", "--release", "--quiet", "-p", "aeron-bench")
     return Path(os.environ.get("CARGO_TARGET_DIR", PROJECT / "target")) / "release" / "aeron-bench"
+
+
+@functools.cache
+def aeronmd():
+    """Our driver as a program."""
+    _run("cargo", "build", "--release", "--quiet", "-p", "aeron-driver", "--example", "aeronmd")
+    return native().parent / "examples" / "aeronmd"
 
 
 @functools.cache

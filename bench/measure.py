@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bench.environments import aeronmd
 from interop import toolchain
 from interop.drivers import Driver
 from interop.processes import LineProcess
@@ -42,7 +43,8 @@ def running_driver(kind, settings):
         shutil.rmtree(directory, ignore_errors=True)
         return
     with tempfile.TemporaryDirectory() as logs:
-        driver = Driver(kind, directory, Path(logs) / "driver.txt", {**_TIMEOUTS, **settings})
+        program = aeronmd() if kind == "ours" else None
+        driver = Driver(kind, directory, Path(logs) / "driver.txt", {**_TIMEOUTS, **settings}, program)
         try:
             yield driver.directory, driver.process
         finally:

@@ -30,13 +30,13 @@ SETTINGS = {
 
 
 class Driver:
-    """A running media driver with a directory of its own."""
+    """A running media driver with a directory of its own; `program` is another `aeronmd` of ours than the default one."""
 
-    def __init__(self, kind, directory, log, settings=None):
+    def __init__(self, kind, directory, log, settings=None, program=None):
         self.kind = kind
         self.directory = str(directory)
         settings = {**SETTINGS, **(settings or {})}
-        self.process = Process(_command(kind, self.directory, settings), log=log, environment=_environment(settings))
+        self.process = Process(_command(kind, self.directory, settings, program), log=log, environment=_environment(settings))
         self._await_ready()
 
     def kill(self):
@@ -76,14 +76,14 @@ def _is_ready(cnc, pid):
         return False
 
 
-def _command(kind, directory, settings):
+def _command(kind, directory, settings, program):
     if kind == "java":
         properties = {_java_property(name): _java_value(name, value) for name, value in settings.items()}
         return toolchain.java_command({"aeron.dir": directory, **properties}, "io.aeron.driver.MediaDriver")
     if kind == "c":
         return (toolchain.wheel_python(), toolchain.HERE / "peer" / "c_driver.py", directory)
     if kind == "ours":
-        return (_our_driver(), f"-Daeron.dir={directory}")
+        return (program or _our_driver(), f"-Daeron.dir={directory}")
     raise ValueError(f"no driver of kind {kind}")
 
 

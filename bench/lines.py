@@ -1,0 +1,173 @@
+"""The lines that are measured, and what each must reach."""
+
+from bench import environments as env
+from bench.measure import STOCK, Idle, JavaSample, OneWay, RoundTrip
+from bench.runner import Goal, Group
+
+LARGE = 64 * 1024
+LARGEST_CLAIM = 65504 - 32
+LARGEST_MTU = "aeron:ipc?mtu=65504"
+
+
+def _script(python, name):
+    return (python, "-u", env.PEERS / f"{name}.py")
+
+
+def _peer(name):
+    return _script(env.peers(), name)
+
+
+def _ours(name):
+    return _script(env.ours(), name)
+
+
+def _native_one_way(length):
+    size = "32 B" if length == 32 else "1 KiB"
+    settings = {"length": length}
+    stock = {**settings, "concurrent": True, "limit": 10}
+    c_cells = (f"C client, {size}", f"C client as it comes, {size}")
+    ours, batch = f"ours native, {size}", f"ours native in batches, {size}"
+    return Group(
+        f"one way, native, {size}",
+        [
+            OneWay(c_cells[0], (env.c_client(),), "c", settings),
+            OneWay(c_cells[1], (env.c_client(),), "c", stock, STOCK),
+            OneWay(ours, (env.native(),), "ours", settings),
+            OneWay(batch, (env.native(),), "ours", {**settings, "how": "batch"}),
+            JavaSample(f"Java sample in one process, {size}", length),
+        ],
+        [
+            Goal(f"native, message by message, {size}", ours, c_cells, at_least=1.1 if length == 32 else 1.3),
+            Goal(f"native, batches, {size}", batch, c_cells, at_least=2),
+        ],
+    )
+
+
+def _python_one_way():
+    def one(name, how):
+        return OneWay(name, _ours("ours_peer"), "ours", {"how": how})
+
+    pyaeron, zmq, packed = "pyaeron, 32 B", "pyzmq, 32 B", "pyzmq packed by 100, 32 B"
+    native, rows = "ours native in batches, 32 B again", "ours from Python, rows"
+    listed, single = "ours from Python, lists of bytes", "ours from Python, one call per message"
+    return Group(
+        "one way, from Python, 32 B",
+        [
+            OneWay(native, (env.native(),), "ours", {"how": "batch"}),
+            one(rows, "rows"),
+            one(listed, "list"),
+            one(single, "single"),
+            OneWay(pyaeron, _peer("pyaeron_peer"), "c"),
+            OneWay(zmq, _peer("zmq_peer")),
+            OneWay(packed, _peer("zmq_peer"), settings={"how": "packed"}),
+        ],
+        [
+            Goal("Python rows to our native batches", rows, (native,), at_least=0.8),
+            Goal("Python rows to pyaeron", rows, (pyaeron,), at_least=12),
+            Goal("Python rows to pyzmq", rows, (zmq,), at_least=60),
+            Goal("Python rows to pyzmq packed by 100", rows, (packed,), at_least=6),
+            Goal("Python list of bytes to pyaeron", listed, (pyaeron,), at_least=4),
+            Goal("Python, one call per message, to pyaeron", single, (pyaeron,), at_least=1.2),
+        ],
+    )
+
+
+def _large():
+    claim = {"length": LARGEST_CLAIM, "channel": LARGEST_MTU, "how": "claim"}
+    offer = {"length": LARGE, "how": "offer"}
+    assembled = {**offer, "assemble": True}
+    iceoryx2 = "iceoryx2 slices, 64 KiB"
+    return Group(
+        "one way, 64 KiB",
+        [
+            OneWay("C client, claim of 65,472 B", (env.c_client(),), "c", claim),
+            OneWay("C client, offer of 64 KiB", (env.c_client(),), "c", assembled),
+            OneWay("ours from Python, claim of 65,472 B", _ours("ours_peer"), "ours", claim),
+            OneWay("ours from Python, offer of 64 KiB", _ours("ours_peer"), "ours", offer),
+            OneWay(iceoryx2, _peer("iceoryx2_peer"), settings={"length": LARGE}),
+        ],
+        [
+            Goal(f"{ours} to {peer}", f"ours from Python, {ours}", (peer,), at_least=bound)
+            for ours, c_peer in (
+                ("claim of 65,472 B", "C client, claim of 65,472 B"),
+                ("offer of 64 KiB", "C client, offer of 64 KiB"),
+            )
+            for peer, bound in ((c_peer, 1.5), (iceoryx2, 0.8))
+        ],
+    )
+
+
+def _round_trips():
+    c_client, native = "C client, round trip", "ours native, round trip"
+    pyaeron, python = "pyaeron, round trip", "ours from Python, round trip"
+    return Group(
+        "round trip, 32 B",
+        [
+            RoundTrip(c_client, (env.c_client(),), "c"),
+            RoundTrip(native, (env.native(),), "ours"),
+            RoundTrip(pyaeron, _peer("pyaeron_peer"), "c"),
+            RoundTrip(python, _ours("ours_peer"), "ours"),
+        ],
+        [
+            Goal(f"{text}, {metric}", ours, (peer,), metric, at_most=bound, unit="ns")
+            for text, ours, peer, bound in (
+                ("native round trip", native, c_client, 1.1),
+                ("Python round trip", python, pyaeron, 0.6),
+            )
+            for metric in ("p50", "p99")
+        ],
+    )
+
+
+def _asyncio():
+    cells, goals = [], []
+    ours, zmq = "ours, async for", "zmq.asyncio, stream"
+    cells += [
+        OneWay(ours, _ours("ours_async_peer"), "ours"),
+        OneWay(zmq, _peer("zmq_async_peer")),
+    ]
+    goals.append(Goal("async for over a subscription to zmq.asyncio", ours, (zmq,), at_least=100))
+    for loop, bound in (("asyncio", 2), ("uvloop", 3)):
+        mine, theirs = f"ours, one request at a time, {loop}", f"zmq, one request at a time, {loop}"
+        cells += [
+            RoundTrip(mine, _ours("ours_async_peer"), "ours", {"how": loop}),
+            RoundTrip(theirs, _peer("zmq_async_peer"), settings={"how": loop}),
+        ]
+        text = f"request and response on {loop}, time to zmq.asyncio"
+        goals.append(Goal(text, mine, (theirs,), "p50", at_most=1 / bound, unit="ns"))
+    return Group("asyncio, 32 B", cells, goals)
+
+
+def _idle():
+    core = "% of a core"
+    idle = _ours("ours_idle")
+    sync, asynchronous = "idle subscriber", "idle async subscriber"
+    embedded = "idle embedded driver with a publication"
+    ours, theirs = "idle aeronmd, defaults of C", "idle C driver, its defaults"
+    defaults = {"AERON_THREADING_MODE": "DEDICATED"}
+    return Group(
+        "idle",
+        [
+            Idle(sync, idle, "ours", {"how": "sync"}),
+            Idle(asynchronous, idle, "ours", {"how": "async"}),
+            Idle(embedded, idle, None, {"how": "embedded"}),
+            Idle(ours, (), "ours", driver_settings=defaults),
+            Idle(theirs, (), "c", driver_settings=defaults),
+        ],
+        [
+            *(Goal(f"{name}: CPU", name, None, "cpu", at_most=1, unit=core) for name in (sync, asynchronous, embedded)),
+            Goal("idle aeronmd with C's defaults: CPU", ours, (theirs,), "cpu", at_most=1, unit=core),
+            Goal(f"{embedded}: memory", embedded, None, "rss", at_most=40, unit="MiB"),
+        ],
+    )
+
+
+GROUPS = {
+    "native32": lambda: _native_one_way(32),
+    "native1k": lambda: _native_one_way(1024),
+    "python32": _python_one_way,
+    "large": _large,
+    "roundtrip": _round_trips,
+    "asyncio": _asyncio,
+    "idle": _idle,
+}

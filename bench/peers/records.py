@@ -1,0 +1,125 @@
+"""The content of messages from Python, and the check of what was received; shared by all Python peers.
+
+Records lie in a ring that is made once, so that making them costs no peer anything: record n holds n modulo the ring's
+size, and a value. The receiver looks at whole batches with numpy. The last message holds the number -1.
+"""
+
+import json
+import sys
+import time
+
+import numpy as np
+
+RING = 4096
+END = -1
+
+
+class Arguments:
+    """`ROLE DIRECTORY name=value...`"""
+
+    def __init__(self, words):
+        self.role, self.directory = words[1:3]
+        self._values = dict(word.split("=", 1) for word in words[3:])
+        self.seconds = float(self._values.get("seconds", 2))
+        self.length = int(self._values.get("length", 32))
+        self.channel = self._values.get("channel", "aeron:ipc")
+        self.how = self._values.get("how", "")
+        self.limit = int(self._values.get("limit", 256))
+
+
+def record_type(length):
+    """A record: number, value, and bytes without meaning."""
+    fields = [("number", "<i8"), ("value", "<i8")]
+    return np.dtype(fields + ([("rest", f"V{length - 16}")] if length > 16 else []))
+
+
+def ring(length):
+    """All records, as a structured array."""
+    records = np.zeros(RING, record_type(length))
+    records["number"] = np.arange(RING)
+    records["value"] = (records["number"] * 7) ^ 0x55
+    return records
+
+
+def ring_of_bytes(length):
+    """All records, each as `bytes`."""
+    return [row.tobytes() for row in ring(length)]
+
+
+def last(length):
+    """The record that ends a stream."""
+    record = np.zeros(1, record_type(length))
+    record["number"] = END
+    return record
+
+
+class Check:
+    """Sequence and sum of what came."""
+
+    def __init__(self, length):
+        self._type = record_type(length)
+        self._expected = np.concatenate([np.arange(RING)] * 2)
+        self.received, self.sum, self.faults, self.ended = 0, 0, 0, False
+        self._start, self._before = None, 0
+
+    def take(self, payloads):
+        """Whole records, one behind the other, in anything with the buffer protocol."""
+        records = np.frombuffer(payloads, self._type)
+        if len(records) and records["number"][-1] == END:
+            self.ended = True
+            records = records[:-1]
+        self.take_records(records)
+
+    def take_records(self, records):
+        if self._start is None:
+            self._start, self._before = time.perf_counter(), self.received + len(records)
+        for at in range(0, len(records), RING):
+            part = records[at : at + RING]
+            first = self.received % RING
+            self.faults += int((part["number"] != self._expected[first : first + len(part)]).any())
+            self.sum += int(part["value"].sum())
+            self.received += len(part)
+
+    def take_one(self, number, value):
+        """One record, where messages are too long to be joined."""
+        if self._start is None:
+            self._start, self._before = time.perf_counter(), 1
+        if number == END:
+            self.ended = True
+            return
+        self.faults += number != self.received % RING
+        self.sum += value
+        self.received += 1
+
+    def report(self):
+        seconds = time.perf_counter() - self._start
+        measured = self.received - self._before
+        say(received=self.received, sum=self.sum, faults=self.faults, measured=measured, seconds=seconds)
+
+
+def report_sent(sent):
+    """What the publisher sent, with the sum that the receiver must find."""
+    whole, rest = divmod(sent, RING)
+    values = (np.arange(RING) * 7) ^ 0x55
+    say(sent=sent, sum=whole * int(values.sum()) + int(values[:rest].sum()))
+
+
+def report_times(times):
+    """Percentiles of round trips, in nanoseconds."""
+    times = np.sort(np.asarray(times))
+    share = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
+    say(count=len(times), **{name: int(times[int((len(times) - 1) * at)]) for name, at in share.items()})
+
+
+def say(**values):
+    print(json.dumps(values), flush=True)
+
+
+def ready():
+    print("ready", flush=True)
+
+
+def run(roles):
+    """Performs the role that the command line names."""
+    arguments = Arguments(sys.argv)
+    roles[arguments.role](arguments)

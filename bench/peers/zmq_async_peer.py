@@ -1,0 +1,65 @@
+"""`zmq.asyncio`: a stream into a coroutine, and one request and one response at a time; `how=uvloop` on that loop."""
+
+import asyncio
+import time
+
+import zmq
+import zmq.asyncio
+from records import Check, last, ready, report_times, ring_of_bytes, run
+from zmq_peer import address, publish
+
+_WARM_UP = 200
+
+
+async def subscribe(arguments):
+    it = zmq.asyncio.Context.instance().socket(zmq.PULL)
+    it.bind(address(arguments))
+    ready()
+    check = Check(arguments.length)
+    while not check.ended:
+        check.take(await it.recv())
+    check.report()
+
+
+async def ping(arguments):
+    it = zmq.asyncio.Context.instance().socket(zmq.REQ)
+    it.connect(address(arguments))
+    messages, times = ring_of_bytes(arguments.length), []
+    deadline = time.perf_counter() + arguments.seconds
+    while len(times) < _WARM_UP or time.perf_counter() < deadline:
+        message = messages[len(times) % len(messages)]
+        start = time.perf_counter_ns()
+        await it.send(message)
+        answer = await it.recv()
+        times.append(time.perf_counter_ns() - start)
+        assert answer == message
+    await it.send(last(arguments.length).tobytes())
+    await it.recv()
+    report_times(times[_WARM_UP:])
+
+
+async def pong(arguments):
+    it = zmq.asyncio.Context.instance().socket(zmq.REP)
+    it.bind(address(arguments))
+    ready()
+    end, request = last(arguments.length).tobytes(), None
+    while request != end:
+        request = await it.recv()
+        await it.send(request)
+
+
+def on_loop(role):
+    """Runs a coroutine on the loop that the line asks for."""
+
+    def start(arguments):
+        if arguments.how == "uvloop":
+            import uvloop
+
+            uvloop.run(role(arguments))
+        else:
+            asyncio.run(role(arguments))
+
+    return start
+
+
+run({"pub": publish, "sub": on_loop(subscribe), "ping": on_loop(ping), "pong": on_loop(pong)})

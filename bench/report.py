@@ -1,0 +1,79 @@
+"""The table: medians of ours and the peers', their ratio with its spread, and the goal."""
+
+import datetime
+import statistics
+
+from bench import PROJECT
+from bench.measure import machine
+
+DOCUMENT = PROJECT / "docs" / "performance.md"
+_BEGIN, _END = "<!-- measured: begin -->", "<!-- measured: end -->"
+
+
+def table(results):
+    """The lines of all goals, then every figure by itself."""
+    lines = [
+        "| line | ours | peer | ratio of medians [of runs] | goal | |",
+        "|---|---|---|---|---|---|",
+    ]
+    lines += [_goal_line(goal, results) for group in results.groups for goal in group.goals if results.has(goal)]
+    lines += ["", "| figure | median [min - max] | runs |", "|---|---|---|"]
+    lines += [_figure_line(*figure) for figure in results.figures()]
+    return "\n".join(lines)
+
+
+def _goal_line(goal, results):
+    ours = results.values(goal.ours, goal.metric)
+    if goal.peers is None:
+        value = statistics.median(ours)
+        met = value <= goal.at_most
+        return f"| {goal.text} | {_spread(ours, goal.unit)} | | | at most {goal.at_most} {goal.unit} | {_mark(met)} |"
+    name = max(goal.peers, key=lambda peer: goal.sign * statistics.median(results.values(peer, goal.metric)))
+    peer = results.values(name, goal.metric)
+    ratio = statistics.median(ours) / statistics.median(peer)
+    ratios = sorted(mine / theirs for mine, theirs in zip(ours, peer, strict=True))
+    bound = f"at least {goal.at_least}x" if goal.at_least else f"at most {goal.at_most}x"
+    met = ratio >= goal.at_least if goal.at_least else ratio <= goal.at_most
+    return (
+        f"| {goal.text} | {_spread(ours, goal.unit)} | {name}: {_spread(peer, goal.unit)} "
+        f"| {ratio:.2f} [{ratios[0]:.2f} - {ratios[-1]:.2f}] | {bound} | {_mark(met)} |"
+    )
+
+
+def _figure_line(name, metric, unit, values):
+    label = name if metric == "rate" else f"{name}, {metric}"
+    return f"| {label} | {_spread(values, unit)} | {len(values)} |"
+
+
+def _mark(met):
+    return "met" if met else "**missed**"
+
+
+def _spread(values, unit):
+    middle, low, high = statistics.median(values), min(values), max(values)
+    return f"{_figure(middle, unit)} [{_figure(low, unit)} - {_figure(high, unit)}]"
+
+
+def _figure(value, unit):
+    if unit == "messages/s":
+        return f"{value / 1e6:.2f} M/s" if value >= 1e6 else f"{value / 1e3:.1f} k/s"
+    if unit == "ns":
+        return f"{value / 1000:.2f} us"
+    return f"{value:.2f} {unit}"
+
+
+def write(results):
+    """Puts the table into the document, between its two marks."""
+    text = DOCUMENT.read_text()
+    before, rest = text.split(_BEGIN)
+    _, after = rest.split(_END)
+    DOCUMENT.write_text(f"{before}{_BEGIN}\n{heading(results)}\n\n{table(results)}\n{_END}{after}")
+
+
+def heading(results):
+    about = machine()
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    return (
+        f"{today}, {about['processor']}, {about['cores']} cores, Linux {about['kernel']}, Rust {about['rust']}, "
+        f"{results.versions}; {results.runs} runs of {results.seconds} s each, interleaved."
+    )

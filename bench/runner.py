@@ -1,0 +1,83 @@
+"""Runs groups of lines, each cell of a group once per round, so that ours and the peers meet the same machine."""
+
+import sys
+from dataclasses import dataclass, field
+
+from bench.measure import VoidError
+
+
+@dataclass
+class Goal:
+    """What a line must reach: a ratio to the best of its peers, or without peers a bound."""
+
+    text: str
+    ours: str
+    peers: tuple | None
+    metric: str = "rate"
+    at_least: float | None = None
+    at_most: float | None = None
+    unit: str = "messages/s"
+
+    @property
+    def sign(self):
+        """Which of several peers is the best: the fastest rate, or the shortest time."""
+        return 1 if self.at_least else -1
+
+
+@dataclass
+class Group:
+    """Cells that are measured side by side."""
+
+    name: str
+    cells: list
+    goals: list
+
+
+@dataclass
+class Results:
+    """Every measured value, by cell and metric."""
+
+    groups: list
+    runs: int
+    seconds: float
+    versions: str
+    _values: dict = field(default_factory=dict)
+
+    def add(self, cell, measured):
+        for metric, value in measured.items():
+            self._values.setdefault((cell.name, metric), []).append(value)
+
+    def values(self, name, metric):
+        return self._values[name, metric]
+
+    def has(self, goal):
+        return all((name, goal.metric) in self._values for name in (goal.ours, *(goal.peers or ())))
+
+    def figures(self):
+        """(name, metric, unit, values) of everything that was measured."""
+        for group in self.groups:
+            for cell in group.cells:
+                for (name, metric), values in self._values.items():
+                    if name == cell.name and metric != "count":
+                        yield name, metric, "MiB" if metric == "rss" else cell.unit, values
+
+
+def measure(results):
+    """All groups, one after the other, the cells of each in turn."""
+    for group in results.groups:
+        for turn in range(results.runs):
+            for cell in group.cells:
+                print(f"{group.name}, run {turn + 1} of {results.runs}: {cell.name}", file=sys.stderr, flush=True)
+                _measure_cell(results, cell)
+
+
+def _measure_cell(results, cell, attempts=3):
+    """A loss voids a run: it is said and repeated, and thrice is an error."""
+    for attempt in range(attempts):
+        try:
+            results.add(cell, cell.measure(results.seconds))
+            return
+        except VoidError as void:
+            print(f"VOID: {void}", file=sys.stderr, flush=True)
+            if attempt == attempts - 1:
+                raise
