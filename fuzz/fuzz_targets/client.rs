@@ -335,6 +335,12 @@ impl Peers {
     }
 }
 
+impl Drop for Peers {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&*DIRECTORY);
+    }
+}
+
 /// What the application holds.
 #[derive(Default)]
 struct Handles {
