@@ -199,13 +199,14 @@ impl Batch {
             };
             let mut open = self.resume(partial, image.session_id());
             let outcome = loop {
-                if open.is_none() && (self.len() >= limits.messages || self.used >= limits.bytes)
-                    || image.is_closed()
-                {
+                let is_full = self.len() >= limits.messages || self.used >= limits.bytes;
+                if open.is_none() && is_full || image.is_closed() {
                     break Ok(());
                 }
                 match reading.next(Cursor::next_fragment) {
-                    Ok(Some(fragment)) => self.add(&fragment, &mut open),
+                    Ok(Some(fragment)) => {
+                        self.add(&fragment, &mut open, &mut reading.cursor, limits)
+                    }
                     Ok(None) => break Ok(()),
                     Err(error) => break Err(error),
                 }
@@ -217,16 +218,77 @@ impl Batch {
         })
     }
 
+    /// Adds what a fragment holds; after a whole message also those that follow and are like it.
     #[inline(always)]
-    fn add(&mut self, fragment: &LogFragment<'_, SharedBuffer>, open: &mut Option<Open>) {
+    fn add<'a>(
+        &mut self,
+        fragment: &LogFragment<'a, SharedBuffer>,
+        open: &mut Option<Open>,
+        cursor: &mut Cursor<'a, SharedBuffer>,
+        limits: BatchLimits,
+    ) {
         let place = fragment.flags() & flags::UNFRAGMENTED;
         if place == flags::UNFRAGMENTED {
             self.drop_open(open);
             self.copy(fragment);
             self.finish(fragment.position(), fragment.reserved_value());
+            self.add_alike(fragment, cursor, limits);
         } else {
             self.add_part(fragment, place, open);
         }
+    }
+
+    /// Adds the messages that follow at once and have the same length, flags and type, and no reserved value.
+    ///
+    /// They are what a stream of records is made of. One compare tells them apart from others, nothing but their payloads
+    /// is copied one by one, and the columns are filled for many at a time.
+    #[inline(always)]
+    fn add_alike<'a>(
+        &mut self,
+        like: &LogFragment<'a, SharedBuffer>,
+        cursor: &mut Cursor<'a, SharedBuffer>,
+        limits: BatchLimits,
+    ) {
+        let length = like.payload_length();
+        if length > MAX_BLOCKWISE_LENGTH
+            || self.len() >= limits.messages
+            || self.used >= limits.bytes
+        {
+            return;
+        }
+        let bytes_left = (limits.bytes - self.used).div_ceil(length.max(1));
+        let most = (limits.messages - self.len())
+            .min(bytes_left)
+            .min(MAX_ALIKE);
+        self.make_room(most * length + FRAME_ALIGNMENT);
+        let begin_position = cursor.position();
+        let mut target = &mut self.data[self.used..];
+        let mut count = 0;
+        while count < most {
+            let Some(fragment) = cursor.next_alike(like) else {
+                break;
+            };
+            if fragment.reserved_value() != 0 {
+                cursor.return_to(&fragment);
+                break;
+            }
+            copy_in_blocks(&fragment, target);
+            target = &mut target[length..];
+            count += 1;
+        }
+        self.finish_alike(count, length, begin_position);
+    }
+
+    /// Ends `count` messages of `length` bytes, the first of which begins at `begin_position` in the stream.
+    fn finish_alike(&mut self, count: usize, length: usize, begin_position: i64) {
+        let framed = aligned_length(length + HEADER_LENGTH) as i64;
+        let used = self.used as i32;
+        self.offsets
+            .extend((1..=count as i32).map(|i| used + i * length as i32));
+        self.positions
+            .extend((1..=count as i64).map(|i| begin_position + i * framed));
+        self.reserved_values.resize(self.positions.len(), 0);
+        self.used += count * length;
     }
 
     fn add_part(
@@ -269,22 +331,13 @@ impl Batch {
     }
 
     /// Copies a payload behind what is in use.
-    ///
-    /// Short ones are copied in whole blocks of 32 bytes, which compile to a few moves: the log is laid out in such blocks,
-    /// so nothing behind the frame's own is read, and what lies behind the payload is overwritten by the next message.
     #[inline(always)]
     fn copy(&mut self, fragment: &LogFragment<'_, SharedBuffer>) {
         let length = fragment.payload_length();
-        let padded = aligned_length(length);
-        self.make_room(padded);
-        let target = &mut self.data[self.used..self.used + padded];
+        self.make_room(aligned_length(length));
+        let target = &mut self.data[self.used..];
         if length <= MAX_BLOCKWISE_LENGTH {
-            let (blocks, _) = target.as_chunks_mut::<FRAME_ALIGNMENT>();
-            for (i, block) in blocks.iter_mut().enumerate() {
-                fragment
-                    .term()
-                    .copy_out(fragment.payload_offset() + i * FRAME_ALIGNMENT, block);
-            }
+            copy_in_blocks(fragment, target);
         } else {
             fragment.copy_payload(&mut target[..length]);
         }
@@ -362,6 +415,22 @@ impl Batch {
     }
 }
 
+/// Copies a payload to the start of `target` in whole blocks of 32 bytes, which compile to a few moves.
+///
+/// The log is laid out in such blocks, so nothing behind the frame's own is read; what lies behind the payload in `target` is
+/// overwritten by the next message.
+#[inline(always)]
+fn copy_in_blocks(fragment: &LogFragment<'_, SharedBuffer>, target: &mut [u8]) {
+    let blocks = fragment.payload_length().div_ceil(FRAME_ALIGNMENT);
+    let (targets, _) = target.as_chunks_mut::<FRAME_ALIGNMENT>();
+    for (i, block) in targets[..blocks].iter_mut().enumerate() {
+        let offset = fragment.payload_offset() + i * FRAME_ALIGNMENT;
+        fragment.term().copy_out(offset, block);
+    }
+}
+
+/// Messages that are added before the columns are filled and the image is looked at again.
+const MAX_ALIKE: usize = 256;
 /// Payloads up to this length are copied in blocks.
 const MAX_BLOCKWISE_LENGTH: usize = 256;
 /// Smallest data that is allocated, in bytes.

@@ -56,11 +56,16 @@ pub(crate) struct SubscriptionCore {
 /// What belongs to whoever polls.
 #[derive(Default)]
 struct PollState {
-    images: Arc<[Image]>,
+    turns: Turns,
     version: u64,
-    /// The image that the next poll begins with.
-    next: usize,
     partial: PartialMessages,
+}
+
+/// The images, and which of them is next.
+#[derive(Default)]
+struct Turns {
+    images: Arc<[Image]>,
+    next: usize,
 }
 
 /// Channel status id before the driver has answered.
@@ -462,7 +467,8 @@ impl Poller<'_> {
         mut handler: impl FnMut(Fragment<'_>) -> Action,
         limit: usize,
     ) -> Result<usize> {
-        let polled = self.take_turns(limit, |image, left| {
+        self.refresh();
+        let polled = self.state.turns.take(limit, |image, left| {
             image
                 .controlled_poll(&mut handler, left)
                 .map_err(TryPollError::<Infallible>::Poll)
@@ -480,7 +486,8 @@ impl Poller<'_> {
         mut handler: impl FnMut(Fragment<'_>) -> std::result::Result<Action, E>,
         limit: usize,
     ) -> std::result::Result<usize, TryPollError<E>> {
-        self.take_turns(limit, |image, left| {
+        self.refresh();
+        self.state.turns.take(limit, |image, left| {
             image.try_controlled_poll(&mut handler, left)
         })
     }
@@ -496,7 +503,7 @@ impl Poller<'_> {
     ) -> Result<usize> {
         self.refresh();
         let mut bytes = 0;
-        for image in self.state.images.iter() {
+        for image in self.state.turns.images.iter() {
             bytes += image.block_poll(&mut handler, limit)?;
         }
         Ok(bytes)
@@ -513,7 +520,7 @@ impl Poller<'_> {
     ) -> Result<usize> {
         self.refresh();
         let mut bytes = 0;
-        for image in self.state.images.iter() {
+        for image in self.state.turns.images.iter() {
             bytes += image.raw_poll(
                 |file_offset, block| handler(image, file_offset, block),
                 limit,
@@ -527,39 +534,18 @@ impl Poller<'_> {
     /// # Errors
     /// See [`Subscription::poll`].
     pub fn poll_batch(&mut self, batch: &mut Batch, limits: BatchLimits) -> Result<usize> {
-        let mut partial = std::mem::take(&mut self.state.partial);
-        let polled = self.take_turns(limits.messages, |image, left| {
+        self.refresh();
+        let PollState { turns, partial, .. } = &mut *self.state;
+        let polled = turns.take(limits.messages, |image, left| {
             let limits = BatchLimits {
                 messages: left,
                 ..limits
             };
             batch
-                .poll_image(image, &mut partial, limits)
+                .poll_image(image, partial, limits)
                 .map_err(TryPollError::<Infallible>::Poll)
         });
-        self.state.partial = partial;
         polled.map_err(TryPollError::without_handler_error)
-    }
-
-    /// Polls one image after the other until the limit is used up, beginning one further than the time before.
-    #[inline(always)]
-    fn take_turns<E>(
-        &mut self,
-        limit: usize,
-        mut poll: impl FnMut(&Image, usize) -> std::result::Result<usize, TryPollError<E>>,
-    ) -> std::result::Result<usize, TryPollError<E>> {
-        self.refresh();
-        let state = &mut *self.state;
-        let (later, first) = state.images.split_at(state.next.min(state.images.len()));
-        state.next = if first.len() > 1 { later.len() + 1 } else { 0 };
-        let mut count = 0;
-        for image in first.iter().chain(later) {
-            if count >= limit {
-                break;
-            }
-            count += poll(image, limit - count)?;
-        }
-        Ok(count)
     }
 
     /// Takes over the list of images when it has changed.
@@ -574,11 +560,31 @@ impl Poller<'_> {
     fn take_over_images(&mut self) {
         let images = lock(&self.core.images);
         self.state.version = self.core.version.load(Ordering::Acquire);
-        self.state.images = Arc::clone(&images);
-        let images = Arc::clone(&self.state.images);
+        self.state.turns.images = Arc::clone(&images);
         self.state
             .partial
             .retain(|session_id| images.iter().any(|image| image.session_id() == session_id));
+    }
+}
+
+impl Turns {
+    /// Polls one image after the other until the limit is used up, beginning one further than the time before.
+    #[inline(always)]
+    fn take<E>(
+        &mut self,
+        limit: usize,
+        mut poll: impl FnMut(&Image, usize) -> std::result::Result<usize, TryPollError<E>>,
+    ) -> std::result::Result<usize, TryPollError<E>> {
+        let (later, first) = self.images.split_at(self.next.min(self.images.len()));
+        self.next = if first.len() > 1 { later.len() + 1 } else { 0 };
+        let mut count = 0;
+        for image in first.iter().chain(later) {
+            if count >= limit {
+                break;
+            }
+            count += poll(image, limit - count)?;
+        }
+        Ok(count)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use proptest::prelude::*;
+
 use crate::aeron::Aeron;
 use crate::batch::{Batch, BatchLimits};
 use crate::publication::ExclusivePublication;
@@ -228,4 +230,53 @@ fn partial_messages_of_images_that_are_gone_are_forgotten() {
     assert!(batch.is_empty() && batch.data().is_empty());
     streams.subscription.close();
     assert_eq!(streams.poll(&mut batch, 100), 0);
+}
+
+/// A message of a stream: its length, and its reserved value.
+fn any_message() -> impl Strategy<Value = (usize, i64)> {
+    let length = prop_oneof![4 => Just(32), 1 => Just(0), 1 => Just(256), 1 => 0..40usize, 1 => Just(257), 1 => Just(2000)];
+    (length, prop_oneof![5 => Just(0), 1 => 1..3i64])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_batch_is_what_one_poll_after_the_other_would_give(
+        messages in prop::collection::vec(any_message(), 1..400),
+        limits in prop::collection::vec((1..300usize, 1..5000usize), 1..20),
+    ) {
+        let streams = streams();
+        streams.driver.raise_limits();
+        let mut expected = Vec::new();
+        for (index, (length, reserved)) in messages.iter().enumerate() {
+            let payload = message(*length, index as u8);
+            loop {
+                match streams.publication.offer_with_reserved_value(&payload, |_| *reserved) {
+                    Ok(position) => break expected.push((payload, position, *reserved)),
+                    Err(error) => prop_assert_eq!(error.code(), -3),
+                }
+            }
+            if streams.publication.position().unwrap() > 100_000 {
+                break;
+            }
+        }
+        let mut received = Vec::new();
+        for (messages, bytes) in limits.iter().cycle() {
+            let mut batch = Batch::default();
+            let limits = BatchLimits { messages: *messages, bytes: *bytes };
+            let count = streams.subscription.poll_batch(&mut batch, limits).unwrap();
+            prop_assert_eq!(count, batch.len());
+            prop_assert!(count <= *messages);
+            prop_assert!(batch.len() < 2 || (batch.offsets()[batch.len() - 1] as usize) < *bytes);
+            for i in 0..batch.len() {
+                let payload = batch.message(i).unwrap().to_vec();
+                received.push((payload, batch.positions()[i], batch.reserved_values()[i]));
+            }
+            if received.len() == expected.len() {
+                break;
+            }
+        }
+        prop_assert_eq!(received, expected);
+    }
 }

@@ -57,6 +57,8 @@ pub struct Fragment<'a, W> {
     term_begin: i64,
     offset: usize,
     frame_length: usize,
+    /// The word at 0 with its length, version, flags and type, as it was when the frame was found.
+    first_word: i64,
 }
 
 impl<W> Clone for Fragment<'_, W> {
@@ -69,12 +71,13 @@ impl<W> Copy for Fragment<'_, W> {}
 
 impl<'a, W: Words> Fragment<'a, W> {
     #[inline(always)]
-    pub(super) fn new(term: &'a W, term_begin: i64, offset: usize, frame_length: usize) -> Self {
+    pub(super) fn new(term: &'a W, term_begin: i64, offset: usize, first_word: i64) -> Self {
         Self {
             term,
             term_begin,
             offset,
-            frame_length,
+            frame_length: first_word as i32 as usize,
+            first_word,
         }
     }
 
@@ -128,13 +131,13 @@ impl<'a, W: Words> Fragment<'a, W> {
     /// Flags of the frame; see [`flags`](super::frame::flags).
     #[inline]
     pub fn flags(&self) -> u8 {
-        self.term.load_u8_relaxed(self.offset + field::FLAGS)
+        (self.first_word >> 40) as u8
     }
 
     /// Type of the frame.
     #[inline]
     pub fn frame_type(&self) -> u16 {
-        self.term.load_u16_relaxed(self.offset + field::TYPE)
+        (self.first_word >> 48) as u16
     }
 
     /// Session id in the header.
@@ -233,13 +236,12 @@ impl<'a, W: Words> Cursor<'a, W> {
     #[inline]
     pub fn next_fragment(&mut self) -> Result<Option<Fragment<'a, W>>, CorruptLog> {
         while self.offset < self.end {
-            let length = self
-                .term
-                .load_i32_acquire(self.offset + field::FRAME_LENGTH);
+            let first_word = self.term.load_i64_acquire(self.offset);
+            let length = first_word as i32;
             if length <= 0 {
                 break;
             }
-            let fragment = Fragment::new(self.term, self.term_begin, self.offset, length as usize);
+            let fragment = Fragment::new(self.term, self.term_begin, self.offset, first_word);
             let next = self.offset + aligned_length(length as usize);
             if length < HEADER_LENGTH as i32 || next > self.term.len() {
                 return Err(CorruptLog::frame_length(self.position(), length));
@@ -250,6 +252,25 @@ impl<'a, W: Words> Cursor<'a, W> {
             }
         }
         Ok(None)
+    }
+
+    /// The next fragment if its frame follows at once and has the same length, flags and type as `like`, which this cursor
+    /// answered before; else `None`, and the cursor stays. For loops over messages that are alike.
+    #[inline(always)]
+    pub fn next_alike(&mut self, like: &Fragment<'a, W>) -> Option<Fragment<'a, W>> {
+        let next = self.offset + aligned_length(like.frame_length);
+        let is_there = self.offset < self.end
+            && next <= self.term.len()
+            && self.term.load_i64_acquire(self.offset) == like.first_word;
+        if !is_there {
+            return None;
+        }
+        let fragment = Fragment {
+            offset: self.offset,
+            ..*like
+        };
+        self.offset = next;
+        Some(fragment)
     }
 
     /// Returns to the begin of a fragment that this cursor answered, so that it will be the next one again.
@@ -292,7 +313,12 @@ impl<'a, W: Words> Cursor<'a, W> {
         }
         self.offset = at;
         Ok((at > begin).then(|| Block {
-            first: Fragment::new(self.term, self.term_begin, begin, HEADER_LENGTH),
+            first: Fragment::new(
+                self.term,
+                self.term_begin,
+                begin,
+                self.term.load_i64_relaxed(begin),
+            ),
             length: at - begin,
         }))
     }

@@ -77,7 +77,8 @@ impl<W: Words> FrameWriter<'_, W> {
         self.open(offset, frame_length, place, frame_type::DATA);
         source.give(length, self.term, offset + HEADER_LENGTH);
         if let Some(reserved) = reserved {
-            let fragment = Fragment::new(self.term, self.term_begin, offset, frame_length);
+            let first = first_word(frame_length as i32, place, frame_type::DATA);
+            let fragment = Fragment::new(self.term, self.term_begin, offset, first);
             self.term
                 .store_i64_relaxed(offset + field::RESERVED_VALUE, reserved(fragment));
         }
