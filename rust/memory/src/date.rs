@@ -2,7 +2,7 @@
 
 /// Epoch milliseconds in the zone of this machine: `2026-01-01 10:00:00.442+0000`.
 pub fn format_date(epoch_ms: i64) -> String {
-    let seconds = epoch_ms.div_euclid(1000) as libc::time_t;
+    let seconds = epoch_ms.div_euclid(1000) as _;
     // SAFETY: all-zero bytes are a valid tm (zeros and a null pointer).
     let mut local: libc::tm = unsafe { std::mem::zeroed() };
     // SAFETY: both pointers are to live locals.

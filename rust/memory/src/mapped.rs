@@ -11,7 +11,6 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use memmap2::MmapOptions;
-use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::buffer::SharedBuffer;
 
@@ -103,16 +102,11 @@ impl MappedFile {
 
     /// Allocates the blocks behind `[offset, offset + len)`, so that stores there cannot fail for want of space.
     ///
-    /// Content does not change. Fails with `StorageFull` when the file system is full, and with `Unsupported` on file systems that
-    /// cannot do it or for a file that was opened rather than created.
+    /// Content does not change. Fails with `StorageFull` when the file system is full, and with `Unsupported` where it cannot be
+    /// done: on some file systems, outside Linux, and for a file that was opened rather than created.
     pub fn allocate(&self, offset: usize, len: usize) -> io::Result<()> {
         let file = self.file.as_ref().ok_or(io::ErrorKind::Unsupported)?;
-        Ok(fallocate(
-            file,
-            FallocateFlags::empty(),
-            offset as u64,
-            len as u64,
-        )?)
+        allocate_blocks(file, offset, len)
     }
 }
 
@@ -131,10 +125,26 @@ fn set_length(file: &File, len: usize, allocation: Allocation) -> io::Result<()>
     if allocation == Allocation::Sparse {
         return Ok(());
     }
-    match fallocate(file, FallocateFlags::empty(), 0, len as u64) {
-        Err(rustix::io::Errno::OPNOTSUPP) => write_zeros(file, len),
+    match allocate_blocks(file, 0, len) {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => write_zeros(file, len),
+        result => result,
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn allocate_blocks(file: &File, offset: usize, len: usize) -> io::Result<()> {
+    use rustix::fs::{FallocateFlags, fallocate};
+    use rustix::io::Errno;
+    match fallocate(file, FallocateFlags::empty(), offset as u64, len as u64) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Err(io::ErrorKind::Unsupported.into()),
         result => Ok(result?),
     }
+}
+
+/// What other systems call by the same name may cut the file off behind the range.
+#[cfg(not(target_os = "linux"))]
+fn allocate_blocks(_file: &File, _offset: usize, _len: usize) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Allocates by writing, where the file system has no other way. The file is new: nobody else writes it yet.
@@ -189,6 +199,7 @@ mod tests {
         assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
     }
 
+    #[cfg(target_os = "linux")]
     #[test]
     fn sparse_files_occupy_what_was_allocated_and_allocated_ones_everything() {
         let dir = tempfile::tempdir_in("/dev/shm").unwrap();
@@ -220,6 +231,7 @@ mod tests {
         assert_eq!(shared.buffer().load_i64_acquire(4096), 0);
     }
 
+    #[cfg(target_os = "linux")]
     #[test]
     fn a_file_that_does_not_fit_is_an_error_and_leaves_nothing_behind() {
         let dir = tempfile::tempdir_in("/dev/shm").unwrap();

@@ -41,7 +41,7 @@ fn producers_in_several_processes_lose_nothing_and_keep_their_order() {
         let producer = std::env::var(PRODUCER).unwrap();
         return produce(Path::new(&path), producer.parse().unwrap());
     }
-    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("ring");
     let file = MappedFile::create(&path, CAPACITY + TRAILER_LENGTH, Allocation::Allocated).unwrap();
     let mut consumer = RingConsumer::new(ManyToOneRing::new(file.buffer().clone()).unwrap());
