@@ -170,8 +170,29 @@ impl HeaderWords {
     }
 }
 
-/// The word at 0: length, version 0, flags and type.
-#[inline]
-pub(super) const fn first_word(frame_length: i32, flags: u8, frame_type: u16) -> i64 {
-    ((frame_length as u32 as u64) | (flags as u64) << 40 | (frame_type as u64) << 48) as i64
+/// The word at 0: length, version 0, flags and type. One load gives a reader all that it decides by.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FirstWord(pub(super) i64);
+
+impl FirstWord {
+    #[inline(always)]
+    pub(super) const fn new(frame_length: i32, flags: u8, frame_type: u16) -> Self {
+        let word = (frame_length as u32 as u64) | (flags as u64) << 40 | (frame_type as u64) << 48;
+        Self(word as i64)
+    }
+
+    #[inline(always)]
+    pub(super) fn frame_length(self) -> i32 {
+        self.0 as i32
+    }
+
+    #[inline(always)]
+    pub(super) fn flags(self) -> u8 {
+        (self.0 >> 40) as u8
+    }
+
+    #[inline(always)]
+    pub(super) fn frame_type(self) -> u16 {
+        (self.0 >> 48) as u16
+    }
 }

@@ -7,7 +7,9 @@
 //! panics, it answers [`CorruptLog`].
 
 use super::buffers::LogBuffers;
-use super::frame::{FRAME_ALIGNMENT, HEADER_LENGTH, aligned_length, frame_type, offset as field};
+use super::frame::{
+    FRAME_ALIGNMENT, FirstWord, HEADER_LENGTH, aligned_length, frame_type, offset as field,
+};
 use crate::words::Words;
 
 /// A length or tail that no publisher or driver writes. The stream cannot be read any further.
@@ -56,9 +58,7 @@ pub struct Fragment<'a, W> {
     term: &'a W,
     term_begin: i64,
     offset: usize,
-    frame_length: usize,
-    /// The word at 0 with its length, version, flags and type, as it was when the frame was found.
-    first_word: i64,
+    first_word: FirstWord,
 }
 
 impl<W> Clone for Fragment<'_, W> {
@@ -71,12 +71,11 @@ impl<W> Copy for Fragment<'_, W> {}
 
 impl<'a, W: Words> Fragment<'a, W> {
     #[inline(always)]
-    pub(super) fn new(term: &'a W, term_begin: i64, offset: usize, first_word: i64) -> Self {
+    pub(super) fn new(term: &'a W, term_begin: i64, offset: usize, first_word: FirstWord) -> Self {
         Self {
             term,
             term_begin,
             offset,
-            frame_length: first_word as i32 as usize,
             first_word,
         }
     }
@@ -96,7 +95,7 @@ impl<'a, W: Words> Fragment<'a, W> {
     /// Bytes of header and payload.
     #[inline]
     pub fn frame_length(&self) -> usize {
-        self.frame_length
+        self.first_word.frame_length() as usize
     }
 
     /// Where in the term the payload begins.
@@ -108,7 +107,7 @@ impl<'a, W: Words> Fragment<'a, W> {
     /// Bytes of the payload.
     #[inline]
     pub fn payload_length(&self) -> usize {
-        self.frame_length - HEADER_LENGTH
+        self.frame_length() - HEADER_LENGTH
     }
 
     /// Copies the first bytes of the payload into `bytes`, which is at most as long as the payload.
@@ -131,13 +130,13 @@ impl<'a, W: Words> Fragment<'a, W> {
     /// Flags of the frame; see [`flags`](super::frame::flags).
     #[inline]
     pub fn flags(&self) -> u8 {
-        (self.first_word >> 40) as u8
+        self.first_word.flags()
     }
 
     /// Type of the frame.
     #[inline]
     pub fn frame_type(&self) -> u16 {
-        (self.first_word >> 48) as u16
+        self.first_word.frame_type()
     }
 
     /// Session id in the header.
@@ -174,7 +173,7 @@ impl<'a, W: Words> Fragment<'a, W> {
     /// Stream position after the frame.
     #[inline]
     pub fn position(&self) -> i64 {
-        self.begin_position() + aligned_length(self.frame_length) as i64
+        self.begin_position() + aligned_length(self.frame_length()) as i64
     }
 }
 
@@ -236,18 +235,12 @@ impl<'a, W: Words> Cursor<'a, W> {
     #[inline]
     pub fn next_fragment(&mut self) -> Result<Option<Fragment<'a, W>>, CorruptLog> {
         while self.offset < self.end {
-            let first_word = self.term.load_i64_acquire(self.offset);
-            let length = first_word as i32;
-            if length <= 0 {
+            let Some((first_word, next)) = self.frame_at(self.offset)? else {
                 break;
-            }
+            };
             let fragment = Fragment::new(self.term, self.term_begin, self.offset, first_word);
-            let next = self.offset + aligned_length(length as usize);
-            if length < HEADER_LENGTH as i32 || next > self.term.len() {
-                return Err(CorruptLog::frame_length(self.position(), length));
-            }
             self.offset = next;
-            if fragment.frame_type() != frame_type::PADDING {
+            if first_word.frame_type() != frame_type::PADDING {
                 return Ok(Some(fragment));
             }
         }
@@ -255,22 +248,19 @@ impl<'a, W: Words> Cursor<'a, W> {
     }
 
     /// The next fragment if its frame follows at once and has the same length, flags and type as `like`, which this cursor
-    /// answered before; else `None`, and the cursor stays. For loops over messages that are alike.
+    /// answered before; else `None`, and the cursor stays. For loops over messages that are alike: where the next frame
+    /// lies does not depend on what was loaded for this one.
     #[inline(always)]
     pub fn next_alike(&mut self, like: &Fragment<'a, W>) -> Option<Fragment<'a, W>> {
-        let next = self.offset + aligned_length(like.frame_length);
+        let next = self.offset + aligned_length(like.frame_length());
         let is_there = self.offset < self.end
             && next <= self.term.len()
-            && self.term.load_i64_acquire(self.offset) == like.first_word;
+            && self.term.load_i64_acquire(self.offset) == like.first_word.0;
         if !is_there {
             return None;
         }
-        let fragment = Fragment {
-            offset: self.offset,
-            ..*like
-        };
-        self.offset = next;
-        Some(fragment)
+        let offset = std::mem::replace(&mut self.offset, next);
+        Some(Fragment { offset, ..*like })
     }
 
     /// Returns to the begin of a fragment that this cursor answered, so that it will be the next one again.
@@ -289,18 +279,10 @@ impl<'a, W: Words> Cursor<'a, W> {
         let end = begin.saturating_add(limit).min(self.end);
         let mut at = begin;
         while at < end {
-            let length = self.term.load_i32_acquire(at + field::FRAME_LENGTH);
-            if length <= 0 {
+            let Some((first_word, next)) = self.frame_at(at)? else {
                 break;
-            }
-            let next = at + aligned_length(length as usize);
-            if length < HEADER_LENGTH as i32 || next > self.term.len() {
-                return Err(CorruptLog::frame_length(
-                    self.term_begin + at as i64,
-                    length,
-                ));
-            }
-            if self.term.load_u16_relaxed(at + field::TYPE) == frame_type::PADDING {
+            };
+            if first_word.frame_type() == frame_type::PADDING {
                 if at == begin {
                     at = next;
                 }
@@ -312,34 +294,51 @@ impl<'a, W: Words> Cursor<'a, W> {
             at = next;
         }
         self.offset = at;
-        Ok((at > begin).then(|| Block {
-            first: Fragment::new(
-                self.term,
-                self.term_begin,
-                begin,
-                self.term.load_i64_relaxed(begin),
-            ),
+        Ok((at > begin).then_some(Block {
+            term: self.term,
+            term_begin: self.term_begin,
+            offset: begin,
             length: at - begin,
         }))
+    }
+
+    /// The first word of the frame at `offset`, and where the next one begins; `None` when there is none yet.
+    #[inline(always)]
+    fn frame_at(&self, offset: usize) -> Result<Option<(FirstWord, usize)>, CorruptLog> {
+        let first_word = FirstWord(self.term.load_i64_acquire(offset));
+        let length = first_word.frame_length();
+        if length <= 0 {
+            return Ok(None);
+        }
+        let next = offset + aligned_length(length as usize);
+        if length < HEADER_LENGTH as i32 || next > self.term.len() {
+            return Err(CorruptLog::frame_length(
+                self.term_begin + offset as i64,
+                length,
+            ));
+        }
+        Ok(Some((first_word, next)))
     }
 }
 
 /// Consecutive whole frames of one term.
 #[derive(Debug)]
 pub struct Block<'a, W> {
-    first: Fragment<'a, W>,
+    term: &'a W,
+    term_begin: i64,
+    offset: usize,
     length: usize,
 }
 
 impl<'a, W: Words> Block<'a, W> {
     /// The term that holds the frames.
     pub fn term(&self) -> &'a W {
-        self.first.term
+        self.term
     }
 
     /// Where in the term the first frame begins.
     pub fn offset(&self) -> usize {
-        self.first.offset
+        self.offset
     }
 
     /// Bytes of the frames.
@@ -349,16 +348,16 @@ impl<'a, W: Words> Block<'a, W> {
 
     /// Session id in the first header.
     pub fn session_id(&self) -> i32 {
-        self.first.session_id()
+        self.term.load_i32_relaxed(self.offset + field::SESSION_ID)
     }
 
     /// Term id in the first header.
     pub fn term_id(&self) -> i32 {
-        self.first.term_id()
+        self.term.load_i32_relaxed(self.offset + field::TERM_ID)
     }
 
     /// Stream position of the first frame.
     pub fn begin_position(&self) -> i64 {
-        self.first.begin_position()
+        self.term_begin + self.offset as i64
     }
 }

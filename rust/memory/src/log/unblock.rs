@@ -4,7 +4,7 @@
 
 use super::buffers::LogBuffers;
 use super::frame::{
-    FRAME_ALIGNMENT, HEADER_LENGTH, aligned_length, first_word, flags, frame_type, offset as field,
+    FRAME_ALIGNMENT, FirstWord, HEADER_LENGTH, aligned_length, flags, frame_type, offset as field,
 };
 use super::position::partition_of_count;
 use super::rotation::rotate;
@@ -137,6 +137,6 @@ pub(super) fn write_padding<W: Words>(
     term.store_i64_relaxed(offset + field::RESERVED_VALUE, 0);
     term.store_i64_release(
         offset,
-        first_word(length as i32, flags::UNFRAGMENTED, frame_type::PADDING),
+        FirstWord::new(length as i32, flags::UNFRAGMENTED, frame_type::PADDING).0,
     );
 }

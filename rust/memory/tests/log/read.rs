@@ -88,6 +88,27 @@ fn the_position_is_past_a_fragment_as_soon_as_it_is_handed_out() {
 }
 
 #[test]
+fn fragments_alike_are_read_until_one_differs() {
+    let log = log_of(&description(), TERM as i64 - 256);
+    let mut appender = ExclusiveAppender::new(log.clone()).unwrap();
+    for message in [&b"one"[..], b"two", b"four"] {
+        appender.offer(NO_LIMIT, message).unwrap();
+    }
+    let mut cursor = log.cursor(TERM as i64 - 256).unwrap();
+    let first = cursor.next_fragment().unwrap().unwrap();
+    assert_eq!(cursor.next_alike(&first).unwrap().to_vec(), b"two");
+    assert!(cursor.next_alike(&first).is_none(), "another length");
+    let fourth = cursor.next_fragment().unwrap().unwrap();
+    assert_eq!(fourth.to_vec(), b"four");
+    assert!(cursor.next_alike(&fourth).is_none(), "nothing there");
+    appender.offer(NO_LIMIT, b"five").unwrap();
+    let fifth = cursor.next_alike(&fourth).unwrap();
+    assert_eq!(fifth.to_vec(), b"five");
+    assert_eq!(fifth.position(), TERM as i64);
+    assert!(cursor.next_alike(&fifth).is_none(), "the term ends");
+}
+
+#[test]
 fn an_aborted_fragment_is_the_next_one_again_01_70() {
     let log = log_with_padding();
     let mut cursor = log.cursor(64).unwrap();

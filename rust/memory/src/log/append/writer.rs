@@ -10,7 +10,7 @@ use super::batch::Messages;
 use super::source::Source;
 use crate::log::buffers::LogBuffers;
 use crate::log::frame::{
-    Framing, HEADER_LENGTH, aligned_length, first_word, flags, frame_type, offset as field,
+    FirstWord, Framing, HEADER_LENGTH, aligned_length, flags, frame_type, offset as field,
 };
 use crate::log::reader::Fragment;
 use crate::words::Words;
@@ -77,8 +77,8 @@ impl<W: Words> FrameWriter<'_, W> {
         self.open(offset, frame_length, place, frame_type::DATA);
         source.give(length, self.term, offset + HEADER_LENGTH);
         if let Some(reserved) = reserved {
-            let first = first_word(frame_length as i32, place, frame_type::DATA);
-            let fragment = Fragment::new(self.term, self.term_begin, offset, first);
+            let written = FirstWord::new(frame_length as i32, place, frame_type::DATA);
+            let fragment = Fragment::new(self.term, self.term_begin, offset, written);
             self.term
                 .store_i64_relaxed(offset + field::RESERVED_VALUE, reserved(fragment));
         }
@@ -95,8 +95,8 @@ impl<W: Words> FrameWriter<'_, W> {
     /// Writes the header of a frame that is not readable yet.
     #[inline(always)]
     pub(super) fn open(self, offset: usize, frame_length: usize, place: u8, frame_type: u16) {
-        let first = first_word(-(frame_length as i32), place, frame_type);
-        self.term.store_i64_release(offset, first);
+        let first = FirstWord::new(-(frame_length as i32), place, frame_type);
+        self.term.store_i64_release(offset, first.0);
         self.term.fence_release();
         self.term
             .store_i64s_relaxed(offset + field::TERM_OFFSET, self.rest_of_header(offset));
@@ -154,9 +154,9 @@ impl<W: Words> FrameWriter<'_, W> {
         if at == run.start {
             self.open(at, run.len(), place, frame_type::DATA);
         } else {
-            let first = first_word(frame_length as i32, place, frame_type::DATA);
+            let first = FirstWord::new(frame_length as i32, place, frame_type::DATA);
             let [second, third] = self.rest_of_header(at);
-            self.term.store_i64s_relaxed(at, [first, second, third]);
+            self.term.store_i64s_relaxed(at, [first.0, second, third]);
         }
         self.term.copy_in(at + HEADER_LENGTH, payload);
         next
