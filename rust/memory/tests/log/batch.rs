@@ -18,7 +18,6 @@ fn append_all(
     while sent < count {
         match offer_batch(sent) {
             Ok(appended) => {
-                assert!(appended.messages > 0);
                 sent += appended.messages;
                 position = appended.position;
             }
@@ -165,6 +164,20 @@ fn a_batch_stops_before_a_message_that_is_too_long() {
     let (length, max) = (8193, 8192);
     assert_eq!(refused, AppendError::TooLong { length, max });
     assert_eq!(log.producer_position(), 64);
+}
+
+#[test]
+fn of_nothing_nothing_is_appended() {
+    let log = log();
+    let none: [&[u8]; 0] = [];
+    let nothing = Appended {
+        messages: 0,
+        position: 0,
+    };
+    let appender = ConcurrentAppender::new(log.clone());
+    assert_eq!(appender.offer_batch(0, &none[..], 0), Ok(nothing));
+    let mut appender = ExclusiveAppender::new(log).unwrap();
+    assert_eq!(appender.offer_batch(0, &[b"a"][..], 1), Ok(nothing));
 }
 
 /// A batch whose publisher dies when it has come to message `dies_at`.

@@ -84,9 +84,9 @@ impl Messages for Records<'_> {
 /// What a batch call appended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Appended {
-    /// Messages appended, at least one.
+    /// Messages appended; 0 only when there was none to append.
     pub messages: usize,
-    /// Stream position after the last of them.
+    /// Stream position after the last of them, or of the publisher when there was none.
     pub position: i64,
 }
 
@@ -161,13 +161,18 @@ impl Run {
 }
 
 /// Appends run after run with `append_run`, which is handed the index of the next message, until all messages are appended
-/// or one cannot be for now.
+/// or one cannot be for now. Nothing is left to append when `first` is the number of messages.
 #[inline]
 pub(super) fn append_runs<M: Messages + ?Sized>(
     messages: &M,
     first: usize,
+    position: i64,
     mut append_run: impl FnMut(usize) -> Result<Appended, AppendError>,
 ) -> Result<Appended, AppendError> {
+    if first >= messages.count() {
+        let messages = 0;
+        return Ok(Appended { messages, position });
+    }
     let mut appended = append_run(first)?;
     while first + appended.messages < messages.count() {
         let Ok(run) = append_run(first + appended.messages) else {

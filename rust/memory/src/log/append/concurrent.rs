@@ -1,6 +1,6 @@
 //! [`ConcurrentAppender`]: any number of publishers append to one log.
 
-use super::batch::{Appended, Messages, Run};
+use super::batch::{Appended, Messages, Run, append_runs};
 use super::claim::Claim;
 use super::source::{Parts, Source};
 use super::writer::FrameWriter;
@@ -127,7 +127,7 @@ impl<W: Words> ConcurrentAppender<W> {
         messages: &M,
         first: usize,
     ) -> Result<Appended, AppendError> {
-        super::batch::append_runs(messages, first, |next| {
+        append_runs(messages, first, self.position(), |next| {
             self.append_run(limit, messages, next)
         })
     }
@@ -142,6 +142,7 @@ impl<W: Words> ConcurrentAppender<W> {
         let term = self.active_term(limit, next_length)?;
         let framing = self.log.framing();
         let room = self.log.term_length() - term.tail.offset(self.log.term_length());
+        // Others may claim meanwhile: then the run begins that much further on, as any message may.
         let window = limit.abs_diff(term.position);
         let mut run = Run::plan(messages, first, framing, room, window);
         if run.messages == 0 {

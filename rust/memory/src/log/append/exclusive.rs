@@ -1,6 +1,6 @@
 //! [`ExclusiveAppender`]: the only publisher of a log.
 
-use super::batch::{Appended, Messages, Run};
+use super::batch::{Appended, Messages, Run, append_runs};
 use super::claim::Claim;
 use super::source::{Parts, Source};
 use super::writer::FrameWriter;
@@ -158,7 +158,7 @@ impl<W: Words> ExclusiveAppender<W> {
         messages: &M,
         first: usize,
     ) -> Result<Appended, AppendError> {
-        super::batch::append_runs(messages, first, |next| {
+        append_runs(messages, first, self.position(), |next| {
             self.append_run(limit, messages, next)
         })
     }
