@@ -446,10 +446,9 @@ proptest! {
                 prop_assert!(cleaned > before && cleaned <= target);
                 prop_assert_eq!(before / TERM as i64, (cleaned - 1) / TERM as i64, "one term a call");
             }
-            let bytes = terms_of(&log);
-            let (clean, dirty) = bytes.split_at(cleaned as usize);
-            prop_assert!(clean.iter().all(|byte| *byte == 0));
-            prop_assert!(dirty.iter().all(|byte| *byte == 0xEE));
+            let (clean, dirty) = (cleaned as usize, 3 * TERM - cleaned as usize);
+            let expected = [vec![0; clean], vec![0xEE; dirty]].concat();
+            prop_assert!(terms_of(&log) == expected);
         }
     }
 }
