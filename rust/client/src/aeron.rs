@@ -7,7 +7,7 @@ use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::CountersReader;
 
 use crate::client::Client;
-use crate::conductor::{Conductor, Progress};
+use crate::conductor::{ClientHandlers, Conductor, Progress};
 use crate::connect;
 use crate::context::Context;
 use crate::counter::{self, Counter};
@@ -109,6 +109,11 @@ impl Aeron {
     /// Runs handlers that were queued ([`HandlerMode::Queued`](crate::HandlerMode::Queued)), after waiting up to `timeout`
     /// for one; answers how many ran. Returns early when the client is closed.
     pub fn run_handlers(&self, timeout: Duration) -> usize {
+        let timeout = if self.is_closed() {
+            Duration::ZERO
+        } else {
+            timeout
+        };
         self.client().dispatcher.run_queued(timeout)
     }
 
@@ -134,12 +139,16 @@ impl Aeron {
 
     /// Whether the command with this correlation id was sent and is not answered.
     pub fn is_command_active(&self, correlation_id: i64) -> bool {
-        self.client().conductor().commands.is_active(correlation_id)
+        self.client()
+            .open_conductor()
+            .is_ok_and(|conductor| conductor.commands.is_active(correlation_id))
     }
 
     /// Whether any command was sent and is not answered.
     pub fn has_active_commands(&self) -> bool {
-        self.client().conductor().commands.has_active()
+        self.client()
+            .open_conductor()
+            .is_ok_and(|conductor| conductor.commands.has_active())
     }
 }
 
@@ -443,55 +452,50 @@ impl Aeron {
     /// Adds a handler of counters that become available; answers an id for its removal.
     pub fn add_available_counter_handler(&self, handler: CounterHandler) -> i64 {
         let id = self.next_correlation_id();
-        self.client()
-            .conductor()
-            .handlers
-            .available_counter
-            .push((id, handler));
+        self.change_handlers(|handlers| handlers.available_counter.push((id, handler)));
         id
     }
 
     /// Removes a handler; answers whether there was one with this id.
     pub fn remove_available_counter_handler(&self, id: i64) -> bool {
-        remove(
-            &mut self.client().conductor().handlers.available_counter,
-            id,
-        )
+        self.change_handlers(|handlers| remove(&mut handlers.available_counter, id))
+            .unwrap_or_default()
     }
 
     /// Adds a handler of counters that are gone; answers an id for its removal.
     pub fn add_unavailable_counter_handler(&self, handler: CounterHandler) -> i64 {
         let id = self.next_correlation_id();
-        self.client()
-            .conductor()
-            .handlers
-            .unavailable_counter
-            .push((id, handler));
+        self.change_handlers(|handlers| handlers.unavailable_counter.push((id, handler)));
         id
     }
 
     /// Removes a handler; answers whether there was one with this id.
     pub fn remove_unavailable_counter_handler(&self, id: i64) -> bool {
-        remove(
-            &mut self.client().conductor().handlers.unavailable_counter,
-            id,
-        )
+        self.change_handlers(|handlers| remove(&mut handlers.unavailable_counter, id))
+            .unwrap_or_default()
     }
 
     /// Adds a handler that is called when the client is closed; answers an id for its removal.
     pub fn add_close_handler(&self, handler: CloseHandler) -> i64 {
         let id = self.next_correlation_id();
-        self.client().conductor().handlers.close.push((id, handler));
+        self.change_handlers(|handlers| handlers.close.push((id, handler)));
         id
     }
 
     /// Removes a handler; answers whether there was one with this id.
     pub fn remove_close_handler(&self, id: i64) -> bool {
-        remove(&mut self.client().conductor().handlers.close, id)
+        self.change_handlers(|handlers| remove(&mut handlers.close, id))
+            .unwrap_or_default()
     }
 }
 
 impl Aeron {
+    /// Changes the handlers of an open client; a closed one has none.
+    fn change_handlers<T>(&self, change: impl FnOnce(&mut ClientHandlers) -> T) -> Option<T> {
+        let mut conductor = self.client().open_conductor().ok()?;
+        Some(change(&mut conductor.handlers))
+    }
+
     /// Requests a resource and waits until it is there.
     fn add<T>(
         &self,

@@ -3,6 +3,7 @@
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::keys::decode_local_address_key;
 use aeron_memory::counters::{CountersReader, types};
+use aeron_protocol::uri::{ChannelUri, ControlMode, key};
 
 type Counters = CountersReader<SharedBuffer>;
 
@@ -44,32 +45,21 @@ pub(crate) fn local_addresses(
         .collect()
 }
 
-/// The channel with the resolved port in place of an `endpoint` that ends in `:0`.
+/// The channel with the resolved port in place of an `endpoint` that ends in `:0`, `None` as long as there is none; any other
+/// channel unchanged.
 pub(crate) fn resolve_endpoint_port(
     channel: &str,
     resolved: impl FnOnce() -> Option<String>,
 ) -> Option<String> {
-    let Some(endpoint) = parameter(channel, "endpoint") else {
+    let has_wildcard = |uri: &ChannelUri| {
+        uri.control_mode() != ControlMode::Manual
+            && uri
+                .get(key::ENDPOINT)
+                .is_some_and(|endpoint| endpoint.ends_with(":0"))
+    };
+    let Some(mut uri) = ChannelUri::parse(channel).ok().filter(has_wildcard) else {
         return Some(channel.to_owned());
     };
-    if !endpoint.ends_with(":0") || parameter(channel, "control-mode") == Some("manual") {
-        return Some(channel.to_owned());
-    }
-    let resolved = resolved()?;
-    let (_, port) = resolved.rsplit_once(':')?;
-    let host = &endpoint[..endpoint.len() - ":0".len()];
-    Some(channel.replacen(
-        &format!("endpoint={endpoint}"),
-        &format!("endpoint={host}:{port}"),
-        1,
-    ))
-}
-
-/// Value of a parameter of a channel URI.
-fn parameter<'a>(channel: &'a str, name: &str) -> Option<&'a str> {
-    let (_, parameters) = channel.split_once('?')?;
-    parameters
-        .split('|')
-        .find_map(|parameter| parameter.split_once('=').filter(|(key, _)| *key == name))
-        .map(|(_, value)| value)
+    uri.replace_endpoint_wildcard_port(&resolved()?).ok()?;
+    Some(uri.to_string())
 }

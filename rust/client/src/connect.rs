@@ -13,7 +13,7 @@ use crate::client::{Client, Settings};
 use crate::conductor::{ClientHandlers, Conductor};
 use crate::context::Context;
 use crate::error::{DriverTimeout, Error, Result};
-use crate::log_source::MappedLogs;
+use crate::log_source::{LogSource, MappedLogs};
 use crate::proxy::DriverProxy;
 
 /// Sleep between looks for the file, in milliseconds.
@@ -37,11 +37,18 @@ pub(crate) fn connect(context: Context) -> Result<Arc<Client>> {
             }
         },
     )?;
-    attach(context, &cnc)
+    let logs = MappedLogs {
+        pre_touch: context.pre_touch_mapped_memory,
+    };
+    attach(context, &cnc, Box::new(logs))
 }
 
-/// Makes the client of a driver that is alive.
-pub(crate) fn attach(mut context: Context, cnc: &CncFile) -> Result<Arc<Client>> {
+/// Makes the client of a driver that is alive and whose logs are in `logs`.
+pub(crate) fn attach(
+    mut context: Context,
+    cnc: &CncFile,
+    logs: Box<dyn LogSource>,
+) -> Result<Arc<Client>> {
     let inter_service_timeout_ns = cnc.identity().client_liveness_timeout_ns.max(0) as u64;
     context.validate_inter_service_timeout(inter_service_timeout_ns)?;
     let settings = Settings::new(&context, inter_service_timeout_ns);
@@ -54,11 +61,6 @@ pub(crate) fn attach(mut context: Context, cnc: &CncFile) -> Result<Arc<Client>>
     let proxy = DriverProxy::new(cnc.to_driver().clone());
     let handlers = ClientHandlers::new(&mut context, || proxy.next_correlation_id());
     let conductor = Conductor::new(events, handlers, context.nano_clock.nano_time());
-    let logs = context.log_source.take().unwrap_or_else(|| {
-        Box::new(MappedLogs {
-            pre_touch: context.pre_touch_mapped_memory,
-        })
-    });
     let idle_strategy = context.take_idle_strategy();
     let uses_invoker = context.use_conductor_agent_invoker;
     let client = Client::new(

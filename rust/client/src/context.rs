@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use aeron_agent::value::parse_duration_ns;
+use aeron_agent::value::{parse_config_bool, parse_duration_ns};
 use aeron_agent::{EpochClock, IdleStrategy, NanoClock, SystemEpochClock, SystemNanoClock};
 
 use aeron_memory::directory;
@@ -12,7 +12,6 @@ use crate::error::{Error, Result};
 use crate::handlers::{
     CloseHandler, CounterHandler, ErrorHandler, ImageHandler, PublicationErrorHandler,
 };
-use crate::log_source::LogSource;
 
 /// Longest client name, in bytes.
 pub const MAX_CLIENT_NAME_LENGTH: usize = 100;
@@ -91,8 +90,6 @@ pub struct Context {
     pub epoch_clock: Arc<dyn EpochClock>,
     /// Monotonic clock, for timers.
     pub nano_clock: Arc<dyn NanoClock>,
-    /// Where logs are found; `None` for files.
-    pub(crate) log_source: Option<Box<dyn LogSource>>,
 }
 
 impl Default for Context {
@@ -120,7 +117,6 @@ impl Default for Context {
             publication_error_handler: None,
             epoch_clock: Arc::new(SystemEpochClock),
             nano_clock: Arc::new(SystemNanoClock),
-            log_source: None,
         }
     }
 }
@@ -137,6 +133,7 @@ impl Context {
     }
 
     fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
+        const PRE_TOUCH: &str = "AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY";
         let mut context = Self::default();
         let malformed = |name: &str, value: &str| {
             Error::Configuration(format!("{name}={value} is not a valid value"))
@@ -167,8 +164,9 @@ impl Context {
             "AERON_CLIENT_RESOURCE_LINGER_DURATION",
             context.resource_linger_duration_ns,
         )?;
-        if let Some(value) = variable("AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY") {
-            context.pre_touch_mapped_memory = matches!(value.as_str(), "true" | "1" | "on");
+        if let Some(value) = variable(PRE_TOUCH) {
+            context.pre_touch_mapped_memory =
+                parse_config_bool(&value).ok_or_else(|| malformed(PRE_TOUCH, &value))?;
         }
         Ok(context)
     }
@@ -212,5 +210,54 @@ impl Context {
              which is the driver's client liveness timeout",
             self.keepalive_interval_ns
         )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn context(variables: &[(&str, &str)]) -> Result<Context> {
+        let find = |name: &str| variables.iter().find(|(key, _)| *key == name);
+        Context::from_variables(|name| find(name).map(|(_, value)| (*value).to_owned()))
+    }
+
+    #[test]
+    fn the_environment_changes_what_it_names() {
+        let context = context(&[
+            ("AERON_DRIVER_TIMEOUT", "250"),
+            ("AERON_CLIENT_NAME", "pricing"),
+            ("AERON_CLIENT_IDLE_SLEEP_DURATION", "5ms"),
+            ("AERON_CLIENT_RESOURCE_LINGER_DURATION", "1000"),
+            ("AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY", "true"),
+        ])
+        .unwrap();
+        assert_eq!(context.driver_timeout_ms, 250);
+        assert_eq!(context.client_name, "pricing");
+        assert_eq!(context.idle_sleep_duration_ns, 5_000_000);
+        assert_eq!(context.resource_linger_duration_ns, 1000);
+        assert!(context.pre_touch_mapped_memory);
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_c_client() {
+        let context = context(&[]).unwrap();
+        assert_eq!(context.driver_timeout_ms, 10_000);
+        assert_eq!(context.keepalive_interval_ns, 500_000_000);
+        assert_eq!(context.idle_sleep_duration_ns, 16_000_000);
+        assert_eq!(context.resource_linger_duration_ns, 3_000_000_000);
+        assert!(!context.pre_touch_mapped_memory && context.client_name.is_empty());
+    }
+
+    #[test]
+    fn values_that_make_no_sense_are_refused_by_name() {
+        for (name, value) in [
+            ("AERON_DRIVER_TIMEOUT", "soon"),
+            ("AERON_CLIENT_IDLE_SLEEP_DURATION", "-1"),
+            ("AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY", "maybe"),
+        ] {
+            let error = context(&[(name, value)]).err().unwrap().to_string();
+            assert_eq!(error, format!("{name}={value} is not a valid value"));
+        }
     }
 }

@@ -204,7 +204,8 @@ impl From<DriverTimeout> for Error {
     }
 }
 
-/// What closed a client or one of its resources; `None` = the application did, by `close` or by dropping it.
+/// What closed a client or one of its resources; `None` when nothing went wrong: the application closed it, or an image's
+/// stream ended.
 #[derive(Debug, Clone, Default)]
 pub struct CloseCause(pub Option<Arc<Error>>);
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::log::reader::Block;
+use aeron_protocol::uri::Transport;
 use spin::mutex::{SpinMutex, SpinMutexGuard};
 
 use crate::aeron::SubscriptionHandlers;
@@ -101,7 +102,7 @@ impl SubscriptionCore {
     }
 
     pub(crate) fn is_spy(&self) -> bool {
-        self.channel.starts_with("aeron-spy:")
+        Transport::of(self.channel.as_bytes()) == Transport::Spy
     }
 
     pub(crate) fn available_handler(&self) -> Option<&ImageHandler> {

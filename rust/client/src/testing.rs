@@ -22,7 +22,7 @@ use crate::connect;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::handlers::lock;
-use crate::log_source::LogSource;
+use crate::log_source::{LogSource, MappedLogs};
 
 /// Client liveness timeout of the driver, in milliseconds.
 pub(crate) const LIVENESS_TIMEOUT_MS: i64 = 10_000;
@@ -54,6 +54,8 @@ struct State {
     sent: Vec<(i32, Vec<u8>)>,
     /// Where new publications start.
     start_position: i64,
+    /// Clients that connect look for logs in files, where there are none.
+    hides_logs: bool,
     is_mute: bool,
     is_dead: bool,
 }
@@ -115,6 +117,7 @@ impl FakeDriver {
             subscriptions: Vec::new(),
             sent: Vec::new(),
             start_position: 0,
+            hides_logs: false,
             is_mute: false,
             is_dead: false,
         };
@@ -150,12 +153,15 @@ impl FakeDriver {
             use_conductor_agent_invoker: true,
             driver_invoker: Some(Arc::new(move || driver.step())),
             error_handler: Arc::new(|_| {}),
-            log_source: Some(Box::new(self.logs.clone())),
             ..Context::default()
         };
         configure(&mut context);
         context.validate()?;
-        connect::attach(context, &self.cnc).map(Aeron::of)
+        let logs: Box<dyn LogSource> = match lock(&self.state).hides_logs {
+            true => Box::new(MappedLogs { pre_touch: false }),
+            false => Box::new(self.logs.clone()),
+        };
+        connect::attach(context, &self.cnc, logs).map(Aeron::of)
     }
 
     pub(crate) fn now_ms(&self) -> i64 {
@@ -209,6 +215,11 @@ impl FakeDriver {
     /// New publications start here from now on.
     pub(crate) fn set_start_position(&self, position: i64) {
         lock(&self.state).start_position = position;
+    }
+
+    /// Clients that connect from now on do not find any log.
+    pub(crate) fn hide_logs(&self) {
+        lock(&self.state).hides_logs = true;
     }
 
     /// From now on commands stay in the ring.

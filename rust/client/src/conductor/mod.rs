@@ -36,6 +36,7 @@ pub(crate) use self::commands::Progress;
 const EVENTS_PER_CYCLE: usize = 16;
 
 /// Handlers that concern the whole client.
+#[derive(Default)]
 pub(crate) struct ClientHandlers {
     pub(crate) available_image: Option<ImageHandler>,
     pub(crate) unavailable_image: Option<ImageHandler>,
@@ -69,6 +70,7 @@ pub(crate) struct Released {
     _exclusive_publications: Registry<ExclusiveCore>,
     _subscriptions: Registry<SubscriptionCore>,
     _counters: Registry<CounterCore>,
+    _handlers: ClientHandlers,
     _lingering: Vec<(i64, Arc<LogBuffers<SharedBuffer>>)>,
 }
 
@@ -257,6 +259,7 @@ impl Conductor {
             _exclusive_publications: std::mem::take(&mut self.exclusive_publications),
             _subscriptions: std::mem::take(&mut self.subscriptions),
             _counters: std::mem::take(&mut self.counters),
+            _handlers: std::mem::take(&mut self.handlers),
             _lingering: std::mem::take(&mut self.lingering),
         })
     }

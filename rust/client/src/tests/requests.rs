@@ -276,9 +276,8 @@ fn destinations_of_a_subscription_are_receive_destinations() {
 #[test]
 fn a_log_that_cannot_be_opened_fails_the_add_and_gives_the_publication_back() {
     let driver = FakeDriver::new();
-    let aeron = driver.connect(|context| {
-        context.log_source = Some(Box::new(crate::log_source::MappedLogs { pre_touch: false }));
-    });
+    driver.hide_logs();
+    let aeron = driver.connect(|_| {});
     let error = aeron.add_publication(CHANNEL, 7).unwrap_err();
     assert!(matches!(error, Error::OpenLog { .. }), "{error}");
     driver.step();
