@@ -136,6 +136,7 @@ __all__ = [
     "ReentrantCallError",
     "RegistrationError",
     "ResourceTemporarilyUnavailableError",
+    "ShutdownSignalBarrier",
     "SleepingIdleStrategy",
     "SleepingMillisIdleStrategy",
     "StorageSpaceError",
@@ -157,6 +158,7 @@ _LAZY = {
     "AgentRunner": "agent",
     "CompositeAgent": "agent",
     "DynamicCompositeAgent": "agent",
+    "ShutdownSignalBarrier": "barrier",
 }
 """What is rarely used and would have to import more of the standard library: loaded at its first use."""
 

@@ -1,8 +1,8 @@
 """Agents: objects whose ``do_work`` is called in a loop, and what runs them.
 
-An agent is single-threaded: whoever runs it calls ``on_start`` once, then ``do_work`` again and again, then ``on_close``
-once. A runner gives it a thread of its own, an invoker leaves the calling to the program, a composite lets several share one
-duty cycle. The semantics are Agrona's.
+An agent is single-threaded: whoever runs it calls ``on_start`` once, then ``do_work`` again and again, then
+``on_close`` once. A runner gives it a thread of its own, an invoker leaves the calling to the program, a composite lets
+several share one duty cycle. The semantics are Agrona's.
 """
 
 import contextlib
@@ -106,8 +106,8 @@ class _DutyCycle:
 class AgentRunner:
     """Runs an agent on a thread of its own: ``with AgentRunner(agent, idle_strategy): ...``
 
-    Thread-safe. An exception of ``do_work`` is counted and handed to ``error_handler`` (by default it is printed), and the
-    agent goes on; ``AgentTerminationError`` ends it. The runner is used once.
+    Thread-safe. An exception of ``do_work`` is counted and handed to ``error_handler`` (by default it is printed), and
+    the agent goes on; ``AgentTerminationError`` ends it. The runner is used once.
     """
 
     def __init__(
@@ -166,11 +166,13 @@ class AgentRunner:
             self._cycle.close()
             self._closed = True
 
-    def close(self, retry_timeout: float = 5.0, fail_action: Callable[[threading.Thread], object] | None = None) -> None:
+    def close(
+        self, retry_timeout: float = 5.0, fail_action: Callable[[threading.Thread], object] | None = None
+    ) -> None:
         """Ends the agent and waits for it; an agent that never ran is closed on the calling thread. Idempotent.
 
-        After each ``retry_timeout`` seconds without an end ``fail_action`` is called with the thread; by default a line on
-        standard error says which agent does not come to an end.
+        After each ``retry_timeout`` seconds without an end ``fail_action`` is called with the thread; by default a line
+        on standard error says which agent does not come to an end.
         """
         self._cycle.running = False
         with self._lock:
@@ -182,11 +184,13 @@ class AgentRunner:
         thread = self._thread
         if thread is None or thread is threading.current_thread():
             return
-        while thread.join(retry_timeout) or thread.is_alive():
+        thread.join(retry_timeout)
+        while thread.is_alive():
             if fail_action is None:
                 print(f"{self.agent.role_name} failed to close due to timeout, retrying...", file=sys.stderr)
             else:
                 fail_action(thread)
+            thread.join(retry_timeout)
 
     def __enter__(self) -> "AgentRunner":
         """Starts the thread."""
@@ -343,7 +347,7 @@ class DynamicCompositeAgent(Agent):
             return True
 
     def try_remove(self, agent: Agent) -> bool:
-        """Asks for an agent (this very object) to leave; false while an earlier one has not. The composite must be active."""
+        """Asks for this agent to leave; false while an earlier one has not. The composite must be active."""
         with self._slots:
             self._check_active("remove")
             if self._to_remove is not None:

@@ -5,7 +5,6 @@ driver's own text as its message. Where Python has a built-in meaning for a fail
 connection) the class derives from that one too, so ``except TimeoutError`` does what it says.
 """
 
-
 __all__ = [
     "AeronError",
     "AgentTerminationError",
@@ -230,9 +229,7 @@ class PublicationRevokedError(RegistrationError):
     code = 14
 
 
-_BY_CODE: dict[int, type[RegistrationError]] = {
-    kind.code: kind for kind in RegistrationError.__subclasses__()
-}
+_BY_CODE: dict[int, type[RegistrationError]] = {kind.code: kind for kind in RegistrationError.__subclasses__()}
 
 
 def registration_error(code: int, message: str, correlation_id: int = -1) -> RegistrationError:

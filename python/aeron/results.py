@@ -1,7 +1,7 @@
 """What an offer answers when nothing was sent: false integers, equal to Aeron's result codes.
 
-``while not publication.offer(data): idle()`` retries on all three; ``== aeron.BACK_PRESSURED`` tells them apart. A position
-is never false: a stream's position after a message is at least 32.
+``while not publication.offer(data): idle()`` retries on all three; ``== aeron.BACK_PRESSURED`` tells them apart. A
+position is never false: a stream's position after a message is at least 32.
 """
 
 __all__ = ["ADMIN_ACTION", "BACK_PRESSURED", "NOT_CONNECTED", "NotSent"]

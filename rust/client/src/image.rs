@@ -392,6 +392,18 @@ impl Image {
         )
     }
 
+    /// Whether a poll would find anything: a fragment, padding, or a corrupt log. Consumes nothing; from any thread.
+    pub(crate) fn is_readable(&self) -> bool {
+        let position = self.core.parts.position.get();
+        if self.is_closed() {
+            return false;
+        }
+        let Ok(mut cursor) = self.log().cursor(position) else {
+            return true;
+        };
+        !matches!(cursor.next_fragment(), Ok(None)) || cursor.position() != position
+    }
+
     /// Runs a poll unless one runs already. Loads and stores are enough to keep a handler from polling its own image; two
     /// threads that enter at the same instant would both read, which harms nothing but their own order.
     #[inline(always)]

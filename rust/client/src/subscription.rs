@@ -235,6 +235,11 @@ impl Subscription {
             .cloned()
     }
 
+    /// Whether a poll would find anything. Consumes nothing, so that an event loop can look before it takes.
+    pub fn is_readable(&self) -> bool {
+        self.core.images().iter().any(Image::is_readable)
+    }
+
     /// Counter id of the channel's status; −1 where the channel has none (IPC and spies).
     pub fn channel_status_id(&self) -> i32 {
         self.core.channel_status_id()

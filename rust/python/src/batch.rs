@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use aeron_client::Batch as Messages;
 use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
@@ -180,6 +181,12 @@ impl Batch {
             1,
         );
         self.payload(py)?.get_item(range)
+    }
+
+    /// Iterates over the payloads.
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        // SAFETY: the batch is a sequence and alive; the result is a new reference or null with an exception set.
+        unsafe { Bound::from_owned_ptr_or_err(slf.py(), ffi::PySeqIter_New(slf.as_ptr())) }
     }
 
     /// All payloads, one after another: a read-only memoryview of bytes.

@@ -18,7 +18,6 @@ use crate::exit::{self, Closable};
 use crate::fork::OfProcess;
 use crate::publication::{PyExclusivePublication, PyPublication};
 use crate::subscription::PySubscription;
-use crate::waiting::DEFAULT_MAX_IDLE_PARK_NS;
 
 /// How long the dispatcher sleeps when there is nothing for it; something to do wakes it at once.
 const DISPATCHER_SLEEP: Duration = Duration::from_secs(1);
@@ -138,7 +137,7 @@ impl PyAeron {
         pre_touch_mapped_memory = None,
         client_name = None,
         use_conductor_agent_invoker = None,
-        max_idle_park_ns = DEFAULT_MAX_IDLE_PARK_NS,
+        max_idle_park_ns = 10_000_000,
         error_handler = None,
         on_available_image = None,
         on_unavailable_image = None,
@@ -286,30 +285,32 @@ impl PyAeron {
     }
 
     /// Adds a counter, which lives as long as the client; waits for the driver. `key` has at most 112 bytes, `label` 380.
-    #[pyo3(signature = (type_id, label, key = b"".as_slice()))]
+    #[pyo3(signature = (type_id, label, key = None))]
     fn add_counter(
         &self,
         py: Python<'_>,
         type_id: i32,
         label: &str,
-        key: &[u8],
+        key: Option<&[u8]>,
     ) -> PyResult<PyCounter> {
-        self.waiting(py, |aeron| aeron.add_counter(type_id, key, label))
-            .map(PyCounter::new)
+        self.waiting(py, |aeron| {
+            aeron.add_counter(type_id, key.unwrap_or_default(), label)
+        })
+        .map(PyCounter::new)
     }
 
     /// Adds a counter that outlives the client, or finds the one with this type and registration id.
-    #[pyo3(signature = (type_id, label, registration_id, key = b"".as_slice()))]
+    #[pyo3(signature = (type_id, label, registration_id, key = None))]
     fn add_static_counter(
         &self,
         py: Python<'_>,
         type_id: i32,
         label: &str,
         registration_id: i64,
-        key: &[u8],
+        key: Option<&[u8]>,
     ) -> PyResult<PyCounter> {
         self.waiting(py, |aeron| {
-            aeron.add_static_counter(type_id, key, label, registration_id)
+            aeron.add_static_counter(type_id, key.unwrap_or_default(), label, registration_id)
         })
         .map(PyCounter::new)
     }
@@ -394,29 +395,31 @@ impl PyAeron {
     }
 
     /// As `add_counter`, without waiting: answers a registration id for `get_counter`.
-    #[pyo3(signature = (type_id, label, key = b"".as_slice()))]
+    #[pyo3(signature = (type_id, label, key = None))]
     fn async_add_counter(
         &self,
         py: Python<'_>,
         type_id: i32,
         label: &str,
-        key: &[u8],
+        key: Option<&[u8]>,
     ) -> PyResult<i64> {
-        self.waiting(py, |aeron| aeron.async_add_counter(type_id, key, label))
+        self.waiting(py, |aeron| {
+            aeron.async_add_counter(type_id, key.unwrap_or_default(), label)
+        })
     }
 
     /// As `add_static_counter`, without waiting: answers a correlation id for `get_counter`.
-    #[pyo3(signature = (type_id, label, registration_id, key = b"".as_slice()))]
+    #[pyo3(signature = (type_id, label, registration_id, key = None))]
     fn async_add_static_counter(
         &self,
         py: Python<'_>,
         type_id: i32,
         label: &str,
         registration_id: i64,
-        key: &[u8],
+        key: Option<&[u8]>,
     ) -> PyResult<i64> {
         self.waiting(py, |aeron| {
-            aeron.async_add_static_counter(type_id, key, label, registration_id)
+            aeron.async_add_static_counter(type_id, key.unwrap_or_default(), label, registration_id)
         })
     }
 
@@ -552,7 +555,7 @@ impl PyAeron {
         let id = slf
             .get()
             .async_add_publication(slf.py(), channel, stream_id)?;
-        added(slf, "get_publication", id)
+        added(slf, "get_publication", "async_remove_publication", id)
     }
 
     /// Awaitable form of `add_exclusive_publication`.
@@ -564,7 +567,12 @@ impl PyAeron {
         let id = slf
             .get()
             .async_add_exclusive_publication(slf.py(), channel, stream_id)?;
-        added(slf, "get_exclusive_publication", id)
+        added(
+            slf,
+            "get_exclusive_publication",
+            "async_remove_publication",
+            id,
+        )
     }
 
     /// Awaitable form of `add_subscription`.
@@ -583,19 +591,19 @@ impl PyAeron {
             on_available_image,
             on_unavailable_image,
         )?;
-        added(slf, "get_subscription", id)
+        added(slf, "get_subscription", "async_remove_subscription", id)
     }
 
     /// Awaitable form of `add_counter`.
-    #[pyo3(signature = (type_id, label, key = b"".as_slice()))]
+    #[pyo3(signature = (type_id, label, key = None))]
     fn add_counter_async<'py>(
         slf: &Bound<'py, Self>,
         type_id: i32,
         label: &str,
-        key: &[u8],
+        key: Option<&[u8]>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let id = slf.get().async_add_counter(slf.py(), type_id, label, key)?;
-        added(slf, "get_counter", id)
+        added(slf, "get_counter", "async_remove_counter", id)
     }
 
     /// Id of the client, which its heartbeat counter carries.
@@ -636,11 +644,17 @@ impl PyAeron {
 }
 
 /// Waits for what was added with this id.
-fn added<'py>(client: &Bound<'py, PyAeron>, getter: &str, id: i64) -> PyResult<Bound<'py, PyAny>> {
+fn added<'py>(
+    client: &Bound<'py, PyAeron>,
+    get: &str,
+    remove: &str,
+    id: i64,
+) -> PyResult<Bound<'py, PyAny>> {
+    let arguments = (client, client.getattr(get)?, client.getattr(remove)?, id);
     client
         .py()
         .import("aeron.aio")?
-        .call_method1("added", (client, client.getattr(getter)?, id))
+        .call_method1("added", arguments)
 }
 
 /// Points the context to the driver; answers it if it is embedded. One without threads is run by the client that waits.

@@ -150,9 +150,7 @@ impl<'a, 'py> Handler<'a, 'py> {
                     payload,
                 };
                 assembling.get().with(|assembler| {
-                    poll(&mut |fragment| {
-                        this.assemble(assembler, fragment, &answer)
-                    })
+                    poll(&mut |fragment| this.assemble(assembler, fragment, &answer))
                 })?
             }
         };

@@ -97,7 +97,7 @@ impl PyIdleStrategy {
 
 /// One Python class for each strategy.
 macro_rules! strategies {
-    ($($(#[$doc:meta])* $class:ident($python:literal) ($($argument:ident: $type:ty = $default:expr),*) $gil:ident $make:expr;)*) => {$(
+    ($($(#[$doc:meta])* $class:ident($python:literal) ($($argument:ident: $type:ty = $default:tt),*) $gil:ident $make:expr;)*) => {$(
         $(#[$doc])*
         #[pyclass(frozen, extends = PyIdleStrategy, module = "aeron._aeron", name = $python)]
         pub struct $class;

@@ -25,6 +25,7 @@ mod publication;
 mod results;
 mod source;
 mod subscription;
+mod timer;
 mod waiting;
 
 use pyo3::prelude::*;
@@ -65,6 +66,10 @@ mod _aeron {
     use crate::publication::{PyExclusivePublication, PyPublication};
     #[pymodule_export]
     use crate::subscription::{PyBatches, PySubscription};
+
+    #[cfg(target_os = "linux")]
+    #[pymodule_export]
+    use crate::timer::Timer;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -132,6 +132,22 @@ macro_rules! publication_class {
                 slf.py().import("aeron.aio")?.call_method1("offer", (slf, message))
             }
 
+            /// Sends all messages without blocking the event loop.
+            #[pyo3(signature = (messages, *, offsets = None))]
+            fn offer_batch_async<'py>(
+                slf: &Bound<'py, Self>,
+                messages: &Bound<'py, PyAny>,
+                offsets: Option<&Bound<'py, PyAny>>,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                slf.py().import("aeron.aio")?.call_method1("offer_batch", (slf, messages, offsets))
+            }
+
+            /// Whether an offer may succeed, or would raise.
+            #[pyo3(name = "_is_ready")]
+            fn is_ready(&self) -> PyResult<bool> {
+                Ok(self.get()?.available_window().is_ok_and(|window| window > 0) || self.get()?.is_closed())
+            }
+
             /// Waits up to `timeout` seconds (`None`: for ever) for a subscriber.
             #[pyo3(signature = (timeout = None))]
             fn wait_connected(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {

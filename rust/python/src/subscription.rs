@@ -1,6 +1,7 @@
 //! [`PySubscription`]: what a program receives through.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use aeron_client::{BatchLimits, Block, Error, Image, SharedBuffer, Subscription};
 use pyo3::exceptions::PyValueError;
@@ -161,13 +162,13 @@ impl PySubscription {
 
     /// Copies at most `limit` whole messages that are there now into a batch, which may be empty. No message is begun once
     /// the batch has `max_bytes`.
-    #[pyo3(signature = (limit = DEFAULT_BATCH_LIMIT, *, max_bytes = DEFAULT_MAX_BYTES))]
+    #[pyo3(signature = (limit = 4096, *, max_bytes = 16_777_216))]
     fn poll_batch(&self, py: Python<'_>, limit: usize, max_bytes: usize) -> PyResult<Batch> {
         self.next_batch(py, batch_limits(limit, max_bytes)?, None)
     }
 
     /// Batches of what arrives, until the subscription is closed or nothing came for `timeout` seconds (`None`: for ever).
-    #[pyo3(signature = (limit = DEFAULT_BATCH_LIMIT, *, timeout = None, max_bytes = DEFAULT_MAX_BYTES))]
+    #[pyo3(signature = (limit = 4096, *, timeout = None, max_bytes = 16_777_216))]
     fn batches(
         slf: Py<Self>,
         limit: usize,
@@ -182,11 +183,53 @@ impl PySubscription {
         })
     }
 
-    /// `async for batch in subscription`.
-    fn __aiter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    /// As `poll_batch`, looking for `spin_ns` nanoseconds; `None` when there is nothing.
+    #[pyo3(name = "_look", signature = (limit = 4096, max_bytes = 16_777_216, spin_ns = 0))]
+    fn look(
+        &self,
+        py: Python<'_>,
+        limit: usize,
+        max_bytes: usize,
+        spin_ns: u64,
+    ) -> PyResult<Option<Batch>> {
+        let limits = batch_limits(limit, max_bytes)?;
+        let subscription = self.get()?;
+        let deadline = (spin_ns > 0).then(|| Instant::now() + Duration::from_nanos(spin_ns));
+        while !subscription.is_readable() {
+            if deadline.is_none_or(|deadline| Instant::now() >= deadline)
+                || subscription.is_closed()
+            {
+                return Ok(None);
+            }
+            std::hint::spin_loop();
+        }
+        let batch = self.next_batch(py, limits, None)?;
+        Ok((!batch.is_empty()).then_some(batch))
+    }
+
+    /// Whether a poll would find anything, or the subscription is closed. Consumes nothing.
+    #[pyo3(name = "_is_ready")]
+    fn is_ready(&self) -> PyResult<bool> {
+        let subscription = self.get()?;
+        Ok(subscription.is_readable() || subscription.is_closed())
+    }
+
+    /// Batches as they arrive, for `async for`, until the subscription is closed.
+    #[pyo3(signature = (limit = 4096, *, max_bytes = 16_777_216))]
+    fn batches_async<'py>(
+        slf: &Bound<'py, Self>,
+        limit: usize,
+        max_bytes: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        batch_limits(limit, max_bytes)?;
         slf.py()
             .import("aeron.aio")?
-            .call_method1("batches", (slf,))
+            .call_method1("batches", (slf, limit, max_bytes))
+    }
+
+    /// `async for batch in subscription`.
+    fn __aiter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Self::batches_async(slf, DEFAULT_BATCH_LIMIT, DEFAULT_MAX_BYTES)
     }
 
     /// Waits up to `timeout` seconds (`None`: for ever) for a publisher.

@@ -1,0 +1,209 @@
+"""asyncio: waiting for what happens in shared memory, without a thread and without a busy loop.
+
+Shared memory wakes nobody, so whoever waits has to look. A wait first looks for some microseconds right where it is, as
+long as that has paid off lately: an answer that is on its way costs no turn of the event loop. Then the loop looks, on
+a timer that all waits of the loop share: after 20 us, 40 us and so on up to 1 ms, after a second without anything up to
+10 ms. One wake serves everything that has arrived by then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import weakref
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from aeron import _aeron
+
+if TYPE_CHECKING:
+    from aeron._aeron import Aeron, Batch, ExclusivePublication, Publication, Subscription
+
+T = TypeVar("T")
+
+_MIN_PARK_NS = 20_000
+_MAX_PARK_NS = 1_000_000
+_MAX_IDLE_PARK_NS = 10_000_000
+_IDLE_AFTER_NS = 1_000_000_000
+
+_SPIN_NS = 50_000
+# Spinning in vain stops it for the next wait, the next two, ... up to this many.
+_MAX_SPINLESS_WAITS = 64
+# What always finds something would never let the loop turn: it does so after this long.
+_TURN_NS = 500_000
+
+
+class _LoopTimer:
+    """The loop's own timer, where the system has none that is a file. Its resolution is a millisecond."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+        self._loop = weakref.ref(loop)
+        self._call = call
+        self._handle: asyncio.TimerHandle | None = None
+
+    def set(self, after_ns: int) -> None:
+        self.clear()
+        if (loop := self._loop()) is not None:
+            self._handle = loop.call_later(after_ns / 1e9, self._call)
+
+    def clear(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+
+def _timer(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> _aeron._Timer | _LoopTimer:
+    if not hasattr(_aeron, "_Timer"):
+        return _LoopTimer(loop, call)
+    timer = _aeron._Timer()
+    loop.add_reader(timer.fileno(), call)
+    return timer
+
+
+class _Looker:
+    """Looks for everything that a loop waits for, on one timer."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._waits: dict[asyncio.Future[None], Callable[[], bool]] = {}
+        self._timer = _timer(loop, self._look)
+        self._park_ns = _MIN_PARK_NS
+        self._idle_since_ns = 0
+
+    async def wait(self, is_over: Callable[[], bool]) -> None:
+        """Returns once `is_over` answers true or raises; what is there then is the caller's to take."""
+        over = asyncio.get_running_loop().create_future()
+        self._waits[over] = is_over
+        self._start_over()
+        try:
+            await over
+        finally:
+            self._waits.pop(over, None)
+            if not self._waits:
+                self._timer.clear()
+
+    def _start_over(self) -> None:
+        self._idle_since_ns = time.monotonic_ns()
+        self._park_ns = _MIN_PARK_NS
+        self._timer.set(self._park_ns)
+
+    def _look(self) -> None:
+        over = [wait for wait, is_over in self._waits.items() if self._is_over(is_over)]
+        for wait in over:
+            del self._waits[wait]
+            if not wait.done():
+                wait.set_result(None)
+        if not self._waits:
+            self._timer.clear()
+        elif over:
+            self._start_over()
+        else:
+            is_idle = time.monotonic_ns() - self._idle_since_ns >= _IDLE_AFTER_NS
+            self._park_ns = min(2 * self._park_ns, _MAX_IDLE_PARK_NS if is_idle else _MAX_PARK_NS)
+            self._timer.set(self._park_ns)
+
+    @staticmethod
+    def _is_over(is_over: Callable[[], bool]) -> bool:
+        try:
+            return is_over()
+        except Exception:
+            # The caller meets it again when it takes what is there.
+            return True
+
+
+_lookers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Looker] = weakref.WeakKeyDictionary()
+
+
+def _looker() -> _Looker:
+    loop = asyncio.get_running_loop()
+    looker = _lookers.get(loop)
+    if looker is None:
+        looker = _lookers[loop] = _Looker(loop)
+    return looker
+
+
+class _Spin:
+    """Decides how long to look before waiting: for a while when that found something lately, else not at all."""
+
+    def __init__(self) -> None:
+        self._spinless_waits = 0
+        self._penalty = 1
+
+    def length_ns(self) -> int:
+        if self._spinless_waits > 0:
+            self._spinless_waits -= 1
+            return 0
+        return _SPIN_NS
+
+    def hit(self) -> None:
+        self._penalty = 1
+
+    def missed(self) -> None:
+        self._spinless_waits = self._penalty
+        self._penalty = min(2 * self._penalty, _MAX_SPINLESS_WAITS)
+
+
+async def batches(subscription: Subscription, limit: int, max_bytes: int) -> AsyncIterator[Batch]:
+    """What ``async for batch in subscription`` runs: ends when the subscription is closed."""
+    looker, spin = _looker(), _Spin()
+    turned_ns = time.monotonic_ns()
+    while True:
+        spin_ns = spin.length_ns()
+        batch = subscription._look(limit, max_bytes, spin_ns)
+        if batch is None:
+            if subscription.is_closed:
+                return
+            if spin_ns:
+                spin.missed()
+            await looker.wait(subscription._is_ready)
+            turned_ns = time.monotonic_ns()
+            continue
+        if spin_ns:
+            spin.hit()
+        yield batch
+        if time.monotonic_ns() - turned_ns > _TURN_NS:
+            await asyncio.sleep(0)
+            turned_ns = time.monotonic_ns()
+
+
+async def offer(publication: Publication | ExclusivePublication, message: Any) -> int:
+    """Offers until it is sent; answers the position."""
+    while not (position := publication.offer(message)):
+        await _looker().wait(publication._is_ready)
+    return position
+
+
+async def offer_batch(publication: Publication | ExclusivePublication, messages: Any, offsets: Any = None) -> int:
+    """Offers until all messages are sent; answers how many there were."""
+    count = len(messages) if offsets is None else len(offsets) - 1
+    sent = 0
+    while (sent := sent + publication.offer_batch(messages, offsets=offsets, start=sent)) < count:
+        await _looker().wait(publication._is_ready)
+    return sent
+
+
+async def added(
+    client: Aeron, get: Callable[[int], T | None], remove: Callable[[int], object], registration_id: int
+) -> T:
+    """Waits for the driver's answer to an add; one that is cancelled is taken back."""
+
+    def is_answered() -> bool:
+        client.do_work()
+        return not client.is_command_active(registration_id)
+
+    try:
+        while (resource := get(registration_id)) is None:
+            await _looker().wait(is_answered)
+    except asyncio.CancelledError:
+        remove(registration_id)
+        raise
+    return resource
+
+
+async def enter(client: Aeron) -> Aeron:
+    """``async with``."""
+    return client
+
+
+async def leave(client: Aeron) -> None:
+    """Closes without blocking the loop: handlers that are due may take their time."""
+    await asyncio.get_running_loop().run_in_executor(None, client.close)
