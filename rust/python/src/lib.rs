@@ -10,6 +10,7 @@ mod buffers;
 mod channel;
 mod claim;
 mod client;
+mod cnc_file;
 mod counters;
 mod driver;
 mod errors;
@@ -20,12 +21,14 @@ mod handler;
 mod header;
 mod idle;
 mod image;
+mod log_file;
 mod offer;
 mod publication;
 mod results;
 mod source;
 mod subscription;
 mod timer;
+mod values;
 mod waiting;
 
 use pyo3::prelude::*;
@@ -43,6 +46,11 @@ mod _aeron {
     use crate::claim::PyBufferClaim;
     #[pymodule_export]
     use crate::client::PyAeron;
+    #[pymodule_export]
+    use crate::cnc_file::{
+        PyCncFile, PyErrorObservation, default_directory, is_driver_active, read_error_log,
+        request_driver_termination,
+    };
     #[pymodule_export]
     use crate::counters::{PyCounter, PyCounterSnapshot, PyCountersReader};
     #[pymodule_export]
@@ -63,6 +71,8 @@ mod _aeron {
     #[pymodule_export]
     use crate::image::PyImage;
     #[pymodule_export]
+    use crate::log_file::{PyLogFile, PyLogFrame};
+    #[pymodule_export]
     use crate::publication::{PyExclusivePublication, PyPublication};
     #[pymodule_export]
     use crate::subscription::{PyBatches, PySubscription};
@@ -70,6 +80,8 @@ mod _aeron {
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::timer::Timer;
+    #[pymodule_export]
+    use crate::values::{parse_duration_ns, parse_size};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -6,6 +6,7 @@
 use std::mem::offset_of;
 
 use super::description::LogDescription;
+use super::frame::HEADER_LENGTH;
 use super::position::{PARTITION_COUNT, RawTail};
 use crate::words::Words;
 
@@ -243,6 +244,12 @@ impl<W: Words> LogMetadata<W> {
         let word = self.memory.load_i32_relaxed(IS_PUBLICATION_REVOKED);
         self.memory
             .store_i32_release(IS_PUBLICATION_REVOKED, (word & !0xFF) | 1);
+    }
+
+    /// The 32 bytes of the header from which the driver makes padding frames, as they are in the file.
+    pub fn default_header(&self) -> W {
+        self.memory
+            .slice(offset_of!(MetadataLayout, default_header), HEADER_LENGTH)
     }
 
     /// What the driver wrote when it made the log.

@@ -1,0 +1,234 @@
+//! `CncFile`: a driver's CnC file as tools look at it, without being a client and without writing to it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use aeron_memory::cnc::{Cnc, CncError, Reader};
+use aeron_memory::directory;
+use aeron_memory::error_log::{self, ErrorObservation};
+use aeron_memory::mapped::MappedFile;
+use aeron_memory::{SharedBuffer, Words};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::counters::PyCounterSnapshot;
+use crate::errors::{from_client, raise};
+
+/// How long to sleep between two looks at a file that is still in the making.
+const RETRY_INTERVAL: Duration = Duration::from_millis(1);
+
+/// The CnC file of a driver, dead or alive, mapped for looking only: nothing is written to it and no client is made.
+///
+/// The constructor waits up to `timeout_ms` for a usable file, then raises `DriverTimeoutError`; a file of another version or a
+/// damaged one raises `DriverError` at once. A context manager that closes the file. Thread-safe.
+#[pyclass(frozen, module = "aeron._aeron", name = "CncFile")]
+pub struct PyCncFile {
+    cnc: RwLock<Option<Cnc<SharedBuffer>>>,
+}
+
+/// One distinct error as it was when it was looked at.
+#[pyclass(frozen, module = "aeron._aeron", name = "ErrorObservation")]
+pub struct PyErrorObservation(ErrorObservation);
+
+#[pymethods]
+impl PyCncFile {
+    #[new]
+    #[pyo3(signature = (aeron_dir, *, timeout_ms = 1000))]
+    fn new(py: Python<'_>, aeron_dir: PathBuf, timeout_ms: u64) -> PyResult<Self> {
+        let path = directory::cnc_file(&aeron_dir);
+        let cnc = py.detach(|| open(&path, Duration::from_millis(timeout_ms)))?;
+        Ok(Self {
+            cnc: RwLock::new(Some(cnc)),
+        })
+    }
+
+    /// Version of the layout, `major << 16 | minor << 8 | patch`.
+    #[getter]
+    fn version(&self) -> PyResult<i32> {
+        self.with(|cnc| cnc.version().0)
+    }
+
+    /// Process id of the driver.
+    #[getter]
+    fn pid(&self) -> PyResult<i64> {
+        self.with(|cnc| cnc.identity().pid)
+    }
+
+    /// When the driver started, in epoch milliseconds.
+    #[getter]
+    fn start_timestamp_ms(&self) -> PyResult<i64> {
+        self.with(|cnc| cnc.identity().start_timestamp_ms)
+    }
+
+    /// Nanoseconds after which the driver gives up a silent client.
+    #[getter]
+    fn client_liveness_timeout_ns(&self) -> PyResult<i64> {
+        self.with(|cnc| cnc.identity().client_liveness_timeout_ns)
+    }
+
+    /// The driver's last sign of life in epoch milliseconds; -1 after an orderly end.
+    #[getter]
+    fn heartbeat_ms(&self) -> PyResult<i64> {
+        self.with(|cnc| cnc.to_driver().consumer_heartbeat_ms())
+    }
+
+    /// The highest id that a counter can have.
+    #[getter]
+    fn max_counter_id(&self) -> PyResult<i32> {
+        self.with(|cnc| cnc.counters().max_counter_id())
+    }
+
+    /// All allocated counters, in order of their ids.
+    fn counters(&self, py: Python<'_>) -> PyResult<Vec<PyCounterSnapshot>> {
+        self.with(|cnc| {
+            let records = cnc.counters().records();
+            records
+                .map(|record| PyCounterSnapshot::new(py, record))
+                .collect()
+        })
+    }
+
+    /// The distinct errors last seen at `since_ms` (epoch milliseconds) or later, oldest first.
+    #[pyo3(signature = (*, since_ms = i64::MIN))]
+    fn errors(&self, since_ms: i64) -> PyResult<Vec<PyErrorObservation>> {
+        self.with(|cnc| observations(cnc.error_log(), since_ms))
+    }
+
+    /// Unmaps the file; whatever else is asked afterwards raises `ValueError`.
+    fn close(&self) {
+        self.cnc
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, PyAny>) {
+        self.close();
+    }
+}
+
+impl PyCncFile {
+    fn with<T>(&self, read: impl FnOnce(&Cnc<SharedBuffer>) -> T) -> PyResult<T> {
+        let cnc = self.cnc.read().unwrap_or_else(PoisonError::into_inner);
+        let open = cnc.as_ref().map(read);
+        open.ok_or_else(|| PyValueError::new_err("the CnC file is closed"))
+    }
+}
+
+/// Maps and checks the file, again and again until `timeout` while a starting driver could be the reason that it is not usable.
+fn open(path: &std::path::Path, timeout: Duration) -> PyResult<Cnc<SharedBuffer>> {
+    let deadline = Instant::now() + timeout;
+    loop {
+        let (error, may_pass) = match try_open(path) {
+            Ok(Ok(cnc)) => return Ok(cnc),
+            Ok(Err(error)) => (error.to_string(), error.is_transient()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                (format!("CnC file not created: {}", path.display()), true)
+            }
+            Err(error) => (format!("cannot map {}: {error}", path.display()), false),
+        };
+        if !may_pass {
+            return Err(raise("DriverError", error));
+        }
+        if Instant::now() >= deadline {
+            return Err(raise("DriverTimeoutError", error));
+        }
+        thread::sleep(RETRY_INTERVAL);
+    }
+}
+
+fn try_open(path: &Path) -> io::Result<Result<Cnc<SharedBuffer>, CncError>> {
+    match MappedFile::open_private(path) {
+        Ok(file) => Ok(Cnc::open(file.buffer().clone(), Reader::Tool)),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            Ok(Err(CncError::NotPopulated { length: 0 }))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The directory a driver and its clients use when none is named: `/dev/shm/aeron-<user>` on Linux.
+#[pyfunction]
+pub fn default_directory() -> PathBuf {
+    directory::default_directory()
+}
+
+/// Whether a driver works on `aeron_dir`: its heartbeat is at most `timeout_ms` old. Waits as long for one that is starting.
+#[pyfunction]
+#[pyo3(signature = (aeron_dir, *, timeout_ms = 10_000))]
+pub fn is_driver_active(py: Python<'_>, aeron_dir: PathBuf, timeout_ms: u64) -> PyResult<bool> {
+    let timeout = Duration::from_millis(timeout_ms);
+    let active = py.detach(|| aeron_client::is_driver_active(&aeron_dir, timeout));
+    active.map_err(|error| from_client(&error))
+}
+
+/// Asks the driver on `aeron_dir` to end; it does if its termination validator accepts `token`. False without a driver to ask.
+#[pyfunction]
+#[pyo3(signature = (aeron_dir, token = b"" as &[u8]))]
+pub fn request_driver_termination(aeron_dir: PathBuf, token: &[u8]) -> PyResult<bool> {
+    aeron_client::request_driver_termination(&aeron_dir, token).map_err(|error| from_client(&error))
+}
+
+/// The distinct errors in a copy of an error log that begins at `offset`.
+#[pyfunction]
+#[pyo3(signature = (data, offset = 0, *, since_ms = i64::MIN))]
+pub fn read_error_log(
+    data: &[u8],
+    offset: usize,
+    since_ms: i64,
+) -> PyResult<Vec<PyErrorObservation>> {
+    let log = data.get(offset..).ok_or_else(|| {
+        PyValueError::new_err(format!(
+            "offset {offset} is behind the end of {} bytes",
+            data.len()
+        ))
+    })?;
+    Ok(observations(&SharedBuffer::copy_of(log), since_ms))
+}
+
+fn observations<W: Words>(log: &W, since_ms: i64) -> Vec<PyErrorObservation> {
+    let read = error_log::read(log, since_ms);
+    read.into_iter().map(PyErrorObservation).collect()
+}
+
+#[pymethods]
+impl PyErrorObservation {
+    /// How often it was seen.
+    #[getter]
+    fn observation_count(&self) -> i32 {
+        self.0.observation_count
+    }
+
+    /// When it was seen first, in epoch milliseconds.
+    #[getter]
+    fn first_observation_ms(&self) -> i64 {
+        self.0.first_observation_ms
+    }
+
+    /// When it was seen last, in epoch milliseconds.
+    #[getter]
+    fn last_observation_ms(&self) -> i64 {
+        self.0.last_observation_ms
+    }
+
+    /// The text as the driver recorded it.
+    #[getter]
+    fn text(&self) -> &str {
+        &self.0.text
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "ErrorObservation({} x {:?})",
+            self.0.observation_count, self.0.text
+        )
+    }
+}

@@ -1,0 +1,211 @@
+//! `LogFile`: a log buffer file as `aeron inspect` looks at it, frame by frame and without writing to it.
+
+use std::path::PathBuf;
+use std::sync::{PoisonError, RwLock};
+
+use aeron_memory::log::frame::{HEADER_LENGTH, aligned_length, offset as field};
+use aeron_memory::log::position::PARTITION_COUNT;
+use aeron_memory::log::{LogBuffers, LogDescription};
+use aeron_memory::mapped::MappedFile;
+use aeron_memory::{SharedBuffer, Words};
+use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+/// The log buffer file of a publication or image, mapped for looking only: nothing is written to it.
+///
+/// The constructor raises `OSError` when the file cannot be mapped and `ValueError` when it is not a log. A context manager that
+/// closes the file. Thread-safe.
+#[pyclass(frozen, module = "aeron._aeron", name = "LogFile")]
+pub struct PyLogFile {
+    log: RwLock<Option<LogBuffers<SharedBuffer>>>,
+    description: LogDescription,
+}
+
+/// Where a frame is, and its header as text.
+#[pyclass(frozen, module = "aeron._aeron", name = "LogFrame", get_all)]
+pub struct PyLogFrame {
+    term_offset: usize,
+    payload_length: usize,
+    header: String,
+}
+
+#[pymethods]
+impl PyLogFile {
+    #[new]
+    fn new(path: PathBuf) -> PyResult<Self> {
+        let file = MappedFile::open_private(&path)?;
+        let log = LogBuffers::attach(file.buffer())
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Ok(Self {
+            description: log.metadata().description(),
+            log: RwLock::new(Some(log)),
+        })
+    }
+
+    /// Whether the publication has subscribers.
+    #[getter]
+    fn is_connected(&self) -> PyResult<bool> {
+        self.with(|log| log.metadata().is_connected())
+    }
+
+    /// Number of the active term since the first.
+    #[getter]
+    fn active_term_count(&self) -> PyResult<i32> {
+        self.with(|log| log.metadata().active_term_count())
+    }
+
+    /// Where the stream ends; 2^63 - 1 while it does not.
+    #[getter]
+    fn end_of_stream_position(&self) -> PyResult<i64> {
+        self.with(|log| log.metadata().end_of_stream_position())
+    }
+
+    /// Id of the first term.
+    #[getter]
+    fn initial_term_id(&self) -> i32 {
+        self.description.initial_term_id
+    }
+
+    /// Bytes of each of the three terms.
+    #[getter]
+    fn term_length(&self) -> i32 {
+        self.description.term_length
+    }
+
+    /// Bytes of the longest frame.
+    #[getter]
+    fn mtu_length(&self) -> i32 {
+        self.description.mtu_length
+    }
+
+    /// Page size in bytes that the file is rounded to.
+    #[getter]
+    fn page_size(&self) -> i32 {
+        self.description.page_size
+    }
+
+    /// The header that padding frames are made from, as text.
+    #[getter]
+    fn default_header(&self) -> PyResult<String> {
+        self.with(|log| header_text(&log.metadata().default_header(), 0))
+    }
+
+    /// The tails of the three terms, `term id << 32 | term offset`.
+    #[getter]
+    fn raw_tails(&self) -> PyResult<[i64; PARTITION_COUNT]> {
+        self.with(|log| std::array::from_fn(|partition| log.metadata().tail(partition).0))
+    }
+
+    /// The stream position of an offset in a term.
+    fn position(&self, term_id: i32, term_offset: usize) -> PyResult<i64> {
+        self.with(|log| log.positions().position(term_id, term_offset))
+    }
+
+    /// All frames of the term in `partition` (0, 1 or 2); with `scan_over_zeroes` also those behind gaps.
+    #[pyo3(signature = (partition, *, scan_over_zeroes = false))]
+    fn frames(&self, partition: usize, scan_over_zeroes: bool) -> PyResult<Vec<PyLogFrame>> {
+        check_partition(partition)?;
+        self.with(|log| frames(log.term(partition), scan_over_zeroes))
+    }
+
+    /// At most `limit` bytes of a frame's payload.
+    fn payload<'py>(
+        &self,
+        py: Python<'py>,
+        partition: usize,
+        frame: &PyLogFrame,
+        limit: usize,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        check_partition(partition)?;
+        let payload = self.with(|log| {
+            let term = log.term(partition);
+            let start = (frame.term_offset + HEADER_LENGTH).min(term.len());
+            let mut payload = vec![0; frame.payload_length.min(limit).min(term.len() - start)];
+            term.copy_out(start, &mut payload);
+            payload
+        })?;
+        Ok(PyBytes::new(py, &payload))
+    }
+
+    /// Unmaps the file; whatever else is asked afterwards raises `ValueError`.
+    fn close(&self) {
+        self.log
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, PyAny>) {
+        self.close();
+    }
+}
+
+impl PyLogFile {
+    fn with<T>(&self, read: impl FnOnce(&LogBuffers<SharedBuffer>) -> T) -> PyResult<T> {
+        let log = self.log.read().unwrap_or_else(PoisonError::into_inner);
+        let open = log.as_ref().map(read);
+        open.ok_or_else(|| PyValueError::new_err("the log file is closed"))
+    }
+}
+
+fn check_partition(partition: usize) -> PyResult<()> {
+    match partition < PARTITION_COUNT {
+        true => Ok(()),
+        false => Err(PyIndexError::new_err(format!(
+            "partition {partition} is not 0, 1 or 2"
+        ))),
+    }
+}
+
+/// All frames of a term, padding included. The first length below a header's ends them, as an empty frame with the rest of the term
+/// as its payload; scanning over zeroes steps on by 32 bytes instead and leaves out what is empty.
+fn frames(term: &SharedBuffer, scan_over_zeroes: bool) -> Vec<PyLogFrame> {
+    let mut frames = Vec::new();
+    let mut offset = 0;
+    while offset < term.len() {
+        let length = term.load_i32_acquire(offset + field::FRAME_LENGTH);
+        let is_frame = length >= HEADER_LENGTH as i32;
+        let room = term.len() - offset - HEADER_LENGTH;
+        let payload_length = if is_frame {
+            length as usize - HEADER_LENGTH
+        } else {
+            room
+        };
+        if is_frame || !scan_over_zeroes {
+            frames.push(PyLogFrame {
+                term_offset: offset,
+                payload_length: payload_length.min(room),
+                header: header_text(term, offset),
+            });
+        }
+        offset += match (is_frame, scan_over_zeroes) {
+            (true, _) => aligned_length(length as usize),
+            (false, true) => HEADER_LENGTH,
+            (false, false) => break,
+        };
+    }
+    frames
+}
+
+/// A header as LogInspector prints it (reference 06, section 1.7).
+fn header_text(words: &SharedBuffer, offset: usize) -> String {
+    format!(
+        "DATA Header{{frame-length={} version={} flags={:08b} type={} term-offset={} session-id={} stream-id={} term-id={} \
+         reserved-value={}}}",
+        words.load_i32_relaxed(offset + field::FRAME_LENGTH),
+        words.load_u8_relaxed(offset + field::VERSION),
+        words.load_u8_relaxed(offset + field::FLAGS),
+        words.load_u16_relaxed(offset + field::TYPE),
+        words.load_i32_relaxed(offset + field::TERM_OFFSET),
+        words.load_i32_relaxed(offset + field::SESSION_ID),
+        words.load_i32_relaxed(offset + field::STREAM_ID),
+        words.load_i32_relaxed(offset + field::TERM_ID),
+        words.load_i64_relaxed(offset + field::RESERVED_VALUE),
+    )
+}
