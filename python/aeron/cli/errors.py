@@ -1,0 +1,55 @@
+"""``aeron errors``: a driver's distinct errors in the form of ErrorStat (reference 06, section 1.3)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+import aeron
+from aeron.cli.options import SIZE, cnc_file, directory_option, timeout_option
+from aeron.cli.timestamps import local_time
+
+
+@click.command("errors")
+@directory_option
+@timeout_option
+@click.option(
+    "-f",
+    "--file",
+    "error_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A distinct error log in a file of its own; wins over --dir.",
+)
+@click.option("-o", "--offset", type=SIZE, default=0, show_default=True, help="Where the log begins in that file.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
+def command(directory: str, timeout_ms: int, error_file: Path | None, offset: int, as_json: bool) -> None:
+    """Show the distinct errors that a driver has recorded, with how often and when."""
+    errors = _read(directory, timeout_ms, error_file, offset)
+    if as_json:
+        click.echo(json.dumps([_as_json(error) for error in errors], indent=2))
+        return
+    for error in errors:
+        first, last = local_time(error.first_observation_ms), local_time(error.last_observation_ms)
+        click.echo(f"***\n{error.observation_count} observations from {first} to {last} for:\n {error.text}")
+    click.echo(f"\n{len(errors)} distinct errors observed.")
+
+
+def _read(directory: str, timeout_ms: int, error_file: Path | None, offset: int) -> list[aeron.ErrorObservation]:
+    if error_file is None:
+        with cnc_file(directory, timeout_ms) as cnc:
+            return cnc.errors()
+    try:
+        return aeron.read_error_log(error_file.read_bytes(), offset)
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"{error_file}: {error}") from error
+
+
+def _as_json(error: aeron.ErrorObservation) -> dict[str, object]:
+    return {
+        "observation_count": error.observation_count,
+        "first_observation_ms": error.first_observation_ms,
+        "last_observation_ms": error.last_observation_ms,
+        "text": error.text,
+    }

@@ -1,0 +1,171 @@
+"""``aeron stat``: a driver's counters in the form of AeronStat, live, once, or as JSON (reference 06, section 1.2)."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+import time
+from collections.abc import Callable, Iterable
+
+import click
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+import aeron
+from aeron.cli.options import cnc_file, directory_option, timeout_option
+from aeron.cli.timestamps import local_time
+
+_SYSTEM = 0
+_STREAM_TYPES = frozenset({1, 2, 3, 4, 5, 9, 10, 12})
+_CHANNEL_TYPES = frozenset({6, 7})
+_STREAM_KEY = struct.Struct("<qiii")
+_CHANNEL_KEY = struct.Struct("<i")
+
+Filter = Callable[[aeron.CounterSnapshot], bool]
+
+
+@click.command("stat")
+@click.argument("filters", nargs=-1, metavar="[NAME=REGEX]...")
+@directory_option
+@timeout_option
+@click.option("--once", is_flag=True, help="Print the counters once and end.")
+@click.option("--json", "as_json", is_flag=True, help="Print the counters once, as one JSON object.")
+@click.option(
+    "-u",
+    "--update-period",
+    "period_ms",
+    type=click.IntRange(min=10),
+    default=1000,
+    show_default=True,
+    help="Milliseconds between updates.",
+)
+def command(
+    *, filters: tuple[str, ...], directory: str, timeout_ms: int, once: bool, as_json: bool, period_ms: int
+) -> None:
+    """Show a driver's counters until interrupted.
+
+    FILTERS narrow them, all must match: type, identity (system counter id or registration id), session, stream,
+    channel; each is searched as a regular expression: 'aeron stat type=12 channel=ipc'.
+    """
+    matches = parse_filters(filters)
+    with cnc_file(directory, timeout_ms) as cnc:
+        if as_json:
+            click.echo(json.dumps(_as_json(cnc, matches), indent=2))
+        elif once:
+            click.echo("\n".join(render(cnc, matches)))
+        else:
+            _watch(cnc, matches, period_ms)
+
+
+def parse_filters(arguments: Iterable[str]) -> Filter:
+    """One test out of all ``name=regex`` arguments.
+
+    Raises:
+        click.UsageError: an argument of another form, an unknown name, or a pattern that does not compile.
+    """
+    tests: list[Filter] = []
+    for argument in arguments:
+        name, separator, pattern = argument.partition("=")
+        if not separator:
+            raise click.UsageError(f"Arguments must be in name=pattern format: Invalid '{argument}'")
+        if name not in _COMPARED:
+            raise click.UsageError(f"Unrecognised argument: '{argument}', use one of {', '.join(_COMPARED)}")
+        try:
+            tests.append(_test(_COMPARED[name], re.compile(pattern)))
+        except re.error as error:
+            raise click.UsageError(f"'{argument}' is not a regular expression: {error}") from error
+    return lambda counter: all(test(counter) for test in tests)
+
+
+def render(cnc: aeron.CncFile, matches: Filter) -> list[str]:
+    """The header, a rule, and one line per counter in id order."""
+    now_ms = time.time_ns() // 1_000_000
+    width = len(str(cnc.max_counter_id))
+    version = cnc.version
+    lines = [
+        f"{local_time(now_ms)} - Aeron Stat (CnC v{version >> 16}.{version >> 8 & 0xFF}.{version & 0xFF}), "
+        f"pid {cnc.pid}, heartbeat age {now_ms - cnc.heartbeat_ms}ms",
+        "=" * 70,
+    ]
+    lines += [f"{c.id:{width}}: {c.value:26,} - {c.label}" for c in cnc.counters() if matches(c)]
+    return lines
+
+
+def _watch(cnc: aeron.CncFile, matches: Filter, period_ms: int) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    try:
+        if not console.is_terminal:
+            while True:
+                click.echo("\n".join(render(cnc, matches)))
+                time.sleep(period_ms / 1000)
+        with Live(console=console, screen=True, auto_refresh=False) as live:
+            while True:
+                live.update(Text("\n".join(render(cnc, matches)), no_wrap=True), refresh=True)
+                time.sleep(period_ms / 1000)
+    except KeyboardInterrupt:
+        return
+
+
+def _as_json(cnc: aeron.CncFile, matches: Filter) -> dict[str, object]:
+    return {
+        "cnc_version": cnc.version,
+        "pid": cnc.pid,
+        "start_timestamp_ms": cnc.start_timestamp_ms,
+        "heartbeat_ms": cnc.heartbeat_ms,
+        "counters": [
+            {
+                "id": c.id,
+                "type_id": c.type_id,
+                "value": c.value,
+                "label": c.label,
+                "registration_id": c.registration_id,
+                "owner_id": c.owner_id,
+                "reference_id": c.reference_id,
+                "key": c.key.hex(),
+            }
+            for c in cnc.counters()
+            if matches(c)
+        ],
+    }
+
+
+def _test(compared: Callable[[aeron.CounterSnapshot], str | None], pattern: re.Pattern[str]) -> Filter:
+    def test(counter: aeron.CounterSnapshot) -> bool:
+        text = compared(counter)
+        return text is None or pattern.search(text) is not None
+
+    return test
+
+
+def _identity(counter: aeron.CounterSnapshot) -> str | None:
+    if counter.type_id == _SYSTEM:
+        return str(counter.id)
+    return _stream_field(counter, 0)
+
+
+def _stream_field(counter: aeron.CounterSnapshot, index: int) -> str | None:
+    if counter.type_id not in _STREAM_TYPES:
+        return None
+    return str(_STREAM_KEY.unpack_from(counter.key)[index])
+
+
+def _channel(counter: aeron.CounterSnapshot) -> str | None:
+    if counter.type_id in _STREAM_TYPES:
+        length, start = _STREAM_KEY.unpack_from(counter.key)[3], _STREAM_KEY.size
+    elif counter.type_id in _CHANNEL_TYPES:
+        length, start = _CHANNEL_KEY.unpack_from(counter.key)[0], _CHANNEL_KEY.size
+    else:
+        return None
+    return counter.key[start : start + max(length, 0)].decode("ascii", "replace")
+
+
+_COMPARED: dict[str, Callable[[aeron.CounterSnapshot], str | None]] = {
+    "type": lambda counter: str(counter.type_id),
+    "identity": _identity,
+    "session": lambda counter: _stream_field(counter, 1),
+    "stream": lambda counter: _stream_field(counter, 2),
+    "channel": _channel,
+}
+"""What each filter looks at; ``None`` where it does not apply, and the counter passes."""

@@ -1,0 +1,14 @@
+"""Times as Aeron's tools print them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+
+def local_time(epoch_ms: int) -> str:
+    """``YYYY-MM-DD HH:MM:SS.mmm+ZZZZ`` in local time; ``-`` for a time that no calendar holds."""
+    try:
+        moment = datetime.fromtimestamp(epoch_ms / 1000).astimezone()
+    except (OverflowError, ValueError, OSError):
+        return "-"
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03d}{moment:%z}"
