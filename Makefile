@@ -47,7 +47,8 @@ BENCH := $(STAMPS)/installed-arrow+bench+test
 
 demo: $(DEMO)
 	$(call say,running the demo)
-	$(BIN)/aeron demo
+	$(BIN)/aeron demo --symbol BTCUSDT --input examples/data/btcusdt-trades.parquet
+	$(BIN)/aeron demo --symbol USDJPY --input examples/data/usdjpy-ticks.csv
 
 test: test-rust test-loom test-python
 

@@ -1,0 +1,60 @@
+"""What the publishing process of the demo is told: where, what and how fast, as one JSON text on its command line."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from aeron.demo.trades import ColumnNames, Trades, generate_trades, load_trades
+
+CHANNEL = "aeron:ipc?term-length=16m"
+"""Terms of 16 MiB: the active part of the log stays in the processor's caches."""
+
+STREAM_ID = 1001
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file (with names for its columns), or without one a number of generated trades."""
+
+    path: str | None
+    time_column: str | None
+    price_column: str | None
+    quantity_column: str | None
+    symbol_column: str | None
+    symbol: str | None
+    generated: int
+    seed: int
+
+    def load(self) -> Trades:
+        """The trades.
+
+        Raises:
+            TradesError: the file cannot be read as trades.
+        """
+        if self.path is None:
+            return generate_trades(self.generated, self.seed)
+        names = ColumnNames(self.time_column, self.price_column, self.quantity_column, self.symbol_column)
+        return load_trades(Path(self.path), names, self.symbol)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Phase one sends the source ``repeat`` times at full speed, phase two ``paced`` trades at ``rate`` a second."""
+
+    directory: str
+    source: Source
+    repeat: int
+    paced: int
+    rate: int
+
+    def to_json(self) -> str:
+        """The plan as one line."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> Plan:
+        """The plan that :meth:`to_json` wrote."""
+        fields = json.loads(text)
+        return Plan(**{**fields, "source": Source(**fields["source"])})

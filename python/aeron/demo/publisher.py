@@ -1,0 +1,72 @@
+"""The publishing process of the demo: ``python -m aeron.demo.publisher PLAN``."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+import numpy as np
+import numpy.typing as npt
+
+import aeron
+from aeron.demo.plan import CHANNEL, STREAM_ID, Plan
+
+BATCH = 4096
+"""Trades per call in phase one: enough to make the call's own cost vanish, few enough to stay in the L2 cache."""
+
+
+def main(plan: Plan) -> None:
+    """Publishes both phases, each until a line on standard input says that the subscriber has all of it."""
+    records = plan.source.load().records
+    with aeron.connect(plan.directory) as client:
+        publication = client.add_exclusive_publication(CHANNEL, STREAM_ID)
+        publication.wait_connected(timeout=10)
+        for _ in range(plan.repeat):
+            for start in range(0, len(records), BATCH):
+                _publish(publication, records[start : start + BATCH])
+        sys.stdin.readline()
+        _publish_paced(publication, records, plan.paced, plan.rate)
+        sys.stdin.readline()
+
+
+class _Sequence:
+    """Numbers the trades across all batches of this process."""
+
+    def __init__(self) -> None:
+        self._next = 0
+
+    def stamp(self, records: npt.NDArray[np.void]) -> None:
+        records["sequence"] = np.arange(self._next, self._next + len(records))
+        records["sent_ns"] = time.monotonic_ns()
+        self._next += len(records)
+
+
+_sequence = _Sequence()
+
+
+def _publish(publication: aeron.ExclusivePublication, records: npt.NDArray[np.void]) -> None:
+    _sequence.stamp(records)
+    sent = publication.offer_batch(records)
+    while sent < len(records):
+        os.sched_yield()
+        sent += publication.offer_batch(records[sent:])
+
+
+def _publish_paced(
+    publication: aeron.ExclusivePublication, records: npt.NDArray[np.void], count: int, rate: int
+) -> None:
+    start_ns = time.monotonic_ns()
+    sent = 0
+    while sent < count:
+        due = min(count, (time.monotonic_ns() - start_ns) * rate // 1_000_000_000 + 1)
+        while sent < due:
+            first = sent % len(records)
+            batch = records[first : first + due - sent]
+            _publish(publication, batch)
+            sent += len(batch)
+        os.sched_yield()
+
+
+if __name__ == "__main__":
+    main(Plan.from_json(sys.argv[1]))
