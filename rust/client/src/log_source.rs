@@ -1,5 +1,7 @@
 //! Where a client finds the logs that the driver names.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,7 +13,7 @@ use crate::error::{Error, Result};
 /// Opens logs by the name that the driver gave them.
 pub(crate) trait LogSource: Send + Sync {
     /// Maps the log.
-    fn open(&self, name: &str) -> Result<LogBuffers<SharedBuffer>>;
+    fn open(&self, name: &[u8]) -> Result<LogBuffers<SharedBuffer>>;
 }
 
 /// Logs in files.
@@ -20,10 +22,10 @@ pub(crate) struct MappedLogs {
 }
 
 impl LogSource for MappedLogs {
-    fn open(&self, name: &str) -> Result<LogBuffers<SharedBuffer>> {
+    fn open(&self, name: &[u8]) -> Result<LogBuffers<SharedBuffer>> {
         // A driver whose directory is relative names its logs relative to its own working directory, which is the best
         // guess for ours.
-        let path = Path::new(name);
+        let path = Path::new(OsStr::from_bytes(name));
         LogBuffers::open(path, self.pre_touch).map_err(|source| Error::OpenLog {
             path: PathBuf::from(path),
             source: Arc::new(source),

@@ -82,8 +82,9 @@ struct FakeSubscription {
 struct HeapLogs(Arc<Mutex<HashMap<String, SharedBuffer>>>);
 
 impl LogSource for HeapLogs {
-    fn open(&self, name: &str) -> Result<LogBuffers<SharedBuffer>> {
-        let memory = lock(&self.0).get(name).cloned();
+    fn open(&self, name: &[u8]) -> Result<LogBuffers<SharedBuffer>> {
+        let name = String::from_utf8_lossy(name).into_owned();
+        let memory = lock(&self.0).get(&name).cloned();
         let memory = memory.ok_or_else(|| Error::InvalidArgument(format!("no log {name}")))?;
         LogBuffers::attach(&memory).map_err(|error| Error::InvalidArgument(error.to_string()))
     }

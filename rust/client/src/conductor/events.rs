@@ -326,7 +326,7 @@ impl Conductor {
         if let Some(log) = self.logs.get(&id).and_then(Weak::upgrade) {
             return Ok(log);
         }
-        let log = Arc::new(client.logs.open(&text(name))?);
+        let log = Arc::new(client.logs.open(name)?);
         self.logs.insert(id, Arc::downgrade(&log));
         Ok(log)
     }
