@@ -63,11 +63,11 @@ def start_driver(run_directory, tmp_path):
     """`start_driver(kind, settings)`: a driver of the test's own, which it may configure, stop and kill."""
     started = []
 
-    def start(kind, settings=None, *, directory=None):
+    def start(kind, settings=None, *, directory=None, arguments=()):
         number = len(started)
         directory = directory or run_directory / f"own-{uuid.uuid4().hex[:8]}"
         log = tmp_path / f"driver-{kind}-{number}.txt"
-        started.append(_started(lambda: Driver(kind, directory, log, settings)))
+        started.append(_started(lambda: Driver(kind, directory, log, settings, arguments=arguments)))
         return started[-1]
 
     yield start

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 _HEADER_LENGTH = 128
-_RING_TRAILER_LENGTH, _RING_TAIL, _RING_CORRELATION = 768, 128, 512
+_RING_TRAILER_LENGTH, _RING_TAIL, _RING_CORRELATION, _RING_HEARTBEAT = 768, 128, 512, 640
 _BROADCAST_TRAILER_LENGTH, _BROADCAST_TAIL = 128, 8
 _RECORD_HEADER_LENGTH, _RECORD_ALIGNMENT, _PADDING_TYPE = 8, 8, -1
 _COUNTER_LENGTH, _METADATA_LENGTH = 128, 512
@@ -125,6 +125,18 @@ class ControlClient:
             tail += room
         struct.pack_into("<q", self._cnc, tail_at, tail + _align(length, _RECORD_ALIGNMENT))
         self._write_record(tail, length, type_id, body)
+
+    def claim_and_die(self, length):
+        """Leaves a command record claimed for ever, as a client does that is killed while it writes one."""
+        tail_at = self._ring + self._ring_capacity + _RING_TAIL
+        tail = self._read("<q", tail_at)
+        length += _RECORD_HEADER_LENGTH
+        struct.pack_into("<q", self._cnc, tail_at, tail + _align(length, _RECORD_ALIGNMENT))
+        struct.pack_into("<i", self._cnc, self._ring + tail % self._ring_capacity, -length)
+
+    def driver_heartbeat(self):
+        """When the driver was last alive, in epoch milliseconds, or -1 when it has ended in order."""
+        return self._read("<q", self._ring + self._ring_capacity + _RING_HEARTBEAT)
 
     def _write_record(self, tail, length, type_id, body):
         at = self._ring + tail % self._ring_capacity

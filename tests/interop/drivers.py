@@ -32,11 +32,12 @@ SETTINGS = {
 class Driver:
     """A running media driver with a directory of its own; `program` is another `aeronmd` of ours than the default one."""
 
-    def __init__(self, kind, directory, log, settings=None, program=None):
+    def __init__(self, kind, directory, log, settings=None, program=None, arguments=()):
         self.kind = kind
         self.directory = str(directory)
         settings = {**SETTINGS, **(settings or {})}
-        self.process = Process(_command(kind, self.directory, settings, program), log=log, environment=_environment(settings))
+        command = driver_command(kind, self.directory, settings, program)
+        self.process = Process((*command, *arguments), log=log, environment=driver_environment(settings))
         self._await_ready()
 
     def kill(self):
@@ -76,7 +77,8 @@ def _is_ready(cnc, pid):
         return False
 
 
-def _command(kind, directory, settings, program):
+def driver_command(kind, directory, settings, program=None):
+    """How a driver of a kind is started on a directory; C's and ours take their settings from the environment."""
     if kind == "java":
         properties = {_java_property(name): _java_value(name, value) for name, value in settings.items()}
         return toolchain.java_command({"aeron.dir": directory, **properties}, "io.aeron.driver.MediaDriver")
@@ -87,7 +89,8 @@ def _command(kind, directory, settings, program):
     raise ValueError(f"no driver of kind {kind}")
 
 
-def _environment(settings):
+def driver_environment(settings):
+    """The environment of this process with these settings as the only ones of Aeron."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("AERON_")}
     return {**clean, **settings}
 

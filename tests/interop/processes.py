@@ -29,6 +29,9 @@ class Process:
         self._popen.wait(_STOP_TIMEOUT_S)
         self._close_pipes()
 
+    def signal(self, number):
+        self._popen.send_signal(number)
+
     def pause(self):
         """Stops the process from running until it is killed or resumed."""
         self._popen.send_signal(signal.SIGSTOP)
