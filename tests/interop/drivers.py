@@ -30,7 +30,7 @@ SETTINGS = {
 
 
 class Driver:
-    """A running media driver with a directory of its own; `program` is another `aeronmd` of ours than the default one."""
+    """A running media driver with a directory of its own; `program` is another `aeronmd` of ours."""
 
     def __init__(self, kind, directory, log, settings=None, program=None, arguments=()):
         self.kind = kind

@@ -29,6 +29,7 @@ use crate::log_storage::MappedLogs;
 use crate::media_driver::StartError;
 use crate::queue::queue;
 use crate::resources::{NativeResourceAgent, ResourceCounters, StorageLimits};
+use crate::socket_buffers::SocketBufferLengths;
 
 /// What a driver runs.
 pub struct Assembly {
@@ -163,6 +164,7 @@ impl Agents {
             receiver_commands,
             is_terminated: is_terminated.clone(),
             seed: fastrand::u64(..),
+            system_socket_buffers: SocketBufferLengths::of_the_system(),
         };
         let conductor = Conductor::new(context.clone(), parts, now_ns);
         Agents {

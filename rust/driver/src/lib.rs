@@ -13,6 +13,7 @@ pub mod diagnostics;
 pub mod log_storage;
 pub mod queue;
 pub mod resources;
+pub mod socket_buffers;
 
 mod agents;
 mod assembly;

@@ -28,6 +28,7 @@ use crate::publication::IpcPublication;
 use crate::queue::{Receiver, Sender};
 use crate::resources::{ResourceCommand, ResourceReply};
 use crate::session_ids::SessionIds;
+use crate::socket_buffers::SocketBufferLengths;
 use client_proxy::ClientProxy;
 use clients::Client;
 use publications::PendingPublication;
@@ -58,6 +59,8 @@ pub struct ConductorParts {
     pub is_terminated: Arc<AtomicBool>,
     /// Where session ids and initial term ids come from.
     pub seed: u64,
+    /// What the system gives a socket, for the metadata of logs.
+    pub system_socket_buffers: SocketBufferLengths,
 }
 
 /// See the [module](self).
@@ -75,6 +78,7 @@ pub struct Conductor {
     pending: Option<PendingPublication>,
     session_ids: SessionIds,
     random: fastrand::Rng,
+    system_socket_buffers: SocketBufferLengths,
     next_link_id: u64,
     stall_tracker: StallTracker,
     blocked_command_timer: BlockedCommandTimer,
@@ -135,6 +139,7 @@ impl Conductor {
             pending: None,
             session_ids: SessionIds::new(random.i32(..), reserved),
             random,
+            system_socket_buffers: parts.system_socket_buffers,
             next_link_id: 0,
             stall_tracker,
             now_ns,

@@ -21,6 +21,7 @@ use crate::config::Context;
 use crate::error::DriverError;
 use crate::publication::{IpcPublication, IpcPublicationConfig, State, TetherTimeouts};
 use crate::resources::ResourceCommand;
+use crate::socket_buffers::SocketBufferLengths;
 
 const NULL_ID: i64 = -1;
 
@@ -276,7 +277,12 @@ impl Conductor {
             }
         });
         let start_position = initial_position.position(pending.params.term_length);
-        let description = pending.describe_log(session_id, &initial_position, &self.context);
+        let description = pending.describe_log(
+            session_id,
+            &initial_position,
+            &self.context,
+            self.system_socket_buffers,
+        );
         let log = LogBuffers::create(memory, &description, start_position).map_err(|error| {
             DriverError::invalid_argument(format_args!("failed to create log: {error}"))
         })?;
@@ -391,6 +397,7 @@ impl PendingPublication {
         session_id: i32,
         initial_position: &InitialPosition,
         context: &Context,
+        system_socket_buffers: SocketBufferLengths,
     ) -> LogDescription {
         let params = &self.params;
         let log_type = match self.is_exclusive {
@@ -403,13 +410,15 @@ impl PendingPublication {
             term_length: params.term_length,
             page_size: context.file_page_size as i32,
             publication_window_length: params.window_length,
+            os_default_socket_sndbuf_length: system_socket_buffers.send,
+            os_default_socket_rcvbuf_length: system_socket_buffers.receive,
+            max_resend: params.max_resend,
             entity_tag: params.entity_tag.unwrap_or(NULL_ID),
             response_correlation_id: response_correlation_id(params),
             linger_timeout_ns: params.linger_timeout_ns,
             untethered_window_limit_timeout_ns: params.untethered_window_limit_timeout_ns,
             untethered_linger_timeout_ns: params.untethered_linger_timeout_ns,
             untethered_resting_timeout_ns: params.untethered_resting_timeout_ns,
-            is_response: params.is_response,
             sparse: params.is_sparse,
             signal_eos: params.signal_eos,
             spies_simulate_connection: params.spies_simulate_connection,
@@ -501,7 +510,8 @@ fn ipc_defaults(context: &Context) -> PublicationDefaults {
         linger_timeout_ns: context.publication_linger_timeout_ns,
         is_sparse: context.term_buffer_sparse_file,
         spies_simulate_connection: context.spies_simulate_connection,
-        max_resend: context.max_resend,
+        // Nothing is sent again over IPC; the log says what the channel says.
+        max_resend: 0,
         untethered: untethered_timeouts(context),
     }
 }

@@ -198,6 +198,7 @@ impl TestDriver {
             receiver_commands: queue(counter(SystemCounter::ReceiverProxyFails)).0,
             is_terminated: is_terminated.clone(),
             seed: 42,
+            system_socket_buffers: Default::default(),
         };
         cnc.to_driver().next_correlation_id();
         TestDriver {
