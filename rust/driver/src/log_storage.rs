@@ -3,7 +3,7 @@
 //! The native resource agent owns the storage; the conductor sees only the memory it hands out. [`MappedLogs`] keeps logs in
 //! files below the driver's directory, [`HeapLogs`] keeps them on the heap for simulation and tests.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -103,8 +103,11 @@ struct Heap {
 #[derive(Debug)]
 struct HeapLog {
     memory: SharedBuffer,
-    allocated: u64,
+    /// Which pages are allocated.
+    pages: HashSet<usize>,
 }
+
+const HEAP_PAGE_LENGTH: usize = 4096;
 
 impl HeapLogs {
     /// Storage with room for `usable` bytes.
@@ -139,13 +142,22 @@ impl HeapLogs {
 }
 
 impl Heap {
-    fn take(&mut self, length: usize) -> io::Result<u64> {
-        let length = length as u64;
+    fn allocate(&mut self, registration_id: i64, offset: usize, length: usize) -> io::Result<()> {
+        let log = self
+            .logs
+            .get_mut(&registration_id)
+            .ok_or(io::ErrorKind::NotFound)?;
+        let pages = offset / HEAP_PAGE_LENGTH..(offset + length).div_ceil(HEAP_PAGE_LENGTH);
+        let new = pages
+            .filter(|page| !log.pages.contains(page))
+            .collect::<Vec<_>>();
+        let needed = (new.len() * HEAP_PAGE_LENGTH) as u64;
         self.usable = self
             .usable
-            .checked_sub(length)
+            .checked_sub(needed)
             .ok_or(io::ErrorKind::StorageFull)?;
-        Ok(length)
+        log.pages.extend(new);
+        Ok(())
     }
 }
 
@@ -164,25 +176,21 @@ impl LogStorage for HeapLogs {
         if heap.logs.contains_key(&registration_id) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        let allocated = heap.take(if sparse { 0 } else { length })?;
         let memory = SharedBuffer::heap(length);
         let log = HeapLog {
             memory: memory.clone(),
-            allocated,
+            pages: HashSet::new(),
         };
         heap.logs.insert(registration_id, log);
+        if !sparse && let Err(error) = heap.allocate(registration_id, 0, length) {
+            heap.logs.remove(&registration_id);
+            return Err(error);
+        }
         Ok(memory)
     }
 
-    fn allocate(&mut self, registration_id: i64, _offset: usize, length: usize) -> io::Result<()> {
-        let mut heap = self.heap();
-        let allocated = heap.take(length)?;
-        let log = heap
-            .logs
-            .get_mut(&registration_id)
-            .ok_or(io::ErrorKind::NotFound)?;
-        log.allocated += allocated;
-        Ok(())
+    fn allocate(&mut self, registration_id: i64, offset: usize, length: usize) -> io::Result<()> {
+        self.heap().allocate(registration_id, offset, length)
     }
 
     fn remove(&mut self, registration_id: i64) -> io::Result<()> {
@@ -191,7 +199,7 @@ impl LogStorage for HeapLogs {
             .logs
             .remove(&registration_id)
             .ok_or(io::ErrorKind::NotFound)?;
-        heap.usable += log.allocated;
+        heap.usable += (log.pages.len() * HEAP_PAGE_LENGTH) as u64;
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 //! It creates, extends and removes logs, one command per duty cycle, and answers through a queue of its own.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 
 use aeron_agent::{Agent, AgentError};
@@ -42,8 +42,6 @@ pub enum ResourceCommand {
     RemoveLog {
         /// Names the log.
         registration_id: i64,
-        /// Length of the whole log in bytes.
-        length: usize,
     },
 }
 
@@ -92,11 +90,25 @@ pub struct NativeResourceAgent {
     storage: Box<dyn LogStorage>,
     commands: Receiver<ResourceCommand>,
     replies: Sender<ResourceReply>,
-    failed_removals: VecDeque<(i64, usize)>,
+    /// Lengths of the logs there are, by registration id.
+    log_lengths: HashMap<i64, usize>,
+    failed_removals: VecDeque<i64>,
+    allocation: Option<Allocation>,
     limits: StorageLimits,
     counters: ResourceCounters,
     errors: ErrorRecorder,
 }
+
+/// A part of a log that is being allocated, slice by slice.
+#[derive(Clone, Copy, Debug)]
+struct Allocation {
+    registration_id: i64,
+    offset: usize,
+    end: usize,
+}
+
+/// Longest slice that is allocated in one duty cycle, in bytes; it takes about a millisecond.
+const ALLOCATION_SLICE_LENGTH: usize = 4 * 1024 * 1024;
 
 impl NativeResourceAgent {
     /// An agent that takes `commands` and answers with `replies`.
@@ -111,7 +123,9 @@ impl NativeResourceAgent {
             storage,
             commands,
             replies,
+            log_lengths: HashMap::new(),
             failed_removals: VecDeque::new(),
+            allocation: None,
             limits,
             counters,
             errors,
@@ -121,23 +135,27 @@ impl NativeResourceAgent {
     /// One duty cycle; answers how much was done.
     pub fn do_work(&mut self) -> usize {
         let mut work_count = self.replies.flush();
-        if let Ok(command) = self.commands.pop() {
+        if let Some(allocation) = self.allocation.take() {
+            self.allocate(allocation);
+            work_count += 1;
+        } else if let Ok(command) = self.commands.pop() {
             self.execute(command);
             work_count += 1;
         }
         for _ in 0..self.limits.free_limit.min(self.failed_removals.len()) {
-            let Some((registration_id, length)) = self.failed_removals.pop_front() else {
+            let Some(registration_id) = self.failed_removals.pop_front() else {
                 break;
             };
-            work_count += usize::from(self.remove(registration_id, length));
+            work_count += usize::from(self.remove(registration_id));
         }
         work_count
     }
 
-    /// Removes what the conductor gave up before the driver closed.
+    /// Removes all logs.
     pub fn close(&mut self) {
-        while let Ok(command) = self.commands.pop() {
-            self.execute(command);
+        let registration_ids: Vec<_> = self.log_lengths.keys().copied().collect();
+        for registration_id in registration_ids {
+            self.remove(registration_id);
         }
     }
 
@@ -159,24 +177,46 @@ impl NativeResourceAgent {
                 offset,
                 length,
             } => {
-                let result = self
-                    .storage
-                    .allocate(registration_id, offset, length)
-                    .or_else(ignore_unsupported)
-                    .map_err(|error| {
-                        self.describe(&error, "failed to allocate pages of log", registration_id)
-                    });
-                self.replies.send(ResourceReply::LogAllocated {
+                self.allocate(Allocation {
                     registration_id,
-                    result,
+                    offset,
+                    end: offset + length,
                 });
             }
-            ResourceCommand::RemoveLog {
-                registration_id,
-                length,
-            } => {
-                self.remove(registration_id, length);
+            ResourceCommand::RemoveLog { registration_id } => {
+                self.remove(registration_id);
             }
+        }
+    }
+
+    /// Allocates one slice; the conductor hears of the last one, and of a failure.
+    fn allocate(
+        &mut self,
+        Allocation {
+            registration_id,
+            offset,
+            end,
+        }: Allocation,
+    ) {
+        let length = (end - offset).min(ALLOCATION_SLICE_LENGTH);
+        let result = self
+            .storage
+            .allocate(registration_id, offset, length)
+            .or_else(ignore_unsupported)
+            .map_err(|error| {
+                self.describe(&error, "failed to allocate pages of log", registration_id)
+            });
+        if result.is_ok() && offset + length < end {
+            self.allocation = Some(Allocation {
+                registration_id,
+                offset: offset + length,
+                end,
+            });
+        } else {
+            self.replies.send(ResourceReply::LogAllocated {
+                registration_id,
+                result,
+            });
         }
     }
 
@@ -203,6 +243,7 @@ impl NativeResourceAgent {
                 return Err(self.describe(&error, "failed to create log", registration_id));
             }
         }
+        self.log_lengths.insert(registration_id, length);
         self.counters.bytes_mapped.fetch_add(length as i64);
         Ok(memory)
     }
@@ -233,9 +274,13 @@ impl NativeResourceAgent {
         Ok(())
     }
 
-    fn remove(&mut self, registration_id: i64, length: usize) -> bool {
+    fn remove(&mut self, registration_id: i64) -> bool {
         match self.storage.remove(registration_id) {
             Ok(()) => {
+                let length = self
+                    .log_lengths
+                    .remove(&registration_id)
+                    .unwrap_or_default();
                 self.counters.bytes_mapped.fetch_add(-(length as i64));
                 true
             }
@@ -243,7 +288,7 @@ impl NativeResourceAgent {
                 self.counters.failed_frees.fetch_add(1);
                 self.errors
                     .record(&self.describe(&error, "failed to remove log", registration_id));
-                self.failed_removals.push_back((registration_id, length));
+                self.failed_removals.push_back(registration_id);
                 false
             }
         }

@@ -34,7 +34,6 @@ pub(super) struct PendingPublication {
     is_exclusive: bool,
     channel: String,
     params: PublicationParams,
-    log_length: usize,
 }
 
 impl Conductor {
@@ -121,10 +120,8 @@ impl Conductor {
             }
         };
         if let Err(error) = self.add_publication(&pending, &memory) {
-            self.resource_commands.send(ResourceCommand::RemoveLog {
-                registration_id,
-                length: pending.log_length,
-            });
+            self.resource_commands
+                .send(ResourceCommand::RemoveLog { registration_id });
             self.outlets
                 .refuse(pending.correlation_id, &error.context(pending.describe()));
         }
@@ -175,13 +172,9 @@ impl Conductor {
         for counter_id in publication.counter_ids() {
             self.outlets.free_counter(counter_id);
         }
-        let config = publication.config();
-        let length =
-            publication_log_length(publication.log().term_length(), self.context.file_page_size);
-        self.resource_commands.send(ResourceCommand::RemoveLog {
-            registration_id: config.registration_id,
-            length,
-        });
+        let registration_id = publication.config().registration_id;
+        self.resource_commands
+            .send(ResourceCommand::RemoveLog { registration_id });
     }
 
     fn publications_with_id(
@@ -254,7 +247,6 @@ impl Conductor {
             is_exclusive,
             channel: String::from_utf8_lossy(command.channel).into_owned(),
             params,
-            log_length,
         });
         Ok(())
     }

@@ -4,9 +4,6 @@
 //! a term before the pages of the whole term are allocated: a publisher below the limit may append a message, or pad, up to the
 //! term's end, and any number of publishers may do so at once.
 
-/// Longest part of a log that is allocated in one go, to keep the agent that does it responsive.
-const MAX_REQUEST_LENGTH: i64 = 4 * 1024 * 1024;
-
 /// A part of a log to allocate, in bytes from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageRequest {
@@ -69,9 +66,7 @@ impl Pages {
         if self.state != State::Idle || self.term_end(limit) <= self.end {
             return None;
         }
-        let end = (self.end + MAX_REQUEST_LENGTH)
-            .min(self.term_begin(self.end) + self.term_length)
-            .min(self.complete);
+        let end = (self.term_begin(self.end) + self.term_length).min(self.complete);
         self.state = State::Asked { end };
         Some(PageRequest {
             offset: (self.end % (3 * self.term_length)) as usize,
@@ -130,15 +125,11 @@ mod tests {
     fn a_limit_waits_for_all_pages_of_its_term() {
         let mut pages = Pages::new(true, 0, TERM);
         assert_eq!(pages.allowed_limit(100), 0);
-        let requests = allocate_for(&mut pages, 100);
-        assert_eq!(requests.len(), 4);
-        assert_eq!(
-            requests[3],
-            PageRequest {
-                offset: 12 << 20,
-                length: 4 << 20
-            }
-        );
+        let request = PageRequest {
+            offset: 0,
+            length: TERM as usize,
+        };
+        assert_eq!(allocate_for(&mut pages, 100), [request]);
         assert_eq!(pages.allowed_limit(100), 100);
         assert_eq!(pages.allowed_limit(TERM), TERM);
         assert_eq!(pages.allowed_limit(TERM + 1), TERM);
