@@ -1,0 +1,408 @@
+//! Where settings come from and what is refused.
+
+use std::io::Write;
+
+use aeron_driver::config::{
+    Context, SETTINGS, Sources, TerminationValidator, ThreadingMode, Value,
+};
+
+/// A configuration from `-D` definitions, and its warnings.
+fn context(definitions: &[&str]) -> (Context, Vec<String>) {
+    let mut sources = Sources::default();
+    for definition in definitions {
+        sources.define(definition).unwrap();
+    }
+    let mut context = Context::default();
+    let warnings = context.apply(&sources);
+    (context, warnings)
+}
+
+fn refusal(change: impl FnOnce(&mut Context)) -> String {
+    let mut context = Context::default();
+    change(&mut context);
+    context
+        .validate()
+        .expect_err("should be refused")
+        .to_string()
+}
+
+fn properties_file(text: &str) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    file
+}
+
+/// 05-47
+#[test]
+fn every_variable_changes_the_setting_that_it_names_and_the_print_shows_it() {
+    for setting in SETTINGS {
+        let default = setting.get(&Context::default());
+        let text = match (&default, setting.grammar.limits()) {
+            (Value::Boolean(value), _) => (!value).to_string(),
+            (_, Some((min, max))) => {
+                let other = if default == Value::Number(max) {
+                    min
+                } else {
+                    max
+                };
+                if setting.variable.contains("TIMEOUT") {
+                    other.min(123_456_789).to_string()
+                } else {
+                    other.to_string()
+                }
+            }
+            _ if setting.variable == "AERON_THREADING_MODE" => "SHARED".into(),
+            _ if setting.variable == "AERON_RECEIVER_GROUP_CONSIDERATION" => "true".into(),
+            _ => "something".into(),
+        };
+        let (context, warnings) = context(&[&format!("{}={text}", setting.variable)]);
+        assert_eq!(warnings, [""; 0], "{}", setting.variable);
+        assert_ne!(setting.get(&context), default, "{}", setting.variable);
+        let shown = match setting.get(&context) {
+            Value::Boolean(value) => u8::from(value).to_string(),
+            Value::Number(value) => value.to_string(),
+            Value::Text(value) => value,
+        };
+        assert!(
+            context
+                .to_print()
+                .contains(&format!("\n    {}={shown}\n", setting.name)),
+            "{}",
+            setting.name
+        );
+    }
+}
+
+/// 05-47: mechanical names, and the one that is not
+#[test]
+fn properties_name_variables() {
+    let (context, _) = context(&[
+        "aeron.mtu.length=4k",
+        "aeron.name.resolver.threshold=3s",
+        "aeron.unicast.FlowControl.supplier=x",
+    ]);
+    assert_eq!(
+        (context.mtu_length, context.name_resolver_threshold_ns),
+        (4096, 3_000_000_000)
+    );
+    assert_eq!(context.unicast_flow_control_supplier, "x");
+}
+
+/// 05-47: the event log of the C driver is accepted and has no effect
+#[test]
+fn variables_that_are_not_settings_are_ignored() {
+    let (context, warnings) =
+        context(&["AERON_EVENT_LOG=all", "AERON_EVENT_LOG_FILENAME=/nowhere"]);
+    assert_eq!((context, warnings), (Context::default(), vec![]));
+}
+
+/// 05-48
+#[test]
+fn properties_files_are_read_as_the_c_driver_reads_them() {
+    let text = "# comment\n! comment\n\n  aeron.mtu.length = 4k\naeron.ipc.mtu.length:8k\r\naeron.dir=/some\\\n   where\n";
+    let file = properties_file(text);
+    let mut sources = Sources::default();
+    sources.define("aeron.timer.interval=5s").unwrap();
+    sources
+        .load_file(&format!("file://{}", file.path().display()))
+        .unwrap();
+    sources
+        .load_file(
+            properties_file("aeron.timer.interval=\n")
+                .path()
+                .to_str()
+                .unwrap(),
+        )
+        .unwrap();
+    let mut context = Context::default();
+    assert_eq!(context.apply(&sources), [""; 0]);
+    assert_eq!((context.mtu_length, context.ipc_mtu_length), (4096, 8192));
+    assert_eq!(context.dir.to_str(), Some("/somewhere"));
+    assert_eq!(context.timer_interval_ns, 1_000_000_000);
+    for (text, reason) in [
+        (
+            "aeron.mtu.length=4k",
+            "properties file line 1 too long or does not end with newline",
+        ),
+        ("\nnothing\n", "properties file line 2 malformed"),
+    ] {
+        let error = sources
+            .load_file(properties_file(text).path().to_str().unwrap())
+            .unwrap_err();
+        assert!(error.to_string().contains(reason), "{error}");
+    }
+    let error = sources.load_file("/no/such/file").unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("could not open properties file: /no/such/file"),
+        "{error}"
+    );
+    let error = sources.define("nothing").unwrap_err();
+    assert_eq!(error.to_string(), "malformed define: nothing");
+}
+
+/// 05-49: the environment is tested with the command itself
+#[test]
+fn files_win_over_definitions() {
+    let file = properties_file("aeron.mtu.length=4k\n");
+    let mut sources = Sources::default();
+    sources.define("aeron.mtu.length=8k").unwrap();
+    sources.load_file(file.path().to_str().unwrap()).unwrap();
+    let mut context = Context::default();
+    context.apply(&sources);
+    assert_eq!(context.mtu_length, 4096);
+}
+
+/// 05-50, 04-6, 04-3, 01-13
+#[test]
+fn values_beyond_limits_are_clamped_and_others_keep_the_default() {
+    let (clamped, warnings) = context(&[
+        "AERON_MTU_LENGTH=999999",
+        "AERON_CONDUCTOR_BUFFER_LENGTH=1k",
+        "AERON_ERROR_BUFFER_LENGTH=0",
+        "AERON_COUNTERS_BUFFER_LENGTH=1g",
+        "AERON_MAX_RESEND=1000",
+        "AERON_CLIENT_LIVENESS_TIMEOUT=1ns",
+        "AERON_CONDUCTOR_CPU_AFFINITY=-7",
+    ]);
+    assert_eq!(warnings, [""; 0]);
+    assert_eq!(
+        (clamped.mtu_length, clamped.to_driver_buffer_length),
+        (65504, 1024 * 1024 + 768)
+    );
+    assert_eq!(
+        (
+            clamped.error_buffer_length,
+            clamped.counters_values_buffer_length
+        ),
+        (4 << 20, 500 << 20)
+    );
+    assert_eq!(
+        (
+            clamped.max_resend,
+            clamped.client_liveness_timeout_ns,
+            clamped.conductor_cpu_affinity
+        ),
+        (256, 1_000, -1)
+    );
+
+    let (unchanged, warnings) = context(&[
+        "AERON_MTU_LENGTH=abc",
+        "AERON_TIMER_INTERVAL=1 s",
+        "AERON_DRIVER_TIMEOUT=10s",
+        "AERON_THREADING_MODE=shared",
+        "AERON_DIR_DELETE_ON_START=yes",
+        "AERON_RECEIVER_GROUP_TAG=x",
+    ]);
+    assert_eq!(unchanged, Context::default());
+    assert_eq!(
+        warnings,
+        [
+            "WARNING: AERON_THREADING_MODE=shared is invalid, using default",
+            "WARNING: AERON_DRIVER_TIMEOUT=10s is invalid, using default",
+            "WARNING: AERON_MTU_LENGTH=abc is invalid, using default",
+            "WARNING: AERON_TIMER_INTERVAL=1 s is invalid, using default",
+            "WARNING: AERON_RECEIVER_GROUP_TAG=x is invalid, using default",
+        ]
+    );
+}
+
+/// 05-50
+#[test]
+fn booleans_are_known_by_how_they_begin() {
+    for (text, expected) in [
+        ("1", true),
+        ("on", true),
+        ("true", true),
+        ("0", false),
+        ("off", false),
+        ("false", false),
+    ] {
+        let (context, _) = context(&[&format!("AERON_PERFORM_STORAGE_CHECKS={text}")]);
+        assert_eq!(context.perform_storage_checks, expected, "{text}");
+    }
+}
+
+#[test]
+fn the_defaults_are_those_of_the_c_driver() {
+    let context = Context::default();
+    assert_eq!(context.validate(), Ok(()));
+    assert_eq!(
+        (context.term_buffer_length, context.ipc_term_buffer_length),
+        (16 << 20, 64 << 20)
+    );
+    assert_eq!(
+        (context.threading_mode, context.driver_timeout_ms),
+        (ThreadingMode::Dedicated, 10_000)
+    );
+    assert_eq!(
+        (
+            context.untethered_linger_timeout_ns,
+            context.receiver_group_tag
+        ),
+        (None, None)
+    );
+    assert_eq!(context.termination_validator, TerminationValidator::Deny);
+}
+
+/// 05-51, 04-7, 04-8, 04-10, 01-13, 01-55, 03-64
+#[test]
+fn each_check_at_the_start_names_the_values() {
+    for length in [1024, 96 * 1024, 2 << 30] {
+        let text = refusal(|context| context.term_buffer_length = length);
+        assert!(
+            text.starts_with("(22) Invalid argument\nterm length "),
+            "{text}"
+        );
+        assert!(text.ends_with(&format!(": length={length}")), "{text}");
+        assert_eq!(
+            refusal(|context| context.ipc_term_buffer_length = length),
+            text
+        );
+    }
+    for length in [32, 65536, 0] {
+        let text = refusal(|context| context.mtu_length = length);
+        assert!(
+            text.contains("mtuLength must be a > HEADER_LENGTH and <= MAX_UDP_PAYLOAD_LENGTH"),
+            "{text}"
+        );
+        assert!(text.contains(&format!("mtuLength={length}")), "{text}");
+    }
+    let cases: [(fn(&mut Context), &str); 16] = [
+        (
+            |c| c.ipc_mtu_length = 1400,
+            "mtuLength must be a multiple of FRAME_ALIGNMENT: mtuLength=1400",
+        ),
+        (
+            |c| c.file_page_size = 5000,
+            "Page size not a power of 2: page size=5000",
+        ),
+        (|c| c.file_page_size = 1024, "file_page_size=1024"),
+        (
+            |c| c.to_driver_buffer_length += 8,
+            "Invalid capacity: 1048584",
+        ),
+        (
+            |c| c.to_clients_buffer_length += 8,
+            "Invalid capacity: 1048584",
+        ),
+        (
+            |c| c.counters_values_buffer_length = 500 << 20,
+            "CnC file length greater than max size of 2147483647: value=2627735552",
+        ),
+        (|c| c.error_buffer_length = 1024, "error_buffer_length=1024"),
+        (
+            |c| c.publication_unblock_timeout_ns = c.client_liveness_timeout_ns,
+            "publication_unblock_timeout_ns=10000000000 <= client_liveness_timeout_ns=10000000000",
+        ),
+        (
+            |c| c.timer_interval_ns = c.client_liveness_timeout_ns,
+            "client_liveness_timeout_ns=10000000000 <= timer_interval_ns=10000000000",
+        ),
+        (
+            |c| c.untethered_window_limit_timeout_ns = 1_000_000_000,
+            "untethered_window_limit_timeout_ns=1000000000 <= timer_interval_ns=1000000000",
+        ),
+        (
+            |c| c.untethered_linger_timeout_ns = Some(1),
+            "untethered_linger_timeout_ns=1 <= timer_interval_ns=1000000000",
+        ),
+        (
+            |c| c.untethered_resting_timeout_ns = 5,
+            "untethered_resting_timeout_ns=5 <= timer_interval_ns=1000000000",
+        ),
+        (
+            |c| c.nak_unicast_retry_delay_ratio = i64::MAX,
+            "nak_unicast_retry_delay_ratio=9223372036854775807",
+        ),
+        (
+            |c| c.publication_reserved_session_id_low = 2000,
+            "publication_reserved_session_id_low=2000",
+        ),
+        (
+            |c| c.resolver_interface = "localhost:1".into(),
+            "`resolverName` is required when `resolverInterface` is set",
+        ),
+        (
+            |c| c.sender_wildcard_port_range = "foo".into(),
+            "sender wildcard port range \"foo\" is invalid",
+        ),
+    ];
+    for (change, expected) in cases {
+        let text = refusal(change);
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
+/// 05-54, 04-5
+#[test]
+fn names_that_are_not_known_are_refused() {
+    for (setting, kind) in [
+        (
+            "conductor_idle_strategy",
+            "could not find idle strategy nonsense",
+        ),
+        (
+            "native_resource_agent_idle_strategy",
+            "could not find idle strategy nonsense",
+        ),
+        (
+            "conductor_idle_strategy_init_args",
+            "invalid idle strategy arguments: backoff=nonsense",
+        ),
+        (
+            "termination_validator",
+            "could not find termination validator nonsense",
+        ),
+        (
+            "unicast_flow_control_supplier",
+            "could not find flow control supplier nonsense",
+        ),
+        (
+            "congestion_control_supplier",
+            "could not find congestion control supplier nonsense",
+        ),
+        (
+            "name_resolver_supplier",
+            "could not find name resolver nonsense",
+        ),
+        (
+            "udp_channel_transport_bindings",
+            "could not find transport bindings nonsense",
+        ),
+        (
+            "udp_channel_incoming_interceptors",
+            "could not find interceptor nonsense",
+        ),
+        (
+            "agent_on_start_function",
+            "could not find agent start function nonsense",
+        ),
+        (
+            "dynamic_libraries",
+            "could not find dynamic library nonsense",
+        ),
+    ] {
+        let setting = Context::setting(setting).unwrap();
+        let text = refusal(|context| assert!(setting.set(context, Value::Text("nonsense".into()))));
+        assert!(text.contains(kind), "{text}");
+        assert_eq!(text.lines().count(), 2);
+    }
+    for interceptor in ["loss", "multi-gap-loss"] {
+        let text =
+            refusal(|context| context.udp_channel_outgoing_interceptors = interceptor.into());
+        assert!(text.contains("could not find interceptor"), "{text}");
+    }
+}
+
+#[test]
+fn a_value_of_another_kind_does_not_fit() {
+    let mut context = Context::default();
+    let setting = Context::setting("mtu_length").unwrap();
+    assert!(!setting.set(&mut context, Value::Text("1408".into())));
+    assert!(!setting.set(&mut context, Value::Number(-1)));
+    assert!(setting.set(&mut context, Value::Number(4096)));
+    assert_eq!(context.mtu_length, 4096);
+    assert!(Context::setting("no_such_setting").is_none());
+}

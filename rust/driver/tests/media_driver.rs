@@ -1,0 +1,537 @@
+//! Drivers with real files and threads.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use aeron_agent::{EpochClock, SystemEpochClock};
+use aeron_driver::{Context, MediaDriver, StartError, ThreadingMode};
+use aeron_memory::broadcast::BroadcastReceiver;
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::cnc::{CncFile, Reader};
+use aeron_memory::counters::system::SystemCounter;
+use aeron_memory::counters::types;
+use aeron_memory::error_log::DistinctErrorLog;
+use aeron_memory::log::{ConcurrentAppender, LogBuffers};
+use aeron_protocol::command::{AddPublication, AddSubscription, Command, RemovePublication};
+use aeron_protocol::event::Event;
+use tempfile::TempDir;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        let base = if Path::new("/dev/shm").exists() {
+            PathBuf::from("/dev/shm")
+        } else {
+            std::env::temp_dir()
+        };
+        Place(
+            tempfile::Builder::new()
+                .prefix("aeron-driver-test-")
+                .tempdir_in(base)
+                .unwrap(),
+        )
+    }
+
+    fn dir(&self) -> PathBuf {
+        self.0.path().join("aeron")
+    }
+
+    fn context(&self, threading_mode: ThreadingMode) -> Context {
+        Context {
+            dir: self.dir(),
+            threading_mode,
+            timer_interval_ns: 50_000_000,
+            ipc_term_buffer_length: 64 * 1024,
+            ..Context::default()
+        }
+    }
+
+    fn launch(&self) -> MediaDriver {
+        MediaDriver::launch(self.context(ThreadingMode::Shared)).unwrap()
+    }
+
+    fn cnc(&self) -> CncFile {
+        CncFile::map(&self.dir().join("cnc.dat"), Reader::Client)
+            .unwrap()
+            .unwrap()
+    }
+
+    fn names(&self) -> Vec<String> {
+        let mut names: Vec<_> = fs::read_dir(self.dir())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// Files beside the directory.
+    fn siblings(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.0.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
+        entries.filter(|path| *path != self.dir()).collect()
+    }
+}
+
+/// A client by hand.
+struct Client {
+    cnc: CncFile,
+    events: BroadcastReceiver<SharedBuffer>,
+}
+
+impl Client {
+    fn connect(place: &Place) -> Self {
+        let cnc = place.cnc();
+        let events = BroadcastReceiver::new(cnc.to_clients().clone()).unwrap();
+        Client { cnc, events }
+    }
+
+    fn send(&self, command: Command<'_>) {
+        let mut body = vec![0; command.encoded_length()];
+        command.encode(&mut body).unwrap();
+        self.cnc
+            .to_driver()
+            .write(command.type_id(), &body)
+            .unwrap();
+    }
+
+    /// Waits for the first event of which `pick` makes something; `turn` runs in between.
+    fn await_event<T>(
+        &mut self,
+        mut turn: impl FnMut(),
+        pick: impl Fn(Event<'_>) -> Option<T>,
+    ) -> T {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let mut picked = None;
+            let received = self
+                .events
+                .receive(|type_id, body| picked = pick(Event::decode(type_id, body).unwrap()));
+            received.unwrap();
+            if let Some(picked) = picked {
+                return picked;
+            }
+            turn();
+            assert!(Instant::now() < deadline, "nothing heard");
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    }
+}
+
+fn system(cnc: &CncFile, counter: SystemCounter) -> i64 {
+    cnc.counters().value(counter.id()).unwrap()
+}
+
+fn publication(correlation_id: i64) -> Command<'static> {
+    Command::AddPublication(AddPublication {
+        client_id: 1,
+        correlation_id,
+        stream_id: 1001,
+        channel: b"aeron:ipc",
+    })
+}
+
+fn await_true(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "waited for {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Publishes, limits and consumes over a driver, whatever runs its agents.
+fn exchange_messages(place: &Place, mut turn: impl FnMut()) {
+    let mut client = Client::connect(place);
+    client.send(publication(100));
+    let (log_file_name, limit_id) = client.await_event(&mut turn, |event| match event {
+        Event::PublicationReady(ready) => Some((
+            String::from_utf8(ready.log_file_name.to_vec()).unwrap(),
+            ready.publication_limit_counter_id,
+        )),
+        _ => None,
+    });
+    assert_eq!(
+        Path::new(&log_file_name),
+        place.dir().join("publications/100.logbuffer")
+    );
+    let log = LogBuffers::open(Path::new(&log_file_name), false).unwrap();
+    let (client_id, correlation_id, stream_id) = (1, 101, 1001);
+    let (registration_correlation_id, channel) = (-1, b"aeron:ipc".as_slice());
+    client.send(Command::AddSubscription(AddSubscription {
+        client_id,
+        correlation_id,
+        registration_correlation_id,
+        stream_id,
+        channel,
+    }));
+    let position_id = client.await_event(&mut turn, |event| match event {
+        Event::AvailableImage(image) => Some(image.subscriber_position_id),
+        _ => None,
+    });
+    let counter = |id| client.cnc.counters().counter(id).unwrap();
+    let (limit, position) = (counter(limit_id), counter(position_id));
+    let appender = ConcurrentAppender::new(log.clone());
+    await_true("five terms", || {
+        turn();
+        while appender.offer(limit.get(), &[1; 1_000]).is_ok() {}
+        position.set(log.producer_position());
+        log.producer_position() > 5 * 65_536
+    });
+    client.send(Command::RemovePublication(RemovePublication {
+        client_id,
+        correlation_id: 102,
+        registration_id: 100,
+        revoke: false,
+    }));
+    await_true("the log's end", || {
+        turn();
+        counter(1).get();
+        !Path::new(&log_file_name).exists()
+    });
+}
+
+#[test]
+fn every_threading_mode_carries_messages() {
+    for mode in [
+        ThreadingMode::Dedicated,
+        ThreadingMode::SharedNetwork,
+        ThreadingMode::Shared,
+    ] {
+        let place = Place::new();
+        let mut driver = MediaDriver::launch(place.context(mode)).unwrap();
+        exchange_messages(&place, || {});
+        driver.close().unwrap();
+    }
+}
+
+/// 04-4
+#[test]
+fn an_invoked_driver_works_when_its_caller_does() {
+    let place = Place::new();
+    let refused = MediaDriver::launch(place.context(ThreadingMode::Invoker)).unwrap_err();
+    assert!(
+        refused
+            .to_string()
+            .starts_with("(22) Invalid argument\nINVOKER"),
+        "{refused}"
+    );
+    assert!(!place.dir().exists());
+    let mut driver =
+        MediaDriver::launch_with_main_loop(place.context(ThreadingMode::Invoker)).unwrap();
+    exchange_messages(&place, || {
+        driver.do_work();
+    });
+    driver.close().unwrap();
+    assert_eq!(driver.do_work(), 0);
+}
+
+/// 01-2, 01-3, 01-8, 01-9, 01-10, 01-11, 04-17
+#[test]
+fn a_fresh_driver_makes_its_files() {
+    let place = Place::new();
+    let before_ms = SystemEpochClock.time_ms();
+    let driver = place.launch();
+    assert_eq!(
+        place.names(),
+        ["cnc.dat", "images", "loss-report.dat", "publications"]
+    );
+    let cnc_file = fs::metadata(place.dir().join("cnc.dat")).unwrap();
+    assert_eq!(cnc_file.len(), 48_238_592);
+    assert!(cnc_file.blocks() * 512 >= cnc_file.len(), "allocated");
+    let loss_report = fs::metadata(place.dir().join("loss-report.dat")).unwrap();
+    assert_eq!(
+        (loss_report.len(), loss_report.blocks() * 512),
+        (1 << 20, 1 << 20)
+    );
+    let cnc = place.cnc();
+    assert_eq!(cnc.version().0, 512);
+    assert_eq!(cnc.identity().pid, i64::from(std::process::id()));
+    assert!(cnc.identity().start_timestamp_ms >= before_ms);
+    assert_eq!(cnc.identity().client_liveness_timeout_ns, 10_000_000_000);
+    drop(driver);
+}
+
+/// 04-18, 04-19, 04-23, 01-12, 01-21, 01-42
+#[test]
+fn a_fresh_driver_shows_its_version_sizes_and_settings() {
+    let place = Place::new();
+    let _driver = MediaDriver::launch(Context {
+        resolver_name: "me".into(),
+        sender_cycle_threshold_ns: 5_000_000_000,
+        ..place.context(ThreadingMode::SharedNetwork)
+    })
+    .unwrap();
+    let cnc = place.cnc();
+    assert_eq!(cnc.to_driver().next_correlation_id(), 1);
+    assert_eq!(system(&cnc, SystemCounter::Version), 78_850);
+    assert_eq!(system(&cnc, SystemCounter::ControlProtocolVersion), 65_536);
+    assert_eq!(cnc.counters().control_protocol_version(), 65_536);
+    assert_eq!(
+        system(&cnc, SystemCounter::BytesMapped),
+        48_238_592 + (1 << 20)
+    );
+    let label = |id| cnc.counters().label(id).unwrap();
+    assert!(
+        label(15).starts_with("Errors: version=1.52.2 commit="),
+        "{}",
+        label(15)
+    );
+    assert_eq!(label(25), "Resolution changes: driverName=me");
+    assert_eq!(
+        label(26),
+        "Conductor max cycle time doing its work in ns: SHARED_NETWORK"
+    );
+    assert_eq!(
+        label(27),
+        "Conductor work cycle exceeded threshold count: threshold=100ms SHARED_NETWORK"
+    );
+    assert_eq!(
+        label(29),
+        "Sender work cycle exceeded threshold count: threshold=5s SHARED_NETWORK"
+    );
+    assert_eq!(
+        label(30),
+        "Receiver max cycle time doing its work in ns: SHARED_NETWORK"
+    );
+    assert_eq!(label(32), "NameResolver max time in ns");
+    assert_eq!(
+        label(33),
+        "NameResolver exceeded threshold count: threshold=5s"
+    );
+}
+
+/// 04-11, 01-5, 05-52
+#[test]
+fn a_second_driver_is_refused_and_the_first_goes_on() {
+    let place = Place::new();
+    let _first = place.launch();
+    let cnc = place.cnc();
+    let refused = MediaDriver::launch(place.context(ThreadingMode::Shared)).unwrap_err();
+    assert!(matches!(refused, StartError::ActiveDriver(_)));
+    let expected = format!(
+        "(16) Device or resource busy\nActive media driver detected: {}",
+        place.dir().join("cnc.dat").display()
+    );
+    assert_eq!(refused.to_string(), expected);
+    assert_eq!(place.names().len(), 4);
+    let heartbeat = cnc.to_driver().consumer_heartbeat_ms();
+    await_true("the first driver's heartbeat", || {
+        cnc.to_driver().consumer_heartbeat_ms() > heartbeat
+    });
+}
+
+/// 04-13, 01-7, 03-8
+#[test]
+fn after_an_orderly_end_another_driver_starts_at_once() {
+    let place = Place::new();
+    let mut client = {
+        let mut driver = place.launch();
+        let mut client = Client::connect(&place);
+        client.send(publication(100));
+        client.await_event(
+            || {},
+            |event| matches!(event, Event::PublicationReady(_)).then_some(()),
+        );
+        driver.close().unwrap();
+        driver.close().unwrap();
+        client
+    };
+    assert_eq!(client.cnc.to_driver().consumer_heartbeat_ms(), -1);
+    assert_eq!(client.cnc.counters().records().count(), 0);
+    assert_eq!(
+        fs::read_dir(place.dir().join("publications"))
+            .unwrap()
+            .count(),
+        0
+    );
+    assert_eq!(place.names().len(), 4);
+    let _driver = place.launch();
+    client = Client::connect(&place);
+    assert_eq!(client.cnc.to_driver().next_correlation_id(), 1);
+}
+
+/// 04-12, 04-14, 01-6, 05-52
+#[test]
+fn a_dead_drivers_directory_is_taken_over_and_its_errors_are_saved() {
+    let place = Place::new();
+    drop(place.launch());
+    let dead = place.cnc();
+    let log = DistinctErrorLog::new(dead.error_log().clone());
+    log.record(1_000, "(22) Invalid argument\nsome failure\n")
+        .unwrap();
+    log.record(2_000, "(22) Invalid argument\nsome failure\n")
+        .unwrap();
+    fs::write(place.dir().join("publications/7.logbuffer"), b"left over").unwrap();
+    dead.to_driver()
+        .set_consumer_heartbeat_ms(SystemEpochClock.time_ms() - 400);
+    let context = Context {
+        driver_timeout_ms: 500,
+        ..place.context(ThreadingMode::Shared)
+    };
+    assert!(matches!(
+        MediaDriver::launch(context.clone()),
+        Err(StartError::ActiveDriver(_))
+    ));
+    std::thread::sleep(Duration::from_millis(150));
+    let _driver = MediaDriver::launch(context).unwrap();
+    assert_eq!(
+        fs::read_dir(place.dir().join("publications"))
+            .unwrap()
+            .count(),
+        0
+    );
+    let [saved] = &place.siblings()[..] else {
+        panic!("{:?}", place.siblings())
+    };
+    let name = saved.file_name().unwrap().to_str().unwrap();
+    assert!(
+        name.starts_with("aeron-2") && name.ends_with("-error.log") && !name.contains(':'),
+        "{name}"
+    );
+    let report = fs::read_to_string(saved).unwrap();
+    assert!(
+        report.starts_with("***\n2 observations from 1970-01-01 "),
+        "{report}"
+    );
+    assert!(
+        report.contains(" for:\n (22) Invalid argument\nsome failure\n"),
+        "{report}"
+    );
+    assert!(
+        report.ends_with("\n1 distinct errors observed.\n"),
+        "{report}"
+    );
+}
+
+#[test]
+fn a_directory_without_a_ready_cnc_file_is_taken_over_after_the_driver_timeout() {
+    for content in [
+        vec![],
+        vec![0; 200],
+        vec![0; 48_238_592],
+        b"\0\0\x05\0".repeat(1_000),
+        b"\0\x02\0\0".repeat(1_000),
+    ] {
+        let place = Place::new();
+        fs::create_dir(place.dir()).unwrap();
+        fs::write(place.dir().join("cnc.dat"), &content).unwrap();
+        let context = Context {
+            driver_timeout_ms: 100,
+            ..place.context(ThreadingMode::Shared)
+        };
+        let _driver = MediaDriver::launch(context).unwrap();
+        assert_eq!(place.names().len(), 4);
+        assert_eq!(place.siblings(), [PathBuf::new(); 0]);
+    }
+}
+
+/// 04-15, 01-5
+#[test]
+fn the_directory_can_be_deleted_at_both_ends() {
+    let place = Place::new();
+    let first = place.launch();
+    let context = Context {
+        dir_delete_on_start: true,
+        dir_delete_on_shutdown: true,
+        dir_warn_if_exists: true,
+        ..place.context(ThreadingMode::Shared)
+    };
+    let second = MediaDriver::launch(context).unwrap();
+    assert_eq!(place.names().len(), 4);
+    drop(second);
+    assert!(!place.dir().exists());
+    drop(first);
+}
+
+#[test]
+fn a_refused_configuration_leaves_no_trace() {
+    let place = Place::new();
+    let context = Context {
+        ipc_term_buffer_length: 1,
+        ..place.context(ThreadingMode::Shared)
+    };
+    assert!(matches!(
+        MediaDriver::launch(context),
+        Err(StartError::Configuration(_))
+    ));
+    assert!(!place.dir().exists());
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_is_an_error() {
+    let place = Place::new();
+    fs::write(place.0.path().join("file"), b"").unwrap();
+    let context = Context {
+        dir: place.0.path().join("file/aeron"),
+        ..place.context(ThreadingMode::Shared)
+    };
+    let refused = MediaDriver::launch(context).unwrap_err();
+    assert!(refused.to_string().contains("Not a directory"), "{refused}");
+}
+
+#[test]
+fn a_relative_directory_is_made_absolute() {
+    let place = Place::new();
+    let relative = pathdiff(&place.dir());
+    let driver = MediaDriver::launch(Context {
+        dir: relative,
+        ..place.context(ThreadingMode::Shared)
+    })
+    .unwrap();
+    assert!(driver.context().dir.is_absolute());
+    assert_eq!(
+        fs::canonicalize(&driver.context().dir).unwrap(),
+        fs::canonicalize(place.dir()).unwrap()
+    );
+}
+
+/// `path` as seen from the working directory.
+fn pathdiff(path: &Path) -> PathBuf {
+    let depth = std::env::current_dir().unwrap().components().count() - 1;
+    let up: PathBuf = std::iter::repeat_n("..", depth).collect();
+    up.join(path.strip_prefix("/").unwrap())
+}
+
+/// 01-8 for logs
+#[test]
+fn a_log_occupies_what_publishers_may_write() {
+    let place = Place::new();
+    let _driver = place.launch();
+    let mut client = Client::connect(&place);
+    let add = |correlation_id, channel| {
+        Command::AddExclusivePublication(AddPublication {
+            client_id: 1,
+            correlation_id,
+            stream_id: 1001,
+            channel,
+        })
+    };
+    for (correlation_id, channel) in [(100, "aeron:ipc"), (101, "aeron:ipc?sparse=false")] {
+        client.send(add(correlation_id, channel.as_bytes()));
+        client.await_event(
+            || {},
+            |event| matches!(event, Event::ExclusivePublicationReady(_)).then_some(()),
+        );
+    }
+    let occupied = |id| {
+        let path = place.dir().join(format!("publications/{id}.logbuffer"));
+        fs::metadata(path).unwrap().blocks() * 512
+    };
+    assert_eq!(occupied(100), 4096, "the metadata");
+    assert_eq!(occupied(101), 200_704);
+    assert_eq!(
+        client
+            .cnc
+            .counters()
+            .records()
+            .filter(|record| record.type_id == types::PUBLISHER_LIMIT)
+            .count(),
+        2
+    );
+}

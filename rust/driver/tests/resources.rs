@@ -1,0 +1,257 @@
+//! The native resource agent, and the queues between agents.
+
+use std::collections::HashSet;
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use aeron_agent::CachedEpochClock;
+use aeron_driver::diagnostics::ErrorRecorder;
+use aeron_driver::log_storage::LogStorage;
+use aeron_driver::queue::{CAPACITY, Receiver, Sender, queue};
+use aeron_driver::resources::{
+    NativeResourceAgent, ResourceCommand, ResourceCounters, ResourceReply, StorageLimits,
+};
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::counters::{AtomicCounter, CountersManager, NewCounter};
+use aeron_memory::error_log::{self, DistinctErrorLog};
+
+#[derive(Default)]
+struct State {
+    logs: HashSet<i64>,
+    refuses_to_remove: bool,
+    allocated: Vec<(usize, usize)>,
+}
+
+/// Storage whose removals can be made to fail.
+#[derive(Clone, Default)]
+struct StubbornLogs(Arc<Mutex<State>>);
+
+impl LogStorage for StubbornLogs {
+    fn usable_space(&self) -> io::Result<u64> {
+        Ok(u64::MAX)
+    }
+
+    fn create(
+        &mut self,
+        registration_id: i64,
+        length: usize,
+        _sparse: bool,
+    ) -> io::Result<SharedBuffer> {
+        self.0.lock().unwrap().logs.insert(registration_id);
+        Ok(SharedBuffer::heap(length))
+    }
+
+    fn allocate(&mut self, _registration_id: i64, offset: usize, length: usize) -> io::Result<()> {
+        self.0.lock().unwrap().allocated.push((offset, length));
+        Ok(())
+    }
+
+    fn remove(&mut self, registration_id: i64) -> io::Result<()> {
+        let mut state = self.0.lock().unwrap();
+        if state.refuses_to_remove {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        state.logs.remove(&registration_id);
+        Ok(())
+    }
+}
+
+struct Counters {
+    _manager: CountersManager<SharedBuffer>,
+    all: Vec<AtomicCounter<SharedBuffer>>,
+}
+
+fn counters(count: usize) -> Counters {
+    let mut manager = CountersManager::new(
+        SharedBuffer::heap(512 * 64),
+        SharedBuffer::heap(128 * 64),
+        0,
+    )
+    .unwrap();
+    let new = NewCounter {
+        type_id: 0,
+        key: b"",
+        label: b"",
+        registration_id: 0,
+        owner_id: 0,
+        reference_id: 0,
+        value: 0,
+    };
+    let all = (0..count)
+        .map(|_| manager.allocate(&new, 0).unwrap())
+        .collect();
+    Counters {
+        _manager: manager,
+        all,
+    }
+}
+
+struct Fixture {
+    agent: NativeResourceAgent,
+    commands: Sender<ResourceCommand>,
+    replies: Receiver<ResourceReply>,
+    logs: StubbornLogs,
+    counters: Counters,
+    error_log: SharedBuffer,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let counters = counters(5);
+        let counter = |index: usize| counters.all[index].clone();
+        let error_log = SharedBuffer::heap(64 * 1024);
+        let (commands, for_agent) = queue(counter(0));
+        let (for_conductor, replies) = queue(counter(1));
+        let logs = StubbornLogs::default();
+        let limits = StorageLimits {
+            perform_checks: true,
+            low_space_warning: 0,
+            free_limit: 1,
+            dir: "/aeron".into(),
+        };
+        let resource_counters = ResourceCounters {
+            failed_frees: counter(2),
+            bytes_mapped: counter(3),
+        };
+        let errors = ErrorRecorder::new(
+            Arc::new(DistinctErrorLog::new(error_log.clone())),
+            counter(4),
+            Arc::new(CachedEpochClock::new(0)),
+        );
+        let agent = NativeResourceAgent::new(
+            Box::new(logs.clone()),
+            (for_agent, for_conductor),
+            limits,
+            resource_counters,
+            errors,
+        );
+        Fixture {
+            agent,
+            commands,
+            replies,
+            logs,
+            counters,
+            error_log,
+        }
+    }
+
+    fn create(&mut self, registration_id: i64) {
+        self.commands.send(ResourceCommand::CreateLog {
+            registration_id,
+            length: 200_704,
+            sparse: true,
+        });
+        self.agent.do_work();
+        let reply = self.replies.pop().unwrap();
+        assert!(
+            matches!(reply, ResourceReply::LogCreated { result: Ok(_), .. }),
+            "{reply:?}"
+        );
+    }
+
+    fn failed_frees(&self) -> i64 {
+        self.counters.all[2].get()
+    }
+
+    fn bytes_mapped(&self) -> i64 {
+        self.counters.all[3].get()
+    }
+}
+
+/// 04-185
+#[test]
+fn a_removal_that_fails_is_counted_and_tried_again_once_per_duty_cycle() {
+    let mut fixture = Fixture::new();
+    fixture.create(1);
+    fixture.create(2);
+    fixture.logs.0.lock().unwrap().refuses_to_remove = true;
+    for registration_id in [1, 2] {
+        fixture
+            .commands
+            .send(ResourceCommand::RemoveLog { registration_id });
+    }
+    fixture.agent.do_work();
+    assert_eq!(
+        fixture.failed_frees(),
+        2,
+        "the removal and its first repetition"
+    );
+    for cycle in 3..10 {
+        fixture.agent.do_work();
+        assert!(fixture.failed_frees() <= 2 * cycle);
+    }
+    assert_eq!(fixture.bytes_mapped(), 2 * 200_704);
+    assert_eq!(error_log::read(&fixture.error_log, 0).len(), 2);
+    fixture.logs.0.lock().unwrap().refuses_to_remove = false;
+    let failed = fixture.failed_frees();
+    fixture.agent.do_work();
+    fixture.agent.do_work();
+    assert_eq!(
+        (fixture.failed_frees(), fixture.bytes_mapped()),
+        (failed, 0)
+    );
+    assert!(fixture.logs.0.lock().unwrap().logs.is_empty());
+}
+
+#[test]
+fn pages_are_allocated_in_slices_and_answered_once() {
+    let mut fixture = Fixture::new();
+    fixture.create(1);
+    fixture.logs.0.lock().unwrap().allocated.clear();
+    let length = 10 << 20;
+    fixture.commands.send(ResourceCommand::AllocateLog {
+        registration_id: 1,
+        offset: 4096,
+        length,
+    });
+    fixture
+        .commands
+        .send(ResourceCommand::RemoveLog { registration_id: 1 });
+    for expected in [false, false, true] {
+        fixture.agent.do_work();
+        assert_eq!(fixture.replies.pop().is_ok(), expected);
+    }
+    let slices = fixture.logs.0.lock().unwrap().allocated.clone();
+    assert_eq!(
+        slices,
+        [
+            (4096, 4 << 20),
+            (4096 + (4 << 20), 4 << 20),
+            (4096 + (8 << 20), 2 << 20)
+        ]
+    );
+}
+
+#[test]
+fn closing_removes_logs_that_nobody_gave_back() {
+    let mut fixture = Fixture::new();
+    fixture.create(1);
+    fixture.commands.send(ResourceCommand::CreateLog {
+        registration_id: 2,
+        length: 200_704,
+        sparse: false,
+    });
+    fixture.agent.close();
+    assert!(fixture.logs.0.lock().unwrap().logs.is_empty());
+    assert_eq!(fixture.bytes_mapped(), 0);
+}
+
+/// 04-187
+#[test]
+fn a_full_queue_is_counted_and_loses_nothing() {
+    let counters = counters(1);
+    let (mut sender, mut receiver) = queue(counters.all[0].clone());
+    let total = CAPACITY + 100;
+    for command in 0..total {
+        sender.send(command);
+        assert_eq!(sender.has_room(), command + 1 < CAPACITY);
+    }
+    assert!(counters.all[0].get() > 0);
+    let mut received = Vec::new();
+    while received.len() < total {
+        received.extend(std::iter::from_fn(|| receiver.pop().ok()));
+        sender.flush();
+    }
+    assert!(received.into_iter().eq(0..total));
+    assert!(sender.has_room());
+}
