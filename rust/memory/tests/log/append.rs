@@ -1,5 +1,7 @@
 //! Appending messages one by one.
 
+use std::time::{Duration, Instant};
+
 use aeron_memory::Words;
 use aeron_memory::log::append::Parts;
 use aeron_memory::log::clean::clean;
@@ -395,6 +397,8 @@ fn a_tail_off_the_frame_boundaries_is_an_error_and_writes_nothing() {
 #[test]
 fn many_publishers_in_threads_lose_and_double_nothing_over_many_rotations_01_64() {
     const EACH: u32 = 20_000;
+    let started = Instant::now();
+    let check_time = move || assert!(started.elapsed() < Duration::from_secs(60), "stuck");
     let log = log();
     let consumed = std::sync::atomic::AtomicI64::new(0);
     let order = std::sync::atomic::Ordering::SeqCst;
@@ -409,6 +413,7 @@ fn many_publishers_in_threads_lose_and_double_nothing_over_many_rotations_01_64(
                     message[4..8].copy_from_slice(&count.to_le_bytes());
                     let limit = || consumed.load(order) + TERM as i64 / 2;
                     while appender.offer(limit(), &message).is_err() {
+                        check_time();
                         std::thread::yield_now();
                     }
                 }
@@ -427,6 +432,7 @@ fn many_publishers_in_threads_lose_and_double_nothing_over_many_rotations_01_64(
                 next[publisher] += 1;
             }
             if cursor.position() == position {
+                check_time();
                 std::thread::yield_now();
             }
             position = cursor.position();

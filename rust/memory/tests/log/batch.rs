@@ -14,14 +14,18 @@ fn append_all(
     count: usize,
     mut offer_batch: impl FnMut(usize) -> Result<Appended, AppendError>,
 ) -> (usize, Option<AppendError>, i64) {
-    let (mut sent, mut position) = (0, 0);
+    let (mut sent, mut position, mut ends_of_term) = (0, 0, 0);
     while sent < count {
         match offer_batch(sent) {
             Ok(appended) => {
+                ends_of_term = 0;
                 sent += appended.messages;
                 position = appended.position;
             }
-            Err(AppendError::AdminAction) => {}
+            Err(AppendError::AdminAction) => {
+                ends_of_term += 1;
+                assert_eq!(ends_of_term, 1, "the log does not rotate");
+            }
             Err(error) => return (sent, Some(error), position),
         }
     }

@@ -101,6 +101,7 @@ fn a_publisher_that_died_before_it_rotated_is_helped_01_74() {
     // Undo the rotation: the publisher only padded its term.
     memory.store_i64_relaxed(3 * TERM + 8, RawTail::new(INITIAL_TERM - 2, 0).0);
     memory.store_i32_relaxed(3 * TERM + 24, 0);
+    assert!(!unblock(&log, TERM as i64 + 32), "no consumer is there");
     assert!(unblock(&log, TERM as i64));
     assert_eq!(log.metadata().active_term_count(), 1);
     assert_eq!(log.metadata().tail(1), RawTail::new(INITIAL_TERM + 1, 0));
