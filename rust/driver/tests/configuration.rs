@@ -269,7 +269,8 @@ fn each_check_at_the_start_names_the_values() {
         );
         assert!(text.contains(&format!("mtuLength={length}")), "{text}");
     }
-    let cases: [(fn(&mut Context), &str); 16] = [
+    type Change = fn(&mut Context);
+    let cases: [(Change, &str); 16] = [
         (
             |c| c.ipc_mtu_length = 1400,
             "mtuLength must be a multiple of FRAME_ALIGNMENT: mtuLength=1400",

@@ -427,7 +427,7 @@ fn a_directory_without_a_ready_cnc_file_is_taken_over_after_the_driver_timeout()
         };
         let _driver = MediaDriver::launch(context).unwrap();
         assert_eq!(place.names().len(), 4);
-        assert_eq!(place.siblings(), [PathBuf::new(); 0]);
+        assert!(place.siblings().is_empty());
     }
 }
 

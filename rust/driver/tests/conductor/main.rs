@@ -9,3 +9,4 @@ mod publications;
 mod storage;
 mod subscriptions;
 mod untethered;
+mod vectors;

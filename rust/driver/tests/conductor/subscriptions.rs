@@ -121,7 +121,7 @@ fn removing_a_subscription_is_silent_about_its_images() {
         names(&driver.ask(Command::RemoveSubscription(of_another_client))),
         ["OperationSuccess"]
     );
-    assert_eq!(driver.counters_of(types::SUBSCRIBER_POSITION), []);
+    assert!(driver.counters_of(types::SUBSCRIBER_POSITION).is_empty());
     let (code, text) = driver.ask_error(Command::RemoveSubscription(of_another_client));
     assert_eq!(code, ErrorCode::UnknownSubscription);
     assert!(

@@ -1,0 +1,200 @@
+//! Commands recorded with a real C driver, replayed: the answers are the same, in the same order.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use aeron_driver::Context;
+use aeron_driver::config::TerminationValidator;
+use aeron_protocol::event::{Event, PublicationReady};
+use serde_json::Value;
+
+use crate::harness::{Heard, TestDriver};
+
+const VECTORS: &str = include_str!("../../../protocol/tests/vectors/commands.json");
+
+/// Where this driver differs from C on purpose, or needs a socket.
+const DIFFERENT: [&str; 4] = [
+    "c-driver-errors/remove_destination_by_id_unknown_publication",
+    "c-driver-errors/reject_image_reason_empty",
+    "c-driver-errors/reject_image_reason_3_bytes_unpadded",
+    "c-driver-storage/add_publication_udp_no_space",
+];
+
+/// Recorded messages of one source, in their order.
+fn recorded(source: &str) -> Vec<Value> {
+    let all: Vec<Value> = serde_json::from_str(VECTORS).unwrap();
+    all.into_iter()
+        .filter(|entry| entry["source"] == source)
+        .collect()
+}
+
+fn text<'a>(entry: &'a Value, field: &str) -> &'a str {
+    entry[field].as_str().unwrap_or_default()
+}
+
+fn body(entry: &Value) -> Vec<u8> {
+    let digits = text(entry, "hex");
+    (0..digits.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap())
+        .collect()
+}
+
+fn needs_a_socket(entry: &Value) -> bool {
+    let channel = entry["decoded"]["channel"].as_str().unwrap_or_default();
+    channel.starts_with("aeron:udp?") && text(entry, "msg_type").starts_with("ADD_")
+}
+
+/// What must be the same in both drivers. Session ids are those of the recording, counter ids are left out where they depend on how
+/// fast the recording went, texts are free.
+struct Comparison {
+    sessions: HashMap<i32, i32>,
+    with_counter_ids: bool,
+}
+
+impl Comparison {
+    fn session(&mut self, theirs: i32, ours: i32) -> i32 {
+        assert_eq!(
+            *self.sessions.entry(ours).or_insert(theirs),
+            theirs,
+            "sessions get mixed up"
+        );
+        theirs
+    }
+
+    fn counter(&self, id: i32) -> i32 {
+        if self.with_counter_ids { id } else { 0 }
+    }
+
+    fn describe(&mut self, event: Event<'_>, recorded: Event<'_>) -> String {
+        let mut event = event;
+        match (&mut event, recorded) {
+            (Event::Error(ours), _) => ours.error_message = b"",
+            (Event::PublicationReady(ours), Event::PublicationReady(theirs))
+            | (Event::ExclusivePublicationReady(ours), Event::ExclusivePublicationReady(theirs)) => {
+                ours.session_id = self.session(theirs.session_id, ours.session_id);
+                ours.publication_limit_counter_id = self.counter(ours.publication_limit_counter_id);
+                ours.log_file_name = relative(ours);
+            }
+            (Event::AvailableImage(ours), Event::AvailableImage(theirs)) => {
+                ours.session_id = self.session(theirs.session_id, ours.session_id);
+                ours.subscriber_position_id = self.counter(ours.subscriber_position_id);
+                ours.log_file_name = ours
+                    .log_file_name
+                    .strip_prefix(b"/")
+                    .unwrap_or(ours.log_file_name);
+            }
+            (Event::PublicationError(ours), Event::PublicationError(theirs)) => {
+                ours.session_id = self.session(theirs.session_id, ours.session_id);
+                // C swaps the bytes of the address.
+                ours.source_address = None;
+            }
+            (Event::NextAvailableSessionId(ours), Event::NextAvailableSessionId(theirs)) => {
+                ours.next_session_id = self.session(theirs.next_session_id, ours.next_session_id);
+            }
+            (Event::CounterReady(ours) | Event::UnavailableCounter(ours), _) => {
+                ours.counter_id = self.counter(ours.counter_id);
+            }
+            _ => {}
+        }
+        format!("{event:?}")
+    }
+
+    fn compare(&mut self, name: &str, heard: &[Heard], answers: &[Value]) {
+        let types = |entry: &Value| text(entry, "msg_type").to_owned();
+        let expected: Vec<_> = answers.iter().map(types).collect();
+        assert_eq!(
+            heard.len(),
+            answers.len(),
+            "{name}: {:?} instead of {expected:?}",
+            crate::harness::names(heard)
+        );
+        for (heard, answer) in heard.iter().zip(answers) {
+            let body = body(answer);
+            let type_id = answer["msg_type_id"].as_i64().unwrap() as i32;
+            let recorded = Event::decode(type_id, &body).unwrap();
+            let ours = self.describe(heard.event(), recorded);
+            let theirs = Comparison {
+                sessions: HashMap::new(),
+                with_counter_ids: self.with_counter_ids,
+            }
+            .describe(recorded, recorded);
+            assert_eq!(ours, theirs, "{name}");
+        }
+    }
+}
+
+fn relative<'a>(ready: &PublicationReady<'a>) -> &'a [u8] {
+    ready
+        .log_file_name
+        .strip_prefix(b"/")
+        .unwrap_or(ready.log_file_name)
+}
+
+fn replay(source: &str, configure: impl FnOnce(&mut Context)) -> TestDriver {
+    let mut driver = TestDriver::with(configure);
+    let mut comparison = Comparison {
+        sessions: HashMap::new(),
+        with_counter_ids: true,
+    };
+    let entries = recorded(source);
+    let mut commands = 0;
+    for (index, entry) in entries.iter().enumerate() {
+        if text(entry, "direction") != "client_to_driver" {
+            continue;
+        }
+        let name = text(entry, "name");
+        if DIFFERENT.contains(&name) || needs_a_socket(entry) {
+            continue;
+        }
+        commands += 1;
+        // Ids are reused when they have rested, which depends on the pace.
+        comparison.with_counter_ids &= source == "c-driver-lifecycle" || !name.contains("/remove_");
+        driver.hear();
+        driver.send_raw(entry["msg_type_id"].as_i64().unwrap() as i32, &body(entry));
+        driver.advance(Duration::from_millis(200));
+        let is_answer = |answer: &&Value| text(answer, "in_reply_to") == name;
+        let answers: Vec<_> = entries[index + 1..]
+            .iter()
+            .filter(is_answer)
+            .cloned()
+            .collect();
+        comparison.compare(name, &driver.hear(), &answers);
+        let events = entries[index + 1..]
+            .iter()
+            .take_while(|later| text(later, "direction") == "driver_to_clients");
+        let events: Vec<_> = events
+            .filter(|event| text(event, "name").contains("/event_"))
+            .cloned()
+            .collect();
+        if !events.is_empty() {
+            driver.advance(Duration::from_secs(2));
+            comparison.compare("events", &driver.hear(), &events);
+        }
+    }
+    assert!(commands > 0);
+    driver
+}
+
+/// 03-18 to 03-30, 03-34, 03-36
+#[test]
+fn ipc_is_as_recorded() {
+    replay("c-driver-ipc", |_| {});
+}
+
+/// 03-25, 03-26, 03-50, 03-54, 03-56
+#[test]
+fn refusals_are_as_recorded() {
+    let driver = replay("c-driver-errors", |_| {});
+    assert!(!driver.is_terminated());
+}
+
+/// 03-42 to 03-49, 03-60 to 03-62
+#[test]
+fn lifecycle_is_as_recorded() {
+    let driver = replay("c-driver-lifecycle", |context| {
+        context.client_liveness_timeout_ns = 2_000_000_000;
+        context.termination_validator = TerminationValidator::Allow;
+    });
+    assert!(driver.is_terminated());
+}
