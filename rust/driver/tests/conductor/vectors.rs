@@ -8,7 +8,7 @@ use aeron_driver::config::TerminationValidator;
 use aeron_protocol::event::{Event, PublicationReady};
 use serde_json::Value;
 
-use crate::harness::{Heard, TestDriver};
+use crate::harness::{Heard, TICK, TestDriver};
 
 const VECTORS: &str = include_str!("../../../protocol/tests/vectors/commands.json");
 
@@ -152,7 +152,7 @@ fn replay(source: &str, configure: impl FnOnce(&mut Context)) -> TestDriver {
         comparison.with_counter_ids &= source == "c-driver-lifecycle" || !name.contains("/remove_");
         driver.hear();
         driver.send_raw(entry["msg_type_id"].as_i64().unwrap() as i32, &body(entry));
-        driver.advance(Duration::from_millis(200));
+        driver.advance(TICK);
         let is_answer = |answer: &&Value| text(answer, "in_reply_to") == name;
         let answers: Vec<_> = entries[index + 1..]
             .iter()
