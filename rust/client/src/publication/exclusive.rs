@@ -177,7 +177,7 @@ impl ExclusiveWriter<'_> {
     ///
     /// # Errors
     /// See [`AppendError`]; nothing was appended.
-    #[inline]
+    #[inline(always)]
     pub fn offer(&mut self, message: &[u8]) -> std::result::Result<i64, AppendError> {
         self.appender.offer(self.base.limit()?, message)
     }

@@ -75,7 +75,7 @@ impl<W: Words> ExclusiveAppender<W> {
     ///
     /// # Errors
     /// See [`AppendError`]; nothing was appended.
-    #[inline]
+    #[inline(always)]
     pub fn offer(&mut self, limit: i64, message: &[u8]) -> Result<i64, AppendError> {
         self.append(limit, message, None::<fn(Fragment<'_, W>) -> i64>)
     }
