@@ -74,14 +74,14 @@ impl SharedBuffer {
 
     /// The address of an aligned word of `1 << SHIFT` bytes.
     ///
-    /// Rotating moves the low bits of a misaligned offset to the top, so one compare refuses what is misaligned and what is out of
-    /// bounds.
+    /// Two tests, of which the compiler drops the first where it has seen it for a neighbouring word.
     #[inline(always)]
     fn word<const SHIFT: u32>(&self, offset: usize) -> *mut u8 {
-        if offset.rotate_right(SHIFT) >= self.len >> SHIFT {
-            bad_word(offset, 1 << SHIFT, self.len);
+        let size = 1 << SHIFT;
+        if offset & (size - 1) != 0 || offset >= self.len & !(size - 1) {
+            bad_word(offset, size, self.len);
         }
-        // SAFETY: the compare above keeps the whole word inside the memory.
+        // SAFETY: an aligned word that begins below the length rounded down to whole words lies inside the memory.
         unsafe { self.start.as_ptr().add(offset) }
     }
 
@@ -297,11 +297,11 @@ impl Words for SharedBuffer {
     #[inline(always)]
     fn store_i64s_relaxed<const N: usize>(&self, offset: usize, values: [i64; N]) {
         let rest = self.len.saturating_sub(8 * (N - 1));
-        if offset.rotate_right(3) >= rest >> 3 {
+        if offset & 7 != 0 || offset >= rest & !7 {
             bad_word(offset, 8 * N, self.len);
         }
         for (i, value) in values.into_iter().enumerate() {
-            // SAFETY: the first word is aligned and has room for all behind it, as the compare above makes sure (see `word`).
+            // SAFETY: the first word is aligned and has room for all behind it, as above (see `word`).
             let word =
                 unsafe { AtomicI64::from_ptr(self.start.as_ptr().add(offset + 8 * i).cast()) };
             word.store(value, Ordering::Relaxed);
