@@ -306,8 +306,11 @@ pub fn aeronmd_main(py: Python<'_>, arguments: Option<Vec<String>>) -> PyResult<
             .extract::<Vec<String>>()?
             .split_off(1),
     };
-    // Python's own handler would raise KeyboardInterrupt when the driver has ended, and so hide its exit status.
-    // SAFETY: the default disposition runs no code of this process.
-    unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
+    // The driver has its own handler; Python's would raise KeyboardInterrupt once the driver has ended in order.
+    let signal = py.import("_signal")?;
+    signal.call_method1(
+        "signal",
+        (signal.getattr("SIGINT")?, signal.getattr("SIG_DFL")?),
+    )?;
     Ok(py.detach(|| command_line::run(arguments)))
 }

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 
+use crate::fork::Process;
+
 /// How long the end of the interpreter waits for everything to be closed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -15,13 +17,16 @@ pub trait Closable: Send + Sync {
     fn close_at_exit(&self);
 }
 
-static CLIENTS: Mutex<Vec<Weak<dyn Closable>>> = Mutex::new(Vec::new());
-static DRIVERS: Mutex<Vec<Weak<dyn Closable>>> = Mutex::new(Vec::new());
+/// What was opened, and by which process: a forked child closes nothing of its parent's.
+type Opened = Mutex<Vec<(Process, Weak<dyn Closable>)>>;
 
-fn add(list: &Mutex<Vec<Weak<dyn Closable>>>, closable: Weak<dyn Closable>) {
-    let mut list = list.lock().unwrap_or_else(PoisonError::into_inner);
-    list.retain(|other| other.strong_count() > 0);
-    list.push(closable);
+static CLIENTS: Opened = Mutex::new(Vec::new());
+static DRIVERS: Opened = Mutex::new(Vec::new());
+
+fn add(opened: &Opened, closable: Weak<dyn Closable>) {
+    let mut opened = opened.lock().unwrap_or_else(PoisonError::into_inner);
+    opened.retain(|(_, other)| other.strong_count() > 0);
+    opened.push((Process::current(), closable));
 }
 
 /// Has a client closed at exit.
@@ -34,19 +39,25 @@ pub fn add_driver(driver: &Arc<impl Closable + 'static>) {
     add(&DRIVERS, Arc::downgrade(driver) as _);
 }
 
+/// What this process opened and did not close, the latest first.
+fn take_open(opened: &Opened) -> Vec<Arc<dyn Closable>> {
+    // A lock that a fork left behind stays locked: what it guards is the parent's.
+    let Ok(mut opened) = opened.try_lock() else {
+        return Vec::new();
+    };
+    std::mem::take(&mut *opened)
+        .into_iter()
+        .rev()
+        .filter(|(process, _)| *process == Process::current())
+        .filter_map(|(_, closable)| closable.upgrade())
+        .collect()
+}
+
 /// Closes everything that is open, the latest first. Registered with `atexit`.
 #[pyfunction]
 #[pyo3(name = "_close_all")]
 pub fn close_all(py: Python<'_>) {
-    let open: Vec<Arc<dyn Closable>> = [&CLIENTS, &DRIVERS]
-        .into_iter()
-        .flat_map(|list| {
-            let list = std::mem::take(&mut *list.lock().unwrap_or_else(PoisonError::into_inner));
-            list.into_iter()
-                .rev()
-                .filter_map(|closable| closable.upgrade())
-        })
-        .collect();
+    let open = [take_open(&CLIENTS), take_open(&DRIVERS)].concat();
     if open.is_empty() {
         return;
     }

@@ -24,22 +24,32 @@ pub fn watch() {
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
 }
 
+/// Which of the processes that forked from each other this one is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Process(u32);
+
+impl Process {
+    pub fn current() -> Self {
+        Self(FORKS.load(Ordering::Relaxed))
+    }
+}
+
 /// A value that belongs to the process it was made in, and is not dropped in any other.
 pub struct OfProcess<T> {
     value: ManuallyDrop<T>,
-    forks: u32,
+    process: Process,
 }
 
 impl<T> OfProcess<T> {
     pub fn new(value: T) -> Self {
         Self {
             value: ManuallyDrop::new(value),
-            forks: FORKS.load(Ordering::Relaxed),
+            process: Process::current(),
         }
     }
 
     pub fn is_foreign(&self) -> bool {
-        self.forks != FORKS.load(Ordering::Relaxed)
+        self.process != Process::current()
     }
 
     /// The value, in its own process.

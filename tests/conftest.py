@@ -1,0 +1,65 @@
+"""What the tests of the Python package share: an embedded driver with small logs, a client, and a stream."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+import aeron
+
+_stream_ids = itertools.count(1000)
+
+
+def eventually(condition: Callable[[], object], timeout: float = 10.0) -> None:
+    """Waits until `condition` holds."""
+    deadline = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {timeout} s: {condition}"
+        time.sleep(0.001)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A publisher and its subscriber."""
+
+    client: aeron.Aeron
+    stream_id: int
+    publication: aeron.ExclusivePublication
+    subscription: aeron.Subscription
+
+    def receive(self, count: int = 1) -> list[bytes]:
+        """The next `count` messages."""
+        got: list[bytes] = []
+        eventually(lambda: got.extend(self.subscription.poll_batch(count - len(got)).to_list()) or len(got) >= count)
+        return got
+
+
+@pytest.fixture(scope="session")
+def driver() -> Iterator[aeron.MediaDriver]:
+    with aeron.MediaDriver(ipc_term_buffer_length=64 * 1024, timer_interval_ns=100_000_000) as driver:
+        yield driver
+
+
+@pytest.fixture
+def client(driver: aeron.MediaDriver) -> Iterator[aeron.Aeron]:
+    with aeron.connect(driver) as client:
+        yield client
+
+
+@pytest.fixture
+def stream_id() -> int:
+    return next(_stream_ids)
+
+
+@pytest.fixture
+def stream(client: aeron.Aeron, stream_id: int) -> Stream:
+    publication = client.add_exclusive_publication("aeron:ipc", stream_id)
+    subscription = client.add_subscription("aeron:ipc", stream_id)
+    publication.wait_connected(timeout=5)
+    subscription.wait_connected(timeout=5)
+    eventually(lambda: publication.available_window > 0)
+    return Stream(client, stream_id, publication, subscription)

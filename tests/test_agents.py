@@ -1,0 +1,245 @@
+"""Agents, runners, invokers, composites, idle strategies, the shutdown barrier."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from tests.conftest import eventually
+
+import aeron
+
+
+class Recorder(aeron.Agent):
+    """Remembers what was called; `do_work` takes its answers from a list."""
+
+    def __init__(self, *work: object, start: Exception | None = None, close: Exception | None = None) -> None:
+        self.calls: list[str] = []
+        self.work, self.start_error, self.close_error = list(work), start, close
+
+    def on_start(self) -> None:
+        self.calls.append("start")
+        if self.start_error:
+            raise self.start_error
+
+    def do_work(self) -> int:
+        self.calls.append("work")
+        answer = self.work.pop(0) if self.work else 0
+        if isinstance(answer, Exception):
+            raise answer
+        return int(answer)  # type: ignore[call-overload]
+
+    def on_close(self) -> None:
+        self.calls.append("close")
+        if self.close_error:
+            raise self.close_error
+
+
+IDLE = aeron.SleepingIdleStrategy(10_000)
+
+
+def test_a_runner_starts_works_and_closes_once() -> None:
+    """03-117"""
+    agent = Recorder()
+    with aeron.AgentRunner(agent, IDLE) as runner:
+        eventually(lambda: len(agent.calls) > 3)
+        assert runner.thread is not None
+        assert runner.thread.name == "Recorder"
+        with pytest.raises(aeron.AeronError):
+            runner.start()
+    runner.close()
+    assert runner.is_closed
+    assert agent.calls[0] == "start"
+    assert agent.calls[-1] == "close"
+    assert agent.calls.count("start") == agent.calls.count("close") == 1
+    before = list(agent.calls)
+    runner.run()
+    assert agent.calls == before, "a runner is used once"
+
+
+def test_errors_are_counted_and_survived_and_termination_ends_without_counting(client: aeron.Aeron) -> None:
+    """03-117"""
+    errors: list[Exception] = []
+    counter = client.add_counter(1001, "errors")
+    agent = Recorder(ValueError("one"), 1, aeron.AgentTerminationError("enough"))
+    aeron.AgentRunner(agent, IDLE, errors.append, counter).run()
+    assert [str(error) for error in errors] == ["one", "enough"]
+    assert counter.value == 1
+    assert agent.calls == ["start", "work", "work", "work", "close"]
+
+
+def test_a_failing_start_means_no_work_and_a_failing_close_is_reported() -> None:
+    """03-117"""
+    errors: list[Exception] = []
+    agent = Recorder(start=ValueError("start"), close=ValueError("close"))
+    aeron.AgentRunner(agent, IDLE, errors.append).run()
+    assert agent.calls == ["start", "close"]
+    assert [str(error) for error in errors] == ["start", "close"]
+
+
+def test_closing_a_runner_that_never_ran_closes_the_agent() -> None:
+    """03-117"""
+    agent = Recorder()
+    runner = aeron.AgentRunner(agent, IDLE)
+    runner.close()
+    assert agent.calls == ["close"]
+    assert runner.is_closed
+
+
+def test_an_agent_that_does_not_end_is_reported() -> None:
+    go_on, reported = threading.Event(), []
+
+    class Stuck(aeron.Agent):
+        def do_work(self) -> int:
+            go_on.wait(10)
+            return 1
+
+    runner = aeron.AgentRunner(Stuck(), IDLE).start()
+    time.sleep(0.05)
+    runner.close(0.05, lambda thread: (reported.append(thread.name), go_on.set()))
+    assert reported == ["Stuck"]
+
+
+def test_an_invoker_runs_when_it_is_invoked() -> None:
+    """03-118"""
+    errors: list[Exception] = []
+    agent = Recorder(5, ValueError("one"), aeron.AgentTerminationError())
+    invoker = aeron.AgentInvoker(agent, errors.append)
+    assert invoker.invoke() == 0
+    invoker.start()
+    assert invoker.is_running
+    assert [invoker.invoke() for _ in range(4)] == [5, 0, 0, 0]
+    assert not invoker.is_running
+    assert invoker.is_closed
+    invoker.close()
+    assert agent.calls == ["start", "work", "work", "work", "close"]
+    assert len(errors) == 2
+
+    failing = Recorder(start=ValueError())
+    with aeron.AgentInvoker(failing, errors.append) as invoker:
+        assert invoker.is_closed
+    assert failing.calls == ["start", "close"]
+
+
+def test_a_composite_resumes_after_the_agent_that_failed() -> None:
+    """03-119"""
+    first, second, third = Recorder(1, 1), Recorder(ValueError(), 10), Recorder(100, 100)
+    composite = aeron.CompositeAgent(first, second, third)
+    assert composite.role_name == "[Recorder,Recorder,Recorder]"
+    composite.on_start()
+    with pytest.raises(ValueError):  # noqa: PT011
+        composite.do_work()
+    assert composite.do_work() == 100
+    assert composite.do_work() == 1 + 10 + 100
+    composite.on_close()
+    failing = aeron.CompositeAgent(Recorder(close=ValueError("a")), Recorder(), Recorder(close=ValueError("b")))
+    with pytest.raises(ExceptionGroup) as caught:
+        failing.on_close()
+    assert [str(error) for error in caught.value.exceptions] == ["a", "b"]
+    with pytest.raises(ValueError, match="at least one"):
+        aeron.CompositeAgent()
+
+
+def test_agents_join_and_leave_a_dynamic_composite() -> None:
+    """03-120"""
+    first, second = Recorder(1, 1, 1), Recorder(10, 10)
+    composite = aeron.DynamicCompositeAgent("all", first)
+    assert composite.status == "INIT"
+    with pytest.raises(aeron.AeronError, match="INIT"):
+        composite.try_add(second)
+    composite.on_start()
+    assert composite.try_add(second)
+    assert not composite.try_add(Recorder())
+    assert not composite.has_add_completed
+    assert composite.do_work() == 11
+    assert composite.has_add_completed
+    assert composite.try_remove(first)
+    assert not composite.try_remove(second)
+    assert composite.do_work() == 10
+    assert composite.has_remove_completed
+    assert first.calls[-1] == "close"
+    assert composite.try_add(Recorder(start=ValueError("start")))
+    with pytest.raises(ValueError, match="start"):
+        composite.do_work()
+    composite.on_close()
+    assert composite.status == "CLOSED"
+    assert second.calls[-1] == "close"
+    with pytest.raises(aeron.AeronError, match="CLOSED"):
+        composite.try_remove(second)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "alias"),
+    [
+        (aeron.BusySpinIdleStrategy(), "spin"),
+        (aeron.YieldingIdleStrategy(), "yield"),
+        (aeron.NoOpIdleStrategy(), "noop"),
+        (aeron.BackoffIdleStrategy(), "backoff"),
+        (aeron.BackoffIdleStrategy(max_spins=1, max_yields=1, min_park_ns=1000, max_park_ns=2000), "backoff"),
+        (aeron.SleepingIdleStrategy(1000), "sleep-ns"),
+        (aeron.SleepingMillisIdleStrategy(1), "sleep-ms"),
+        (aeron.IdleStrategy.parse("backoff", "1-1-1us-1ms"), "backoff"),
+    ],
+)
+def test_idle_strategies(strategy: aeron.IdleStrategy, alias: str) -> None:
+    """03-121"""
+    assert isinstance(strategy, aeron.IdleStrategy)
+    assert strategy.alias == alias
+    for _ in range(30):
+        strategy.idle()
+        strategy.idle(0)
+        strategy()
+    strategy.idle(1)
+    strategy.reset()
+    assert alias in repr(strategy)
+
+
+def test_an_idle_strategy_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(aeron.ConfigurationError):
+        aeron.IdleStrategy.parse("no-such-strategy")
+    with pytest.raises(OverflowError):
+        aeron.SleepingIdleStrategy(-1)
+
+
+def test_two_threads_may_share_an_idle_strategy() -> None:
+    strategy = aeron.SleepingMillisIdleStrategy(1)
+    threads = [threading.Thread(target=lambda: [strategy.idle() for _ in range(50)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def test_a_barrier_is_woken_once() -> None:
+    """03-122"""
+    calls = []
+    with aeron.ShutdownSignalBarrier(lambda: calls.append(1)) as barrier:
+        assert not barrier.wait(0.01)
+        threading.Timer(0.05, aeron.ShutdownSignalBarrier.signal_all).start()
+        assert barrier.wait(5)
+        barrier.signal()
+        assert barrier.is_signalled
+    assert calls == [1]
+
+
+def test_a_signal_wakes_the_barrier_and_the_program_ends_in_order() -> None:
+    """03-122"""
+    code = (
+        "import aeron\n"
+        "with aeron.ShutdownSignalBarrier() as barrier:\n"
+        "    print('ready', flush=True)\n"
+        "    barrier.wait()\n"
+        "    print('in order', flush=True)\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    os.kill(process.pid, signal.SIGTERM)
+    assert process.communicate(timeout=10)[0] == "in order\n"
+    assert process.returncode == 0

@@ -1,0 +1,118 @@
+"""Claims: messages written in place."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+from tests.conftest import Stream
+
+import aeron
+
+
+class Oops(Exception):
+    pass
+
+
+def test_the_end_of_the_block_commits(stream: Stream) -> None:
+    with stream.publication.claim(5, timeout=1) as view:
+        assert isinstance(view, memoryview)
+        assert not view.readonly
+        assert len(view) == 5
+        assert stream.subscription.poll(lambda *_: None) == 0, "nothing is visible before the commit"
+        view[:] = b"hello"
+    assert stream.receive() == [b"hello"]
+
+
+def test_an_exception_in_the_block_aborts(stream: Stream) -> None:
+    """03-93: abort writes padding, and a poll skips it."""
+    with pytest.raises(Oops), stream.publication.claim(5) as view:
+        view[:] = b"wrong"
+        raise Oops
+    stream.publication.offer(b"next")
+    assert stream.receive() == [b"next"]
+
+
+def test_the_view_is_released_with_the_claim(stream: Stream) -> None:
+    with stream.publication.claim(5) as view:
+        pass
+    with pytest.raises(ValueError, match="released"):
+        view[0] = 1
+    claim = stream.publication.try_claim(8)
+    view = claim.view
+    exporter = view.obj
+    claim.commit()
+    with pytest.raises(ValueError, match="released"):
+        bytes(view)
+    with pytest.raises(BufferError):
+        memoryview(exporter)
+
+
+def test_a_claim_is_finished_once(stream: Stream) -> None:
+    claim = stream.publication.try_claim(8)
+    assert not claim.is_finished
+    assert claim.commit() == claim.position == stream.publication.position
+    assert claim.is_finished
+    for finish in (claim.commit, claim.abort, lambda: claim.set_flags(0), lambda: claim.set_reserved_value(1)):
+        with pytest.raises(aeron.AeronError, match="already"):
+            finish()
+    with stream.publication.claim(3) as _:
+        pass
+
+
+def test_a_block_may_finish_its_claim_itself(stream: Stream) -> None:
+    claim = stream.publication.claim(3)
+    with claim as view:
+        view[:] = b"abc"
+        claim.commit()
+    with pytest.raises(Oops), (second := stream.publication.claim(3)):
+        second.abort()
+        raise Oops
+    stream.publication.offer(b"next")
+    assert stream.receive(2) == [b"abc", b"next"]
+
+
+def test_a_claim_that_is_forgotten_is_aborted(stream: Stream) -> None:
+    stream.publication.try_claim(100)
+    gc.collect()
+    stream.publication.offer(b"next")
+    assert stream.receive() == [b"next"]
+
+
+def test_header_fields_of_a_claim(stream: Stream) -> None:
+    claim = stream.publication.try_claim(4)
+    claim.set_reserved_value(-5)
+    claim.view[:] = b"data"
+    claim.commit()
+    batch = stream.subscription.poll_batch()
+    assert list(batch.reserved_values) == [-5]
+
+
+def test_a_claim_is_true_and_what_is_answered_instead_is_false(stream: Stream) -> None:
+    claim = stream.publication.try_claim(0)
+    assert claim
+    assert len(claim) == claim.length == 0
+    claim.abort()
+    while claim := stream.publication.try_claim(1000):
+        claim.abort()
+    assert claim in (aeron.BACK_PRESSURED, aeron.ADMIN_ACTION)
+
+
+def test_an_array_over_a_claim_outlives_everything_without_a_crash(stream: Stream) -> None:
+    with stream.publication.claim(16) as view:
+        array = np.frombuffer(view, dtype="<i8")
+        array[:] = [1, 2]
+    stream.publication.close()
+    stream.subscription.close()
+    stream.client.close()
+    gc.collect()
+    assert array.sum() is not None
+
+
+def test_a_claim_outlives_its_publication_and_client(stream: Stream) -> None:
+    claim = stream.publication.try_claim(16)
+    stream.publication.close()
+    stream.client.close()
+    claim.view[:] = bytes(16)
+    claim.commit()

@@ -1,0 +1,107 @@
+"""Counters: one's own, and those of everybody."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from tests.conftest import eventually
+
+import aeron
+
+
+def test_a_counter_counts(client: aeron.Aeron) -> None:
+    with client.add_counter(1001, "my counter", b"key") as counter:
+        assert counter.value == 0
+        assert counter.increment() == 0
+        assert counter.get_and_add(10) == 1
+        assert counter.decrement() == 11
+        counter.set(-5)
+        assert counter.value == -5
+        assert counter.compare_and_set(-5, 7)
+        assert not counter.compare_and_set(-5, 8)
+        assert counter.propose_max(9)
+        assert not counter.propose_max(8)
+        assert counter.value == 9
+        assert counter.label == "my counter"
+        assert counter.state == 1
+        assert not counter.is_static
+        with pytest.raises(OverflowError):
+            counter.set(2**63)
+    assert counter.is_closed
+    for call in (lambda: counter.value, counter.increment, lambda: counter.set(1), lambda: counter.label):
+        with pytest.raises(aeron.ClientClosedError):
+            call()
+
+
+def test_the_reader_sees_every_counter(client: aeron.Aeron) -> None:
+    """03-114"""
+    counter = client.add_counter(1001, "seen", b"the key")
+    counter.set(42)
+    reader = client.counters_reader
+    assert reader.value(counter.id) == 42
+    assert reader.label(counter.id) == "seen"
+    assert reader.type_id(counter.id) == 1001
+    assert reader.key(counter.id).startswith(b"the key\0")
+    assert reader.registration_id(counter.id) == counter.registration_id
+    assert reader.owner_id(counter.id) == client.client_id
+    assert reader.reference_id(counter.id) == 0
+    assert reader.state(counter.id) == reader.RECORD_ALLOCATED
+    assert reader.free_for_reuse_deadline_ms(counter.id) == reader.NOT_FREE_TO_REUSE
+    assert reader.find_by_registration_id(counter.registration_id) == counter.id
+    assert reader.find_by_type_id_and_registration_id(1001, counter.registration_id) == counter.id
+    assert reader.find_by_type_id_and_registration_id(1002, counter.registration_id) == reader.NULL_COUNTER_ID
+    snapshot = next(snapshot for snapshot in reader if snapshot.id == counter.id)
+    assert (snapshot.value, snapshot.label, snapshot.type_id) == (42, "seen", 1001)
+    assert [snapshot.id for snapshot in reader.snapshot()] == sorted(snapshot.id for snapshot in reader)
+    for wrong in (-1, reader.max_counter_id + 1):
+        for get in (reader.value, reader.label, reader.type_id, reader.key, reader.state, reader.owner_id):
+            with pytest.raises(IndexError, match="not within"):
+                get(wrong)
+
+
+def test_keys_and_labels_have_limits(client: aeron.Aeron) -> None:
+    """03-43 as the client guards it."""
+    with pytest.raises(ValueError, match="112"):
+        client.add_counter(1001, "label", bytes(113))
+    with pytest.raises(ValueError, match="380"):
+        client.add_counter(1001, "x" * 381)
+
+
+def test_a_static_counter_outlives_its_client(driver: aeron.MediaDriver, client: aeron.Aeron) -> None:
+    """03-45"""
+    with aeron.connect(driver) as other:
+        counter = other.add_static_counter(2001, "static", 77)
+        assert counter.is_static
+        assert counter.registration_id == 77
+        counter.set(5)
+    again = client.add_static_counter(2001, "static", 77)
+    assert again.value == 5
+
+
+def test_handlers_are_told_of_counters_of_all_clients(driver: aeron.MediaDriver) -> None:
+    """03-113"""
+    events: list[tuple[str, int, int]] = []
+
+    def on(name: str):
+        return lambda reader, registration_id, counter_id: events.append((name, registration_id, counter_id))
+
+    with (
+        aeron.connect(driver, on_available_counter=on("available"), on_unavailable_counter=on("gone")) as client,
+        aeron.connect(driver) as other,
+    ):
+        added = client.add_available_counter_handler(on("added"))
+        counter = other.add_counter(1001, "theirs")
+        key = (counter.registration_id, counter.id)
+        eventually(lambda: ("available", *key) in events and ("added", *key) in events)
+        assert client.remove_available_counter_handler(added)
+        counter.close()
+        eventually(lambda: ("gone", *key) in events)
+        handler = client.add_unavailable_counter_handler(on("x"))
+        assert client.remove_unavailable_counter_handler(handler)
+
+
+def test_stream_counters_carry_their_stream(client: aeron.Aeron, stream_id: int) -> None:
+    publication = client.add_publication("aeron:ipc", stream_id)
+    key = client.counters_reader.key(publication.position_limit_id)
+    assert struct.unpack_from("<qii", key) == (publication.registration_id, publication.session_id, stream_id)

@@ -1,0 +1,159 @@
+"""The embedded driver: its settings, its life, and the `aeronmd` command."""
+
+from __future__ import annotations
+
+import ast
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.conftest import eventually
+
+import aeron
+
+
+def test_an_embedded_driver_is_shared_and_leaves_nothing_behind() -> None:
+    with aeron.MediaDriver() as driver:
+        assert driver.threading_mode == "SHARED"
+        assert driver.configuration["max_idle_park_ns"] == 10_000_000
+        assert (Path(driver.dir) / "cnc.dat").exists()
+        assert os.fspath(driver) == driver.dir
+        assert not driver.is_closed
+        assert not driver.is_terminated
+    assert driver.is_closed
+    driver.close()
+    assert not Path(driver.dir).exists()
+
+
+def test_every_setting_is_a_keyword_of_the_stub_and_of_the_driver() -> None:
+    stub = ast.parse((Path(aeron.__file__).parent / "_aeron.pyi").read_text())
+    driver = next(node for node in stub.body if isinstance(node, ast.ClassDef) and node.name == "MediaDriver")
+    new = next(node for node in driver.body if isinstance(node, ast.FunctionDef) and node.name == "__new__")
+    assert {argument.arg for argument in new.args.kwonlyargs} == set(aeron.MediaDriver.settings())
+
+
+def test_names_of_times_carry_their_unit() -> None:
+    for name, value in aeron.MediaDriver.settings().items():
+        if isinstance(value, int) and ("timeout" in name or "interval" in name or "delay" in name):
+            assert name.endswith(("_ns", "_ms", "_ratio")), name
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"no_such_setting": 1}, TypeError, "no_such_setting"),
+        ({"mtu_length": "large"}, aeron.ConfigurationError, "mtu_length"),
+        ({"mtu_length": -1}, aeron.ConfigurationError, "mtu_length"),
+        ({"mtu_length": 33}, aeron.ConfigurationError, "33"),
+        ({"threading_mode": "WRONG"}, aeron.ConfigurationError, "threading_mode"),
+        ({"dir": b"\0"}, (TypeError, aeron.AeronError, ValueError), "."),
+        ({"dir": []}, TypeError, "dir"),
+        ({"client_liveness_timeout_ns": 1}, aeron.ConfigurationError, "client_liveness_timeout_ns"),
+        ({"ipc_term_buffer_length": 1000}, aeron.ConfigurationError, "1000"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_refused(
+    settings: dict[str, object], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        aeron.MediaDriver(**settings)
+
+
+def test_settings_come_from_keywords_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """05-47, for the embedded driver"""
+    monkeypatch.setenv("AERON_IPC_MTU_LENGTH", "8k")
+    monkeypatch.setenv("AERON_TIMER_INTERVAL", "200ms")
+    with aeron.MediaDriver(ipc_mtu_length=4096, threading_mode="shared_network") as driver:
+        assert driver.configuration["ipc_mtu_length"] == 4096
+        assert driver.configuration["timer_interval_ns"] == 200_000_000
+        assert driver.threading_mode == "SHARED_NETWORK"
+    monkeypatch.setenv("AERON_TIMER_INTERVAL", "soon")
+    with pytest.warns(UserWarning, match="AERON_TIMER_INTERVAL=soon is invalid"):
+        aeron.MediaDriver().close()
+
+
+def test_a_second_driver_on_a_live_directory_is_refused(driver: aeron.MediaDriver) -> None:
+    """05-52"""
+    with pytest.raises(aeron.DriverActiveError, match="Active media driver detected"):
+        aeron.MediaDriver(dir=driver.dir)
+    assert aeron.connect(driver).client_id
+
+
+def test_a_directory_that_cannot_be_made_is_a_precise_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(aeron.DriverError, match="file"):
+        aeron.MediaDriver(dir=tmp_path / "file" / "below")
+
+
+def test_a_driver_without_threads_is_run_by_its_client() -> None:
+    with aeron.MediaDriver(threading_mode="INVOKER") as driver, aeron.connect(driver) as client:
+        publication = client.add_publication("aeron:ipc", 1)
+        subscription = client.add_subscription("aeron:ipc", 1)
+        got: list[bytes] = []
+
+        def turn() -> bool:
+            driver.do_work()
+            client.do_work()
+            subscription.poll(lambda payload, _: got.append(payload))
+            return bool(got) or not publication.offer(b"hello")
+
+        eventually(lambda: turn() and got)
+        assert set(got) == {b"hello"}
+
+
+def test_a_driver_outlives_its_variable_as_long_as_a_client_needs_it() -> None:
+    client = aeron.connect(aeron.MediaDriver())
+    publication = client.add_publication("aeron:ipc", 1)
+    assert not publication.is_closed
+    client.close()
+
+
+def aeronmd(*arguments: str, directory: Path, **environment: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", "from aeron._aeron import aeronmd_main; raise SystemExit(aeronmd_main())"]
+    environ = {**os.environ, "AERON_DIR": str(directory), **environment}
+    return subprocess.Popen([*command, *arguments], env=environ, stdout=-1, stderr=-1, text=True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_aeronmd_runs_until_a_signal_and_answers_its_number(tmp_path: Path, number: signal.Signals) -> None:
+    """05-53"""
+    process = aeronmd(directory=tmp_path / "md")
+    eventually(lambda: aeron_is_up(tmp_path / "md"))
+    process.send_signal(number)
+    stdout, stderr = process.communicate(timeout=10)
+    assert (process.returncode, stdout, stderr) == (number, "Shutting down driver...\n", "")
+
+
+def aeron_is_up(directory: Path) -> bool:
+    try:
+        aeron.connect(directory, driver_timeout_ms=100).close()
+    except aeron.AeronError:
+        return False
+    return True
+
+
+def test_aeronmd_prints_its_version_and_refuses_what_it_does_not_know(tmp_path: Path) -> None:
+    process = aeronmd("-v", directory=tmp_path)
+    assert process.communicate()[0].startswith("aeronmd <aeron version=")
+    assert process.returncode == 0
+    process = aeronmd("--wrong", directory=tmp_path)
+    assert "Usage: aeronmd" in process.communicate()[1]
+    assert process.returncode == 1
+
+
+def test_aeronmd_is_ready_in_no_time(tmp_path: Path) -> None:
+    """The figure asked for is 60 ms on a quiet machine; this only guards against heavy imports."""
+    best = 10.0
+    for i in range(3):
+        directory = tmp_path / str(i)
+        start = time.monotonic()
+        process = aeronmd(directory=directory)
+        eventually((directory / "cnc.dat").exists)
+        best = min(best, time.monotonic() - start)
+        process.terminate()
+        process.communicate()
+    assert best < 1

@@ -1,0 +1,366 @@
+"""The border of a process: forks, the end of the interpreter, killed peers, and calls in any order."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+from tests.conftest import Stream
+
+import aeron
+
+
+def run(code: str, timeout: float = 30, **environment: str) -> subprocess.CompletedProcess[str]:
+    import os
+
+    return subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+def assert_fine(result: subprocess.CompletedProcess[str], stdout: str = "") -> None:
+    assert (result.returncode, result.stdout, result.stderr) == (0, stdout, "")
+
+
+FORK = """
+    import aeron, gc, os, sys
+    driver = aeron.MediaDriver()
+    client = aeron.connect(driver)
+    publication = client.add_publication("aeron:ipc", 1)
+    exclusive = client.add_exclusive_publication("aeron:ipc", 1)
+    subscription = client.add_subscription("aeron:ipc", 1)
+    exclusive.wait_connected(5)
+    exclusive.publish(b"x", 5)
+    image = subscription.images[0]
+    counter = client.add_counter(1001, "c")
+    reader = client.counters_reader
+    claim = exclusive.claim(8, 5)
+"""
+
+
+def test_after_a_fork_every_object_of_the_parent_raises_in_the_child() -> None:
+    result = run(
+        FORK
+        + """
+    calls = {
+        "driver": [lambda: driver.close(), lambda: driver.dir, lambda: driver.is_closed, lambda: driver.do_work()],
+        "client": [
+            lambda: client.close(), lambda: client.add_publication("aeron:ipc", 1), lambda: client.is_closed,
+            lambda: client.do_work(), lambda: client.add_subscription("aeron:ipc", 1), lambda: client.client_id,
+        ],
+        "publication": [
+            lambda: publication.offer(b"x"), lambda: publication.close(), lambda: publication.is_connected,
+            lambda: publication.try_claim(1), lambda: publication.publish(b"x", 1), lambda: publication.channel,
+        ],
+        "exclusive": [lambda: exclusive.offer_batch([b"x"]), lambda: exclusive.position, lambda: exclusive.revoke()],
+        "subscription": [
+            lambda: subscription.poll(print), lambda: subscription.poll_batch(), lambda: subscription.close(),
+            lambda: subscription.images, lambda: subscription.is_connected, lambda: next(subscription.batches()),
+        ],
+        "image": [lambda: image.poll(print), lambda: image.position, lambda: image.reject("x")],
+        "counter": [lambda: counter.value, lambda: counter.increment(), lambda: counter.close()],
+        "reader": [lambda: reader.value(0), lambda: list(reader)],
+        "claim": [lambda: claim.commit(), lambda: claim.abort(), lambda: claim.view],
+    }
+    pid = os.fork()
+    if pid == 0:
+        for name, group in calls.items():
+            for i, call in enumerate(group):
+                try:
+                    call()
+                except aeron.ForkedError as error:
+                    assert "parent" in str(error)
+                else:
+                    print(name, i, "did not raise", flush=True)
+        repr([driver, client, publication, exclusive, subscription, image, counter])
+        del driver, client, publication, exclusive, subscription, image, counter, reader, claim, calls, call, group
+        gc.collect()
+        sys.exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+    claim.view[:] = b"parent's"
+    claim.commit()
+    got = []
+    while len(got) < 2:
+        got.extend(subscription.poll_batch().to_list())
+    assert got == [b"x", b"parent's"], got
+    assert client.add_counter(1001, "still there").value == 0
+    assert not publication.is_closed and os.path.exists(driver.dir)
+    """
+    )
+    assert_fine(result)
+
+
+def test_a_child_opens_its_own_client_to_the_driver_of_its_parent() -> None:
+    result = run(
+        FORK
+        + """
+    directory = driver.dir
+    pid = os.fork()
+    if pid == 0:
+        with aeron.connect(directory) as mine:
+            theirs = mine.add_publication("aeron:ipc", 1)
+            theirs.publish(b"from the child", 5)
+        os._exit(0)
+    claim.abort()
+    got = []
+    while b"from the child" not in got:
+        got.extend(subscription.poll_batch().to_list())
+    assert os.waitpid(pid, 0)[1] == 0
+    """
+    )
+    assert_fine(result)
+
+
+@pytest.mark.parametrize("end", ["pass", "sys.exit(0)", "raise SystemExit(0)"])
+def test_what_is_open_at_the_end_of_the_interpreter_is_closed_in_order(end: str) -> None:
+    result = run(
+        f"""
+    import aeron, atexit, sys, os
+    driver = aeron.MediaDriver()
+    client = aeron.connect(driver, on_close=lambda: print("client closed", os.path.exists(driver.dir)))
+    publication = client.add_publication("aeron:ipc", 1)
+    subscription = client.add_subscription("aeron:ipc", 1)
+    batches = subscription.batches()
+    claim = None
+    {end}
+    """
+    )
+    assert_fine(result, "client closed True\n")
+
+
+def test_the_end_of_the_interpreter_waits_two_seconds_at_most() -> None:
+    start = time.monotonic()
+    result = run(
+        """
+    import aeron, time
+    driver = aeron.MediaDriver()
+    client = aeron.connect(driver, on_available_image=lambda _: time.sleep(20))
+    both = client.add_subscription("aeron:ipc", 1), client.add_publication("aeron:ipc", 1)
+    time.sleep(0.3)
+    """
+    )
+    assert result.returncode == 0
+    assert time.monotonic() - start < 6
+
+
+def test_an_exception_that_ends_the_program_leaves_no_directory(tmp_path: Path) -> None:
+    result = run(
+        f"""
+    import aeron
+    driver = aeron.MediaDriver(dir={str(tmp_path / "md")!r})
+    client = aeron.connect(driver)
+    1 / 0
+    """
+    )
+    assert result.returncode == 1
+    assert "ZeroDivisionError" in result.stderr
+    assert not (tmp_path / "md").exists()
+
+
+def test_threads_that_are_still_sending_when_the_interpreter_ends() -> None:
+    result = run(
+        """
+    import aeron, threading, time
+    driver = aeron.MediaDriver()
+    client = aeron.connect(driver)
+    publication = client.add_publication("aeron:ipc", 1)
+    subscription = client.add_subscription("aeron:ipc", 1)
+    def send():
+        while True:
+            publication.publish(bytes(100))
+    def receive():
+        for batch in subscription.batches():
+            pass
+    def poll():
+        while True:
+            try:
+                subscription.poll(lambda *_: None)
+            except aeron.ReentrantCallError:
+                pass
+    for target in (send, send, receive, poll):
+        threading.Thread(target=target, daemon=True).start()
+    time.sleep(0.5)
+    """
+    )
+    assert result.returncode == 0, result.stderr
+
+
+def test_control_c_ends_a_wait() -> None:
+    import signal
+
+    code = """
+    import aeron
+    driver = aeron.MediaDriver()
+    client = aeron.connect(driver)
+    publication = client.add_publication("aeron:ipc", 1)
+    print("waiting", flush=True)
+    publication.publish(b"nobody listens")
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "waiting\n"
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=5)
+    assert "KeyboardInterrupt" in stderr
+
+
+def test_a_publisher_killed_in_a_claim_is_cleaned_up_and_the_others_go_on(tmp_path: Path) -> None:
+    """04-8 from Python: kill -9 in the middle of a claim."""
+    import os
+    import signal
+
+    with (
+        aeron.MediaDriver(
+            dir=tmp_path / "md",
+            timer_interval_ns=50_000_000,
+            client_liveness_timeout_ns=1_000_000_000,
+            publication_unblock_timeout_ns=1_500_000_000,
+        ) as driver,
+        aeron.connect(driver) as client,
+    ):
+        subscription = client.add_subscription("aeron:ipc", 1)
+        mine = client.add_publication("aeron:ipc", 1)
+        mine.publish(b"before", 5)
+        code = f"""
+        import aeron, time
+        client = aeron.connect({driver.dir!r})
+        publication = client.add_publication("aeron:ipc", 1)
+        claim = publication.claim(100, 5)
+        print("claimed", flush=True)
+        time.sleep(60)
+        """
+        process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "claimed\n"
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+        mine.publish(b"after", 5)
+        got: list[bytes] = []
+        deadline = time.monotonic() + 10
+        while b"after" not in got:
+            assert time.monotonic() < deadline
+            got.extend(subscription.poll_batch().to_list())
+        assert got == [b"before", b"after"]
+
+
+RANDOM_CALLS = """
+    import random, sys, threading, gc
+    import numpy as np
+    import aeron
+    seed = int(sys.argv[1]) if len(sys.argv) > 1 else {seed}
+    driver = aeron.MediaDriver(ipc_term_buffer_length=65536, timer_interval_ns=20_000_000)
+
+    def play(seed):
+        dice = random.Random(seed)
+        open_things, kept = [], []
+        client = aeron.connect(driver, error_handler=lambda _: None)
+        def pick(kind):
+            things = [thing for thing in open_things if isinstance(thing, kind)]
+            return dice.choice(things) if things else None
+        publications = (aeron.Publication, aeron.ExclusivePublication)
+        def handler(payload, header):
+            roll = dice.random()
+            if roll < 0.1:
+                raise ValueError
+            if roll < 0.3:
+                kept.append((payload, header))
+            if roll < 0.35:
+                act()
+        def act():
+            nonlocal client
+            roll = dice.randrange(24)
+            publication, subscription = pick(publications), pick(aeron.Subscription)
+            if roll == 0 or client.is_closed:
+                client.close()
+                client = aeron.connect(driver, error_handler=lambda _: None)
+            elif roll <= 2:
+                add = dice.choice([client.add_publication, client.add_exclusive_publication, client.add_subscription])
+                open_things.append(add("aeron:ipc", dice.randrange(3)))
+            elif roll == 3 and open_things:
+                dice.choice(open_things).close()
+            elif roll == 4 and open_things:
+                open_things.pop(dice.randrange(len(open_things)))
+            elif roll == 5:
+                gc.collect()
+            elif roll == 6 and kept:
+                payload, header = kept.pop()
+                bytes(payload), header.position
+            elif roll <= 10 and publication:
+                publication.offer(bytes(dice.randrange(3000)))
+            elif roll <= 12 and publication:
+                claim = publication.try_claim(dice.randrange(100))
+                if claim:
+                    kept.append((np.frombuffer(claim.view, "u1"), claim))
+                    dice.choice([claim.commit, claim.abort, lambda: None])()
+            elif roll == 13 and publication:
+                publication.offer_batch([bytes(dice.randrange(100)) for _ in range(50)])
+            elif roll == 14 and publication:
+                publication.offer_batch(np.zeros((dice.randrange(100), 4)))
+            elif roll <= 19 and subscription:
+                wrapped = dice.choice([handler, aeron.FragmentAssembler(handler)])
+                subscription.poll(wrapped, 10, copy=dice.random() < 0.5)
+            elif roll == 20 and subscription:
+                batch = subscription.poll_batch(dice.randrange(1, 100))
+                kept.extend((view, batch) for view in batch)
+                kept.append((batch.payload, batch))
+            elif roll == 21 and subscription and subscription.images:
+                subscription.images[0].block_poll(lambda *_: act(), 4096)
+            elif roll == 22 and subscription:
+                for _ in subscription.batches(timeout=0.001):
+                    act()
+            elif roll == 23:
+                open_things.append(client.add_counter(dice.randrange(3), "c"))
+        for _ in range(1500):
+            try:
+                act()
+            except (aeron.AeronError, ValueError, BufferError, TypeError, RecursionError, AttributeError):
+                pass
+    threads = [threading.Thread(target=play, args=(seed * 10 + i,)) for i in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print("survived")
+"""
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_no_sequence_of_calls_crashes_the_interpreter(seed: int) -> None:
+    result = run(RANDOM_CALLS.replace("{seed}", str(seed)), timeout=60)
+    assert result.returncode == 0, result.stderr[-3000:]
+    assert result.stdout == "survived\n"
+    assert "panicked" not in result.stderr
+    assert "Traceback" not in result.stderr, result.stderr[-3000:]
+
+
+def test_objects_shared_between_threads(stream: Stream) -> None:
+    import threading
+
+    publication = stream.client.add_publication("aeron:ipc", stream.stream_id)
+    count, got = 4000, []
+
+    def send() -> None:
+        for _ in range(count // 4):
+            publication.publish(bytes(50), timeout=20)
+
+    threads = [threading.Thread(target=send) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + 30
+    while len(got) < count and time.monotonic() < deadline:
+        got.extend(stream.subscription.poll_batch().to_list())
+    for thread in threads:
+        thread.join()
+    assert len(got) == count

@@ -1,0 +1,261 @@
+"""Sending: offer, publish, claim, and what they answer when nothing was sent."""
+
+from __future__ import annotations
+
+import array
+import pickle
+import threading
+import time
+
+import numpy as np
+import pytest
+from tests.conftest import Stream, eventually
+
+import aeron
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"bytes",
+        bytearray(b"bytearray"),
+        memoryview(b"memoryview"),
+        array.array("d", [1.0, 2.0]),
+        np.arange(6, dtype="<i4").reshape(2, 3),
+        b"",
+    ],
+    ids=lambda message: type(message).__name__,
+)
+def test_offer_takes_anything_with_the_buffer_protocol(stream: Stream, message: object) -> None:
+    position = stream.publication.offer(message)
+    assert isinstance(position, int)
+    assert position > 0
+    assert position == stream.publication.position
+    assert stream.receive() == [bytes(message)]
+
+
+@pytest.mark.parametrize("message", ["text", 5, None, np.arange(10)[::2], [b"list"]])
+def test_offer_refuses_what_has_no_bytes_in_one_piece(stream: Stream, message: object) -> None:
+    with pytest.raises((TypeError, ValueError, BufferError)):
+        stream.publication.offer(message)
+    assert stream.publication.offer(b"still works")
+
+
+def test_the_constants_are_false_integers_with_names() -> None:
+    for constant, code, name in [
+        (aeron.NOT_CONNECTED, -1, "NOT_CONNECTED"),
+        (aeron.BACK_PRESSURED, -2, "BACK_PRESSURED"),
+        (aeron.ADMIN_ACTION, -3, "ADMIN_ACTION"),
+    ]:
+        assert not constant
+        assert constant == code
+        assert repr(constant) == name
+        assert isinstance(constant, int)
+        assert pickle.loads(pickle.dumps(constant)) is constant
+
+
+def test_without_a_subscriber_an_offer_is_not_connected(client: aeron.Aeron, stream_id: int) -> None:
+    publication = client.add_publication("aeron:ipc", stream_id)
+    assert publication.offer(b"nobody") is aeron.NOT_CONNECTED
+    assert publication.try_claim(8) is aeron.NOT_CONNECTED
+    assert publication.offer_batch([b"nobody"]) == 0
+    assert not publication.is_connected
+
+
+def test_a_slow_subscriber_pushes_back_and_the_offer_succeeds_once_it_has_read(stream: Stream) -> None:
+    results = {}
+    while (result := stream.publication.offer(bytes(1000))) is not aeron.BACK_PRESSURED:
+        results[repr(result) if result < 0 else "sent"] = True
+    assert "sent" in results
+    while stream.subscription.poll(lambda *_: None, 100):
+        pass
+    eventually(lambda: stream.publication.offer(b"room again"))
+
+
+def test_the_end_of_a_term_is_an_admin_action(stream: Stream) -> None:
+    seen = set()
+    for _ in range(200):
+        result = stream.publication.offer(bytes(1000))
+        seen.add(result if result < 0 else 0)
+        stream.subscription.poll(lambda *_: None, 100)
+        if result is aeron.BACK_PRESSURED:
+            time.sleep(0.001)
+    assert aeron.ADMIN_ACTION in seen
+
+
+def test_a_closed_publication_raises(stream: Stream) -> None:
+    stream.publication.close()
+    stream.publication.close()
+    assert stream.publication.is_closed
+    for call in (
+        lambda: stream.publication.offer(b"x"),
+        lambda: stream.publication.try_claim(1),
+        lambda: stream.publication.publish(b"x", timeout=1),
+        lambda: stream.publication.claim(1, timeout=1),
+        lambda: stream.publication.offer_batch([b"x"]),
+        lambda: stream.publication.position,
+        lambda: stream.publication.wait_connected(timeout=1),
+    ):
+        with pytest.raises(aeron.PublicationClosedError) as caught:
+            call()
+        assert caught.value.__cause__ is None, "the program closed it"
+
+
+def test_the_cause_of_a_closed_publication_is_what_closed_it(stream_id: int) -> None:
+    """03-75: a driver that died."""
+    driver = aeron.MediaDriver(dir_delete_on_shutdown=False, dir_delete_on_start=True)
+    try:
+        client = aeron.connect(driver, driver_timeout_ms=1000, error_handler=lambda _: None)
+        publication = client.add_publication("aeron:ipc", stream_id)
+        driver.close()
+        eventually(lambda: publication.is_closed)
+        with pytest.raises(aeron.PublicationClosedError) as caught:
+            publication.offer(b"x")
+        assert isinstance(caught.value.__cause__, aeron.DriverTimeoutError)
+        with pytest.raises(aeron.ClientClosedError) as closed:
+            client.add_publication("aeron:ipc", stream_id)
+        assert isinstance(closed.value.__cause__, aeron.DriverTimeoutError)
+        client.close()
+    finally:
+        import shutil
+
+        shutil.rmtree(driver.dir, ignore_errors=True)
+
+
+def test_a_message_over_the_maximum_is_refused_with_the_limit_named(stream: Stream) -> None:
+    limit = stream.publication.max_message_length
+    assert stream.publication.offer(bytes(limit))
+    with pytest.raises(aeron.MessageTooLongError, match=str(limit)):
+        stream.publication.offer(bytes(limit + 1))
+    with pytest.raises(ValueError, match=str(limit)):
+        stream.publication.publish(bytes(limit + 1))
+    with pytest.raises(aeron.MessageTooLongError, match=str(stream.publication.max_payload_length)):
+        stream.publication.try_claim(stream.publication.max_payload_length + 1)
+    with pytest.raises(OverflowError):
+        stream.publication.try_claim(-1)
+
+
+def test_the_last_position_of_a_stream_raises(client: aeron.Aeron, stream_id: int) -> None:
+    """03-86: at the end of the last term."""
+    channel = aeron.ChannelUriBuilder(term_length=65536)
+    channel.initial_position((2**31 - 1) * 65536 + 65536 - 64, 0, 65536)
+    publication = client.add_exclusive_publication(channel, stream_id)
+    subscription = client.add_subscription("aeron:ipc", stream_id)
+    subscription.wait_connected(5)
+    with pytest.raises(aeron.MaxPositionExceededError):
+        while True:
+            publication.offer(bytes(64))
+
+
+def test_publish_waits_for_room_without_holding_up_the_subscriber_in_another_thread(stream: Stream) -> None:
+    count, got = 2000, []
+
+    def read() -> None:
+        while len(got) < count:
+            got.extend(stream.subscription.poll_batch().to_list())
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for i in range(count):
+        stream.publication.publish(i.to_bytes(1000, "little"), timeout=10)
+    reader.join(20)
+    assert [int.from_bytes(message, "little") for message in got] == list(range(count))
+
+
+def test_a_wait_that_is_in_vain_ends_in_time_and_says_what_is_missing(client: aeron.Aeron, stream_id: int) -> None:
+    publication = client.add_publication("aeron:ipc", stream_id)
+    start = time.monotonic()
+    with pytest.raises(aeron.NotConnectedError, match=rf"aeron:ipc, stream {stream_id}: no subscriber"):
+        publication.publish(b"x", timeout=0.2)
+    with pytest.raises(TimeoutError, match="no subscriber"):
+        publication.wait_connected(timeout=0.1)
+    assert 0.3 <= time.monotonic() - start < 2
+
+    subscription = client.add_subscription("aeron:ipc", stream_id)
+    publication.wait_connected(timeout=5)
+    with pytest.raises(aeron.BackPressureTimeoutError, match="does not keep up"):
+        while True:
+            publication.publish(bytes(1000), timeout=0.1)
+    assert subscription.is_connected
+
+
+@pytest.mark.parametrize("timeout", [-1, float("nan"), float("inf")])
+def test_a_timeout_that_is_no_number_of_seconds_is_refused(stream: Stream, timeout: float) -> None:
+    with pytest.raises(ValueError, match="timeout"):
+        stream.publication.publish(b"x", timeout=timeout)
+
+
+def test_reserved_values_are_constants_or_computed_from_each_fragment(stream: Stream) -> None:
+    stream.publication.offer(b"constant", reserved_value=-7)
+    stream.publication.offer(b"computed", reserved_value=len)
+    stream.publication.offer(b"none")
+    values = []
+    eventually(
+        lambda: stream.subscription.poll(lambda _, header: values.append(header.reserved_value)) or len(values) == 3
+    )
+    assert values == [-7, 8, 0]
+    with pytest.raises(ZeroDivisionError):
+        stream.publication.offer(b"raises", reserved_value=lambda _: 1 // 0)
+    with pytest.raises(TypeError):
+        stream.publication.offer(b"wrong", reserved_value="text")
+
+
+def test_offer_parts_joins_them(stream: Stream) -> None:
+    """03-98: vectored offers equal a single offer of the concatenation."""
+    assert stream.publication.offer_parts([b"one, ", bytearray(b""), memoryview(b"two")])
+    assert stream.publication.offer_parts(bytes([i]) * 500 for i in range(10))
+    assert stream.receive(2) == [b"one, two", b"".join(bytes([i]) * 500 for i in range(10))]
+    with pytest.raises(TypeError):
+        stream.publication.offer_parts([b"one", 2])
+
+
+def test_an_exclusive_publication_has_calls_of_its_own(stream: Stream) -> None:
+    publication = stream.publication
+    before = publication.term_offset
+    assert publication.append_padding(64) == publication.position
+    assert publication.term_offset == before + 96
+    assert publication.offer(b"after")
+    assert stream.receive() == [b"after"]
+    with pytest.raises(ValueError, match="block"):
+        publication.offer_block(bytes(64))
+
+
+def test_facts_about_a_publication(stream: Stream) -> None:
+    publication = stream.publication
+    assert publication.channel == "aeron:ipc"
+    assert publication.stream_id == stream.stream_id
+    assert publication.is_connected
+    assert publication.is_original
+    assert publication.term_buffer_length == 64 * 1024
+    assert publication.position_bits_to_shift == 16
+    assert publication.max_message_length == 8 * 1024
+    assert publication.max_payload_length == 1408 - 32
+    assert publication.max_possible_position == 64 * 1024 * 2**31
+    assert publication.channel_status == 1
+    assert publication.local_socket_addresses == []
+    assert publication.available_window == publication.position_limit - publication.position
+    assert stream.client.counters_reader.value(publication.position_limit_id) == publication.position_limit
+    assert str(publication.session_id) in repr(publication)
+
+
+def test_shared_publications_write_one_stream(client: aeron.Aeron, stream_id: int) -> None:
+    """03-97: closing one of two shared publications leaves the other usable."""
+    first, second = (client.add_publication("aeron:ipc", stream_id) for _ in range(2))
+    assert first.session_id == second.session_id
+    assert second.original_registration_id == first.registration_id
+    assert not second.is_original
+    subscription = client.add_subscription("aeron:ipc", stream_id)
+    first.publish(b"first", timeout=5)
+    first.close()
+    second.publish(b"second", timeout=5)
+    got: list[bytes] = []
+    eventually(lambda: got.extend(subscription.poll_batch().to_list()) or len(got) == 2)
+    assert got == [b"first", b"second"]
+
+
+def test_revoking_ends_the_stream_at_once(stream: Stream) -> None:
+    image = stream.subscription.images[0]
+    stream.publication.revoke()
+    assert stream.publication.is_closed
+    eventually(lambda: image.is_closed)
+    assert image.is_publication_revoked
