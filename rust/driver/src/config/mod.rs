@@ -27,6 +27,7 @@ const MAX: i64 = i64::MAX;
 const US: i64 = 1_000;
 const MS: i64 = 1_000 * US;
 const SECOND: i64 = 1_000 * MS;
+const DEFAULT_MAX_IDLE_PARK_NS: u64 = 2 * MS as u64;
 
 macro_rules! settings {
     ($($(#[$doc:meta])* $name:ident: $type:ty = $default:expr, $variable:literal $grammar:expr;)*) => {
@@ -34,13 +35,14 @@ macro_rules! settings {
         #[derive(Clone, Debug, PartialEq)]
         pub struct Context {
             $($(#[$doc])* pub $name: $type,)*
-            /// After one second without work, agents park up to this long (ns); 0 keeps the idle strategies as they are.
+            /// After one second without work, agents that back off park up to this long (ns), if it is longer than their own
+            /// longest park. The default costs an idle driver less than the C driver; 0 turns it off.
             pub max_idle_park_ns: u64,
         }
 
         impl Default for Context {
             fn default() -> Self {
-                Context { $($name: $default,)* max_idle_park_ns: 0 }
+                Context { $($name: $default,)* max_idle_park_ns: DEFAULT_MAX_IDLE_PARK_NS }
             }
         }
 
