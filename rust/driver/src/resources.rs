@@ -9,6 +9,7 @@ use std::io;
 use aeron_agent::{Agent, AgentError};
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
+use aeron_memory::log::frame::HEADER_LENGTH;
 use aeron_memory::log::metadata::METADATA_LENGTH;
 use aeron_protocol::ErrorCode;
 
@@ -26,8 +27,8 @@ pub enum ResourceCommand {
         registration_id: i64,
         /// Length of the whole log in bytes.
         length: usize,
-        /// Whether only its metadata is allocated now.
-        sparse: bool,
+        /// Where its first frame goes, in bytes from the start, if only that page and the metadata are allocated now.
+        sparse_start: Option<usize>,
     },
     /// Allocate a part of a sparse log.
     AllocateLog {
@@ -55,12 +56,12 @@ pub enum ResourceReply {
         /// Its memory.
         result: Result<SharedBuffer, DriverError>,
     },
-    /// Stores to the part of the log asked for are safe now, or there is no space for it.
+    /// Stores to the next bytes of the part of a log asked for are safe now, or there is no space for the rest of it.
     LogAllocated {
         /// Names the log.
         registration_id: i64,
-        /// Whether it was allocated.
-        result: Result<(), DriverError>,
+        /// How many bytes were allocated.
+        result: Result<usize, DriverError>,
     },
 }
 
@@ -164,9 +165,9 @@ impl NativeResourceAgent {
             ResourceCommand::CreateLog {
                 registration_id,
                 length,
-                sparse,
+                sparse_start,
             } => {
-                let result = self.create(registration_id, length, sparse);
+                let result = self.create(registration_id, length, sparse_start);
                 self.replies.send(ResourceReply::LogCreated {
                     registration_id,
                     result,
@@ -189,55 +190,54 @@ impl NativeResourceAgent {
         }
     }
 
-    /// Allocates one slice; the conductor hears of the last one, and of a failure.
-    fn allocate(
-        &mut self,
-        Allocation {
+    /// Allocates one slice, and tells the conductor at once: publishers may wait for it.
+    fn allocate(&mut self, mut allocation: Allocation) {
+        let registration_id = allocation.registration_id;
+        let length = (allocation.end - allocation.offset).min(ALLOCATION_SLICE_LENGTH);
+        let result = self.allocate_pages(registration_id, allocation.offset, length);
+        allocation.offset += length;
+        if result.is_ok() && allocation.offset < allocation.end {
+            self.allocation = Some(allocation);
+        }
+        let result = result.map(|()| length).map_err(|error| {
+            self.describe(&error, "failed to allocate pages of log", registration_id)
+        });
+        self.replies.send(ResourceReply::LogAllocated {
             registration_id,
-            offset,
-            end,
-        }: Allocation,
-    ) {
-        let length = (end - offset).min(ALLOCATION_SLICE_LENGTH);
-        let result = self
-            .storage
+            result,
+        });
+    }
+
+    fn allocate_pages(
+        &mut self,
+        registration_id: i64,
+        offset: usize,
+        length: usize,
+    ) -> io::Result<()> {
+        self.storage
             .allocate(registration_id, offset, length)
             .or_else(ignore_unsupported)
-            .map_err(|error| {
-                self.describe(&error, "failed to allocate pages of log", registration_id)
-            });
-        if result.is_ok() && offset + length < end {
-            self.allocation = Some(Allocation {
-                registration_id,
-                offset: offset + length,
-                end,
-            });
-        } else {
-            self.replies.send(ResourceReply::LogAllocated {
-                registration_id,
-                result,
-            });
-        }
     }
 
     fn create(
         &mut self,
         registration_id: i64,
         length: usize,
-        sparse: bool,
+        sparse_start: Option<usize>,
     ) -> Result<SharedBuffer, DriverError> {
         if self.limits.perform_checks {
             self.check_space(length as u64)?;
         }
         let memory = self
             .storage
-            .create(registration_id, length, sparse)
+            .create(registration_id, length, sparse_start.is_some())
             .map_err(|error| self.describe(&error, "failed to create log", registration_id))?;
-        if sparse {
-            let metadata =
-                self.storage
-                    .allocate(registration_id, length - METADATA_LENGTH, METADATA_LENGTH);
-            if let Err(error) = metadata.or_else(ignore_unsupported) {
+        if let Some(start) = sparse_start {
+            // The driver writes the metadata, and subscribers look at the first frame before there is one.
+            let allocated = self
+                .allocate_pages(registration_id, length - METADATA_LENGTH, METADATA_LENGTH)
+                .and_then(|()| self.allocate_pages(registration_id, start, HEADER_LENGTH));
+            if let Err(error) = allocated {
                 // Nobody knows the log yet; the failure to report is the allocation's.
                 let _ = self.storage.remove(registration_id);
                 return Err(self.describe(&error, "failed to create log", registration_id));

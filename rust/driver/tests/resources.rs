@@ -139,7 +139,7 @@ impl Fixture {
         self.commands.send(ResourceCommand::CreateLog {
             registration_id,
             length: 200_704,
-            sparse: true,
+            sparse_start: Some(0),
         });
         self.agent.do_work();
         let reply = self.replies.pop().unwrap();
@@ -194,7 +194,7 @@ fn a_removal_that_fails_is_counted_and_tried_again_once_per_duty_cycle() {
 }
 
 #[test]
-fn pages_are_allocated_in_slices_and_answered_once() {
+fn pages_are_allocated_in_slices_and_each_is_answered() {
     let mut fixture = Fixture::new();
     fixture.create(1);
     fixture.logs.0.lock().unwrap().allocated.clear();
@@ -207,9 +207,13 @@ fn pages_are_allocated_in_slices_and_answered_once() {
     fixture
         .commands
         .send(ResourceCommand::RemoveLog { registration_id: 1 });
-    for expected in [false, false, true] {
+    for expected in [4 << 20, 4 << 20, 2 << 20] {
         fixture.agent.do_work();
-        assert_eq!(fixture.replies.pop().is_ok(), expected);
+        let reply = fixture.replies.pop();
+        assert!(
+            matches!(reply, Ok(ResourceReply::LogAllocated { result: Ok(length), .. }) if length == expected),
+            "{reply:?}"
+        );
     }
     let slices = fixture.logs.0.lock().unwrap().allocated.clone();
     assert_eq!(
@@ -229,7 +233,7 @@ fn closing_removes_logs_that_nobody_gave_back() {
     fixture.commands.send(ResourceCommand::CreateLog {
         registration_id: 2,
         length: 200_704,
-        sparse: false,
+        sparse_start: None,
     });
     fixture.agent.close();
     assert!(fixture.logs.0.lock().unwrap().logs.is_empty());

@@ -6,6 +6,7 @@ use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::{AtomicCounter, NewCounter, keys, types};
 use aeron_memory::directory::publication_log;
 use aeron_memory::log::buffers::log_length;
+use aeron_memory::log::position::PARTITION_COUNT;
 use aeron_memory::log::{LogBuffers, LogDescription, LogType};
 use aeron_protocol::ErrorCode;
 use aeron_protocol::command::{AddPublication, RemovePublication};
@@ -131,11 +132,14 @@ impl Conductor {
     pub(super) fn on_log_allocated(
         &mut self,
         registration_id: i64,
-        result: Result<(), DriverError>,
+        result: Result<usize, DriverError>,
     ) {
         let mut is_first_failure = false;
         for publication in self.publications_with_id(registration_id) {
-            is_first_failure |= publication.on_pages(result.is_ok());
+            match result {
+                Ok(length) => publication.on_pages_allocated(length),
+                Err(_) => is_first_failure |= publication.on_pages_missing(),
+            }
         }
         if let (true, Err(error)) = (is_first_failure, result) {
             self.outlets.errors.record(&error);
@@ -235,10 +239,15 @@ impl Conductor {
     ) -> Result<(), DriverError> {
         let log_length =
             publication_log_length(params.term_length as usize, self.context.file_page_size);
+        let start_position = params
+            .initial_position
+            .map_or(0, |initial| initial.position(params.term_length));
+        let lap_length = PARTITION_COUNT as i64 * i64::from(params.term_length);
+        let start_offset = (start_position % lap_length) as usize;
         self.resource_commands.send(ResourceCommand::CreateLog {
             registration_id: command.correlation_id,
             length: log_length,
-            sparse: params.is_sparse,
+            sparse_start: params.is_sparse.then_some(start_offset),
         });
         self.pending = Some(PendingPublication {
             client_id: command.client_id,

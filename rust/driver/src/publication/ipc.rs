@@ -99,7 +99,12 @@ impl IpcPublication {
         publisher_position.set(position);
         publisher_limit.set(position);
         Self {
-            pages: Pages::new(config.is_sparse, position, log.term_length() as i64),
+            pages: Pages::new(
+                config.is_sparse,
+                position,
+                log.term_length() as i64,
+                log.framing().max_framed_length() as i64,
+            ),
             config,
             log,
             publisher_position,
@@ -259,9 +264,14 @@ impl IpcPublication {
         self.pages.request(self.sanitize(min) + window + window / 4)
     }
 
-    /// Takes the answer to a page request; true for the first failure since something was allocated.
-    pub fn on_pages(&mut self, are_allocated: bool) -> bool {
-        self.pages.on_answer(are_allocated)
+    /// The next `length` bytes of what was asked for are allocated.
+    pub fn on_pages_allocated(&mut self, length: usize) {
+        self.pages.on_allocated(length);
+    }
+
+    /// There are no more pages for now; true for the first failure since something was allocated.
+    pub fn on_pages_missing(&mut self) -> bool {
+        self.pages.on_failure()
     }
 
     fn on_revoked(&mut self) -> Tick {

