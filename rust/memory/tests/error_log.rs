@@ -55,7 +55,7 @@ fn the_same_errors_written_here_give_the_captured_bytes() {
     assert_eq!(written, CAPTURED);
 }
 
-/// 01-48: also a text that only begins like a recorded one is distinct (01, 17.10).
+/// 01-48, 03-123: also a text that only begins like a recorded one is distinct (01, 17.10).
 #[test]
 fn a_repeated_error_is_counted_and_a_new_one_appended_on_8_bytes() {
     let (words, log) = log(4096);
@@ -77,7 +77,7 @@ fn a_repeated_error_is_counted_and_a_new_one_appended_on_8_bytes() {
     assert!(words.load_i32_relaxed(second) > 0);
 }
 
-/// 01-49
+/// 01-49, 03-123
 #[test]
 fn a_full_log_refuses_new_errors_and_still_counts_known_ones() {
     let (words, log) = log(64);

@@ -57,7 +57,7 @@ fn only_a_power_of_two_and_a_trailer_make_a_ring() {
     assert_eq!(tiny.write(1, &[]), Err(ClaimError::Full));
 }
 
-/// 01-22
+/// 01-22, 03-2
 #[test]
 fn a_record_has_a_negative_length_until_it_is_committed() {
     let (ring, mut consumer) = ring();
@@ -85,7 +85,7 @@ fn a_record_has_a_negative_length_until_it_is_committed() {
     assert_eq!(ring.size(), 0);
 }
 
-/// 01-23
+/// 01-23, 03-3
 #[test]
 fn payloads_over_an_eighth_of_the_capacity_and_types_below_one_are_rejected() {
     let (ring, mut consumer) = ring();
