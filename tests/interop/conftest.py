@@ -109,7 +109,7 @@ def start_peer(idle_peers, tmp_path_factory):
 
 
 def _is_idle_again(peer):
-    if peer.process.exit_code is not None:
+    if not peer.is_usable():
         return False
     try:
         peer.call("disconnect", answer_timeout_s=5)

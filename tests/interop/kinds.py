@@ -3,12 +3,10 @@
 import pytest
 
 REAL = ("java", "c")
-OURS_READY = False  # our client as a peer
-
-CLIENTS = (*REAL, "ours") if OURS_READY else REAL
+CLIENTS = (*REAL, "ours")
 
 # (driver, client)
-PAIRS = [("ours", client) for client in CLIENTS] + [(driver, "ours") for driver in REAL if OURS_READY]
+PAIRS = [("ours", client) for client in CLIENTS] + [(driver, "ours") for driver in REAL]
 
 # (driver, publisher, subscriber) with one of ours among them
 TRIPLES = [

@@ -11,6 +11,7 @@ counters, next_session, events, close.
 
 import json
 import os
+import sys
 import time
 from dataclasses import dataclass
 
@@ -34,6 +35,7 @@ class Peer:
 
     def __init__(self, kind, log):
         self.kind = kind
+        self._unanswered = 0
         self.process = LineProcess(_command(kind), log=log, environment=_environment())
 
     def connect(self, driver, **settings):
@@ -78,13 +80,19 @@ class Peer:
     def start(self, operation, **values):
         """Sends a request; `answer` takes what it answers, so that several peers can work at once."""
         pairs = (f"\t{name}={_text(value)}" for name, value in values.items())
+        self._unanswered += 1
         self.process.write(operation + "".join(pairs))
 
     def answer(self, timeout_s=_CALL_TIMEOUT_S):
         answer = json.loads(self.process.read(timeout_s))
+        self._unanswered -= 1
         if "error" in answer:
             raise PeerError(answer["error"])
         return answer["ok"]
+
+    def is_usable(self):
+        """Whether the process runs and has answered everything."""
+        return self._unanswered == 0 and self.process.exit_code is None
 
     def kill(self):
         """Ends the process as `kill -9` does."""
@@ -219,6 +227,8 @@ def _command(kind):
         return toolchain.java_peer_command()
     if kind == "c":
         return (toolchain.wheel_python(), "-u", toolchain.HERE / "peer" / "c_peer.py")
+    if kind == "ours":
+        return (sys.executable, "-u", toolchain.HERE / "peer" / "our_peer.py")
     raise ValueError(f"no peer of kind {kind}")
 
 
