@@ -535,3 +535,105 @@ fn a_log_occupies_what_publishers_may_write() {
         2
     );
 }
+
+/// A small file system of its own; none where that is not permitted.
+struct SmallFileSystem(TempDir);
+
+impl SmallFileSystem {
+    fn mount(size: &str) -> Option<Self> {
+        let dir = tempfile::tempdir().unwrap();
+        let options = format!("size={size}");
+        let mount = std::process::Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &options, "none"])
+            .arg(dir.path())
+            .output();
+        mount
+            .is_ok_and(|output| output.status.success())
+            .then(|| SmallFileSystem(dir))
+    }
+}
+
+impl Drop for SmallFileSystem {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount")
+            .arg("-l")
+            .arg(self.0.path())
+            .status();
+    }
+}
+
+/// No store anywhere hits a page that the file system cannot provide: neither the publisher nor the driver dies.
+#[test]
+fn on_a_full_file_system_publishers_wait_and_nobody_dies() {
+    let Some(file_system) = SmallFileSystem::mount("60m") else {
+        eprintln!("skipped: mounting a file system is not permitted");
+        return;
+    };
+    let place = Place(tempfile::tempdir_in(file_system.0.path()).unwrap());
+    let _driver = MediaDriver::launch(Context {
+        ipc_term_buffer_length: 1 << 20,
+        low_file_store_warning_threshold: 0,
+        ..place.context(ThreadingMode::Dedicated)
+    })
+    .unwrap();
+    let mut client = Client::connect(&place);
+    client.send(publication(100));
+    let limit_id = client.await_event(
+        || {},
+        |event| match event {
+            Event::PublicationReady(ready) => Some(ready.publication_limit_counter_id),
+            _ => None,
+        },
+    );
+    let log = LogBuffers::open(&place.dir().join("publications/100.logbuffer"), false).unwrap();
+    let (client_id, correlation_id, stream_id) = (1, 101, 1001);
+    client.send(Command::AddSubscription(AddSubscription {
+        client_id,
+        correlation_id,
+        registration_correlation_id: -1,
+        stream_id,
+        channel: b"aeron:ipc",
+    }));
+    let position_id = client.await_event(
+        || {},
+        |event| match event {
+            Event::AvailableImage(image) => Some(image.subscriber_position_id),
+            _ => None,
+        },
+    );
+    let counter = |id| client.cnc.counters().counter(id).unwrap();
+    let (limit, position) = (counter(limit_id), counter(position_id));
+    await_true("the first term", || limit.get() == 1 << 19);
+    let filler = place.0.path().join("filler");
+    let full = fs::write(&filler, vec![1; 64 << 20]).unwrap_err();
+    assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
+
+    let appender = ConcurrentAppender::new(log.clone());
+    let publish_until = |what: &str, done: &dyn Fn() -> bool| {
+        await_true(what, || {
+            while appender.offer(limit.get(), &[1; 100_000]).is_ok() {}
+            position.set(log.producer_position());
+            done()
+        });
+    };
+    publish_until("an error", &|| {
+        system(&client.cnc, SystemCounter::Errors) == 1
+    });
+    assert_eq!(limit.get(), 1 << 20);
+    client.send(Command::AddExclusivePublication(AddPublication {
+        client_id,
+        correlation_id: 102,
+        stream_id,
+        channel: b"aeron:ipc",
+    }));
+    let code = client.await_event(
+        || {},
+        |event| match event {
+            Event::Error(error) => Some(error.error_code),
+            _ => None,
+        },
+    );
+    assert_eq!(code, aeron_protocol::ErrorCode::StorageSpace);
+    fs::remove_file(&filler).unwrap();
+    publish_until("many terms", &|| log.producer_position() > 10 << 20);
+}

@@ -97,7 +97,7 @@ fn a_publication_has_a_position_and_a_limit_counter() {
     )));
 }
 
-/// 03-20, 03-27, 04-30
+/// 03-20, 03-26, 03-27, 04-30, 04-35
 #[test]
 fn a_shared_publication_lives_as_long_as_anybody_refers_to_it() {
     let mut driver = TestDriver::new();
@@ -245,6 +245,21 @@ fn a_response_publication_belongs_to_the_subscription_that_waits_for_it() {
         ["ExclusivePublicationReady", "AvailableImage"]
     );
     assert_eq!(driver.images(&heard)[0].subscription_id, waiting);
+}
+
+/// 05-5 for labels
+#[test]
+fn strange_characters_of_a_channel_survive_in_labels() {
+    let mut driver = TestDriver::new();
+    let channel = "aeron:ipc?alias=a=b?c d:é,名";
+    driver.add_publication(channel, STREAM);
+    driver.add_subscription(channel, STREAM);
+    let labels = driver
+        .cnc
+        .counters()
+        .records()
+        .filter(|record| record.label.contains(channel));
+    assert_eq!(labels.count(), 3);
 }
 
 /// 03-14

@@ -84,3 +84,18 @@ fn an_untethered_subscriber_that_keeps_up_stays() {
     driver.advance(Duration::from_secs(10));
     assert_eq!(names(&driver.hear()), [""; 0]);
 }
+
+/// 04-90
+#[test]
+fn a_resting_subscriber_neither_holds_back_nor_connects() {
+    let (mut driver, publication, tethered, resting) = blocked("aeron:ipc?tether=false");
+    driver.advance(Duration::from_millis(1_600));
+    assert_eq!(resting.position.get(), 0);
+    let end = publication.log.producer_position();
+    assert_eq!(publication.limit.get(), end + WINDOW);
+    assert!(publication.is_connected());
+    driver.remove_subscription(tethered.subscription_id);
+    assert!(!publication.is_connected());
+    driver.work();
+    assert_eq!(publication.limit.get(), end);
+}
