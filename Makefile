@@ -80,6 +80,7 @@ lint-python: $(DEVELOP)
 
 bench: $(BENCH)
 	$(call say,benchmarks: this takes a while$(comma) keep the machine quiet)
+	$(BIN)/python -m pytest bench/test_calls.py -q --no-header --benchmark-columns=min,median,max
 	$(BIN)/python -m bench
 
 FUZZ_SECONDS ?= 120

@@ -24,8 +24,8 @@ SETTINGS = {
 }
 SETTLE_S = 0.5  # five timer intervals: what a driver does at its timer has happened
 _STREAM_COUNTER_TYPES = (1, 2, 3, 4, 5, 9, 10, 12, 13, 17, 19, 20)
-# A label that does not fit is cut at 380 bytes, where depends on the digits of its session id; the C driver ends it with a
-# zero and counts one byte too many.
+# A label that does not fit is cut at 380 bytes: at what text depends on the digits of its session id, and the C driver
+# ends it with a zero.
 _SURE_LABEL_LENGTH = 360
 _VERSION = re.compile(r"version=\S+ commit=\S+")
 # Bytes sent, cycle times and the like measure a run; these count what was done, and 43 says what is spoken.

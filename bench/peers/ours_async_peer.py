@@ -1,0 +1,75 @@
+"""Our package in coroutines: a stream, and one request and one response at a time; `how=uvloop` on that loop."""
+
+import asyncio
+import time
+
+from ours_peer import PING_STREAM, PONG_STREAM, STREAM, publish
+from records import Check, last, ready, record_type, report_times, ring_of_bytes, run
+
+import aeron
+
+_WARM_UP = 200
+
+
+async def subscribe(arguments):
+    async with aeron.connect(arguments.directory) as client:
+        subscription = await client.add_subscription_async(arguments.channel, STREAM)
+        ready()
+        check, dtype = Check(arguments.length), record_type(arguments.length)
+        async for batch in subscription:
+            check.take(batch.as_records(dtype))
+            if check.ended:
+                break
+        check.report()
+
+
+async def ping(arguments):
+    async with aeron.connect(arguments.directory) as client:
+        subscription = await client.add_subscription_async(arguments.channel, PONG_STREAM)
+        publication = await client.add_exclusive_publication_async(arguments.channel, PING_STREAM)
+        messages, times = ring_of_bytes(arguments.length), []
+        answers = aiter(subscription)
+        deadline = time.perf_counter() + arguments.seconds
+        while len(times) < _WARM_UP or time.perf_counter() < deadline:
+            message = messages[len(times) % len(messages)]
+            start = time.perf_counter_ns()
+            await publication.offer_async(message)
+            [answer] = await anext(answers)
+            times.append(time.perf_counter_ns() - start)
+            assert answer == message
+        await publication.offer_async(last(arguments.length).tobytes())
+        await anext(answers)
+        report_times(times[_WARM_UP:])
+
+
+async def pong(arguments):
+    async with aeron.connect(arguments.directory) as client:
+        subscription = await client.add_subscription_async(arguments.channel, PING_STREAM)
+        publication = await client.add_exclusive_publication_async(arguments.channel, PONG_STREAM)
+        ready()
+        end = last(arguments.length).tobytes()
+        async for batch in subscription:
+            for request in batch:
+                await publication.offer_async(request)
+                if request == end:
+                    # Closing at once would take the answer away.
+                    while publication.is_connected:
+                        await asyncio.sleep(0.01)
+                    return
+
+
+def on_loop(role):
+    """Runs a coroutine on the loop that the line asks for."""
+
+    def start(arguments):
+        if arguments.how == "uvloop":
+            import uvloop
+
+            uvloop.run(role(arguments))
+        else:
+            asyncio.run(role(arguments))
+
+    return start
+
+
+run({"pub": publish, "sub": on_loop(subscribe), "ping": on_loop(ping), "pong": on_loop(pong)})

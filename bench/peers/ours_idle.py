@@ -1,0 +1,44 @@
+"""Our package with nothing to do: a subscriber, one in a coroutine, and an embedded driver with one publication."""
+
+import asyncio
+import os
+import threading
+
+from records import ready, run
+
+import aeron
+
+STREAM = 1001
+
+
+def idle(arguments):
+    {"sync": subscriber, "async": lambda at: asyncio.run(async_subscriber(at)), "embedded": embedded}[arguments.how](
+        arguments
+    )
+
+
+def subscriber(arguments):
+    with aeron.connect(arguments.directory) as client:
+        subscription = client.add_subscription(arguments.channel, STREAM)
+        ready()
+        for _ in subscription.batches():
+            pass
+
+
+async def async_subscriber(arguments):
+    async with aeron.connect(arguments.directory) as client:
+        subscription = await client.add_subscription_async(arguments.channel, STREAM)
+        ready()
+        async for _ in subscription:
+            pass
+
+
+def embedded(arguments):
+    directory = os.path.join(arguments.directory, "embedded")
+    with aeron.MediaDriver(dir=directory) as driver, aeron.connect(driver) as client:
+        client.add_publication(arguments.channel, STREAM)
+        ready()
+        threading.Event().wait()
+
+
+run({"idle": idle})
