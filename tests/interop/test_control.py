@@ -46,6 +46,9 @@ class Run:
     def settled(self):
         return self._comparable(self._client.events())
 
+    def beat(self, client):
+        self._client.beat(client)
+
     def close(self):
         self._client.close()
 
@@ -233,3 +236,89 @@ def test_an_unfinished_parameter_is_refused(start_driver, channel):
     assert run.perform(control.ADD_PUBLICATION, control.add(1, 2, 3, channel)) == [
         ("ON_ERROR", {"correlation": 2, "code": 1})
     ]
+
+
+def test_a_silent_client_ends_as_on_the_c_driver(start_driver):
+    """03-11, 03-61, 03-63, 04-26, 04-28: what is told in which order, what stays, and that its id may come again"""
+    settings = {**SETTINGS, "AERON_CLIENT_LIVENESS_TIMEOUT": "1s", "AERON_PUBLICATION_UNBLOCK_TIMEOUT": "2s"}
+    runs = [Run(start_driver(kind, settings)) for kind in ("c", "ours")]
+    silent, watcher = -7, 100
+    commands = [
+        ("its stream", control.ADD_PUBLICATION, control.add(silent, 2, 1001, "aeron:ipc")),
+        ("its subscription", control.ADD_SUBSCRIPTION, control.add_subscription(silent, 3, 1001, "aeron:ipc")),
+        ("its counter", control.ADD_COUNTER, control.add_counter(silent, 4, 1001, b"key", "label")),
+        ("its static one", control.ADD_STATIC_COUNTER, control.add_static_counter(silent, 5, 9, 1002, b"", "kept")),
+        ("a watcher", control.ADD_SUBSCRIPTION, control.add_subscription(watcher, 6, 1001, "aeron:ipc")),
+    ]
+    for name, type_id, body in commands:
+        theirs, ours = (run.perform(type_id, body) for run in runs)
+        assert ours == theirs, name
+    for _ in range(25):
+        time.sleep(0.1)
+        for run in runs:
+            run.beat(watcher)
+    theirs, ours = (run.settled() for run in runs)
+    assert ours == theirs
+    assert ("ON_CLIENT_TIMEOUT", {"client": silent}) in ours
+    again = control.add_counter(silent, 7, 1001, b"", "once more")
+    theirs, ours = (run.perform(control.ADD_COUNTER, again) for run in runs)
+    assert ours == theirs
+    assert runs[0].counters() == runs[1].counters()
+
+
+@pytest.fixture
+def rejected(start_driver):
+    """A driver of ours with an image of an IPC publication: its client, and the image's correlation id."""
+    client = ControlClient(start_driver("ours", SETTINGS).directory)
+    client.perform(control.ADD_PUBLICATION, control.add(1, 2, 1001, "aeron:ipc"))
+    client.perform(control.ADD_SUBSCRIPTION, control.add_subscription(1, 3, 1001, "aeron:ipc"))
+    return client, 2
+
+
+@pytest.mark.parametrize("reason", ["", "no", "not wanted"])
+def test_a_rejection_tells_the_publisher_then_the_subscribers_then_who_asked(rejected, reason):
+    """03-46, 03-47, 03-48: also with a reason shorter than what the C driver wants"""
+    client, image = rejected
+    error, gone, success = client.perform(control.REJECT_IMAGE, control.reject_image(1, 4, image, 0, reason))
+    assert (error.name, error.registration, error.code, error.text) == ("ON_PUBLICATION_ERROR", 2, 13, reason)
+    assert error.length >= 72
+    assert (error.address_type, error.address[:4], error.port) == (1, bytes((127, 0, 0, 1)), 0)
+    assert (gone.name, gone.image, gone.subscription) == ("ON_UNAVAILABLE_IMAGE", image, 3)
+    assert (success.name, success.correlation) == ("ON_OPERATION_SUCCESS", 4)
+    back = client.await_event("ON_AVAILABLE_IMAGE")[-1]
+    assert (back.image, back.subscription) == (image, 3)
+
+
+def test_a_rejection_may_come_without_ids(rejected):
+    """03-46: as the C client sends it"""
+    client, image = rejected
+    events = client.perform(control.REJECT_IMAGE, control.reject_image(0, 0, image, 0, "no") + b"\0")
+    assert [event.name for event in events] == ["ON_PUBLICATION_ERROR", "ON_UNAVAILABLE_IMAGE", "ON_OPERATION_SUCCESS"]
+
+
+def test_bytes_behind_a_command_are_ignored(rejected):
+    """03-9"""
+    client, _ = rejected
+    [ready] = client.perform(control.ADD_COUNTER, control.add_counter(1, 9, 1001, b"abc", "label") + b"trailing")
+    assert (ready.name, ready.registration) == ("ON_COUNTER_READY", 9)
+    assert client.counters()[-1].label == "label"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        struct.pack("<qqi", 1, 9, 1001),
+        struct.pack("<qqii", 1, 9, 1001, -1),
+        struct.pack("<qqii", 1, 9, 1001, 200) + b"abc",
+        struct.pack("<qqii", 1, 9, 1001, 4) + b"abcd" + struct.pack("<i", 2**31 - 1),
+        struct.pack("<qqii", 1, 9, 1001, 2**31 - 1) + b"abcd",
+    ],
+    ids=["no lengths", "negative", "key beyond", "label beyond", "huge"],
+)
+def test_a_malformed_counter_is_not_answered(rejected, body):
+    """03-50, 03-51: refused whole, as Java does, where the C driver takes what follows for lengths"""
+    client, _ = rejected
+    before = [counter.id for counter in client.counters()]
+    assert client.perform(control.ADD_COUNTER, body) == []
+    assert [counter.id for counter in client.counters()] == before
+    assert client.error_log() != []

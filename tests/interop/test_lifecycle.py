@@ -243,3 +243,23 @@ def test_a_new_driver_takes_over_the_directory_of_a_dead_one(driver, client, sta
     peer.add_subscription(IPC, stream)
     publication = peer.add_publication(IPC, stream)
     publication.await_connected()
+
+
+@each_pair
+def test_an_untethered_subscriber_that_falls_behind_is_dropped_and_may_return(
+    driver, client, start_driver, start_peer, stream
+):
+    """04-87, 04-88: the tethered one goes on, and the other joins again where the stream is then"""
+    settings = {"AERON_UNTETHERED_WINDOW_LIMIT_TIMEOUT": "300ms", "AERON_UNTETHERED_RESTING_TIMEOUT": "300ms"}
+    running = start_driver(driver, settings)
+    publisher, tethered, untethered = (start_peer(client, running) for _ in range(3))
+    publication = publisher.add_publication(f"{IPC}?term-length=64k", stream)
+    reading = tethered.add_subscription(IPC, stream)
+    behind = untethered.add_subscription(f"{IPC}?tether=false", stream)
+    behind.await_images(1)
+    publication.await_connected()
+    untethered.events()
+    transfer([publication], [reading], 200, [1000])
+    untethered.await_events("image_gone")
+    [image] = behind.await_images(1)
+    assert image["join"] == publication.state()["position"]
