@@ -88,6 +88,11 @@ from aeron.exceptions import (
 )
 from aeron.results import ADMIN_ACTION, BACK_PRESSURED, NOT_CONNECTED, NotSent
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what type checkers see of the names that __getattr__ loads
+    from aeron.agent import Agent, AgentInvoker, AgentRunner, CompositeAgent, DynamicCompositeAgent
+    from aeron.barrier import ShutdownSignalBarrier
+
 connect = Aeron
 
 __all__ = [

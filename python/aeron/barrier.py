@@ -28,8 +28,12 @@ class ShutdownSignalBarrier:
 
     def __init__(self, handler: Callable[[], object] | None = None) -> None:
         """`handler` is called once, by whoever wakes the barrier."""
-        self._handler = handler
-        self._woken = threading.Event()
+        # Popped by the first who wakes the barrier.
+        self._pending = [handler]
+        # Held until then. A bare lock, because a signal handler can release it wherever it interrupts wait(); an Event
+        # would have it wait for a lock that the interrupted code holds.
+        self._gate = threading.Lock()
+        self._gate.acquire()
         self._open.add(self)
         if threading.current_thread() is threading.main_thread() and not self._previous:
             for number in _SIGNALS:
@@ -41,19 +45,24 @@ class ShutdownSignalBarrier:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until the barrier is woken, at most ``timeout`` seconds; answers whether it was."""
-        return self._woken.wait(timeout)
+        if not self._gate.acquire(timeout=-1 if timeout is None else max(timeout, 0)):
+            return False
+        self._gate.release()
+        return True
 
     @property
     def is_signalled(self) -> bool:
         """Whether the barrier was woken."""
-        return self._woken.is_set()
+        return not self._pending
 
     def signal(self) -> None:
         """Wakes this barrier and calls its handler, the first time only."""
-        handler, self._handler = self._handler, None
-        already_woken = self._woken.is_set()
-        self._woken.set()
-        if handler is not None and not already_woken:
+        try:
+            handler = self._pending.pop()
+        except IndexError:
+            return
+        self._gate.release()
+        if handler is not None:
             handler()
 
     @classmethod

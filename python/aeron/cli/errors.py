@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 import aeron
-from aeron.cli.options import SIZE, cnc_file, directory_option, timeout_option
+from aeron.cli.options import directory_option, size, timeout_option
+from aeron.cli.session import cnc_file
 from aeron.cli.timestamps import local_time
 
 
@@ -22,7 +23,7 @@ from aeron.cli.timestamps import local_time
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A distinct error log in a file of its own; wins over --dir.",
 )
-@click.option("-o", "--offset", type=SIZE, default=0, show_default=True, help="Where the log begins in that file.")
+@click.option("-o", "--offset", type=size, default="0", show_default=True, help="Where the log begins in that file.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
 def command(directory: str, timeout_ms: int, error_file: Path | None, offset: int, as_json: bool) -> None:
     """Show the distinct errors that a driver has recorded, with how often and when."""

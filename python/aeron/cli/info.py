@@ -7,7 +7,8 @@ import time
 import click
 
 import aeron
-from aeron.cli.options import cnc_file, directory_option, timeout_option
+from aeron.cli.options import directory_option, timeout_option
+from aeron.cli.session import cnc_file
 from aeron.cli.timestamps import local_time
 
 
@@ -34,6 +35,8 @@ def command(directory: str, timeout_ms: int, pid_only: bool, terminate: bool) ->
 
 def _terminate(directory: str) -> None:
     try:
-        aeron.request_driver_termination(directory)
+        asked = aeron.request_driver_termination(directory)
     except aeron.AeronError as error:
         raise click.ClickException(str(error)) from error
+    if not asked:
+        raise click.ClickException(f"no driver runs on {directory}")

@@ -14,7 +14,8 @@ from rich.live import Live
 from rich.text import Text
 
 import aeron
-from aeron.cli.options import cnc_file, directory_option, timeout_option
+from aeron.cli.options import directory_option, timeout_option
+from aeron.cli.session import cnc_file
 from aeron.cli.timestamps import local_time
 
 _SYSTEM = 0

@@ -6,7 +6,9 @@ from datetime import datetime
 
 
 def local_time(epoch_ms: int) -> str:
-    """``YYYY-MM-DD HH:MM:SS.mmm+ZZZZ`` in local time; ``-`` for a time that no calendar holds."""
+    """``YYYY-MM-DD HH:MM:SS.mmm+ZZZZ`` in local time; ``-`` for what is no time: -1, or beyond any calendar."""
+    if epoch_ms < 0:
+        return "-"
     try:
         moment = datetime.fromtimestamp(epoch_ms / 1000).astimezone()
     except (OverflowError, ValueError, OSError):

@@ -5,50 +5,92 @@ use std::fmt::Display;
 use aeron_agent::version::{COMMIT, TEXT as VERSION};
 use aeron_agent::{Shutdown, ShutdownSignalBarrier};
 
-use crate::config::{Context, Sources};
+use crate::config::{Context, Sources, SourcesError};
 use crate::media_driver::MediaDriver;
 
 const FAILURE: i32 = 1;
 
+const USAGE: &str = "Usage: aeronmd [-v][-Dname=value] [--dir directory] [properties-file ...]";
+
+const HELP: &str = "
+Runs a media driver in the foreground until SIGINT, SIGTERM or a terminate command ends it.
+
+Settings are AERON_* environment variables, then -Daeron.name=value, then properties files: later ones win, and --dir
+wins over them all. The exit status is the signal's number (2, 15), 0 after a terminate command, 1 after a failure.
+
+  -v               print the version
+  -Dname=value     set a property, such as -Daeron.threading.mode=SHARED
+  --dir directory  directory of the driver
+  -h, --help       print this text";
+
 /// Runs a driver until a signal or a terminate command ends it; answers the exit status of the process.
 ///
 /// Settings come from the environment, then from `-Dname=value` arguments, then from properties files, which are the other
-/// arguments. The status is the number of the signal (2 or 15), 0 after a terminate command or `-v`, 1 after a failure, which
-/// stderr explains.
+/// arguments; the directory that `--dir` names wins over them all. The status is the number of the signal (2 or 15), 0 after a
+/// terminate command, `-v` or `--help`, 1 after a failure, which stderr explains.
 pub fn run(arguments: impl IntoIterator<Item = String>) -> i32 {
     let mut sources = Sources::environment();
-    let mut files = Vec::new();
+    let mut late = Late::default();
     let mut arguments = arguments.into_iter();
     while let Some(argument) = arguments.next() {
-        if argument == "-v" {
-            println!("{}", version_line());
-            return 0;
-        }
-        if let Some(definition) = argument.strip_prefix("-D") {
-            let definition = if definition.is_empty() {
-                arguments.next().unwrap_or_default()
-            } else {
-                definition.to_owned()
-            };
-            if let Err(error) = sources.define(&definition) {
-                return fail(error);
+        let taken = match argument.as_str() {
+            "-v" => return show(&version_line()),
+            "-h" | "--help" => return show(&format!("{USAGE}\n{HELP}")),
+            "-D" => define(&mut sources, &arguments.next().unwrap_or_default()),
+            "--dir" => late.name_directory(arguments.next()),
+            option if option.starts_with("-D") => define(&mut sources, &option[2..]),
+            option if option.starts_with('-') => Err(format!(
+                "aeronmd: invalid option -- '{}'\n{USAGE}",
+                option.trim_start_matches('-')
+            )),
+            _ => {
+                late.files.push(argument);
+                Ok(())
             }
-        } else if argument.starts_with('-') {
-            eprintln!(
-                "aeronmd: invalid option -- '{}'",
-                argument.trim_start_matches('-')
-            );
-            return fail("Usage: aeronmd [-v][-Dname=value] [properties-file ...]");
-        } else {
-            files.push(argument);
+        };
+        if let Err(reason) = taken {
+            return fail(reason);
         }
     }
-    for file in files {
-        if let Err(error) = sources.load_file(&file) {
-            return fail(format_args!("ERROR: {error}"));
+    match late.apply(&mut sources) {
+        Ok(()) => run_driver(&sources),
+        Err(error) => fail(format_args!("ERROR: {error}")),
+    }
+}
+
+/// What wins over every `-D`, wherever it stands.
+#[derive(Default)]
+struct Late {
+    files: Vec<String>,
+    directory: Option<String>,
+}
+
+impl Late {
+    fn name_directory(&mut self, directory: Option<String>) -> Result<(), String> {
+        if directory.is_none() {
+            return Err(format!(
+                "aeronmd: option requires an argument -- 'dir'\n{USAGE}"
+            ));
+        }
+        self.directory = directory;
+        Ok(())
+    }
+
+    fn apply(self, sources: &mut Sources) -> Result<(), SourcesError> {
+        for file in self.files {
+            sources.load_file(&file)?;
+        }
+        match self.directory {
+            Some(directory) => sources.define(&format!("aeron.dir={directory}")),
+            None => Ok(()),
         }
     }
-    run_driver(&sources)
+}
+
+fn define(sources: &mut Sources, definition: &str) -> Result<(), String> {
+    sources
+        .define(definition)
+        .map_err(|error| error.to_string())
 }
 
 fn run_driver(sources: &Sources) -> i32 {
@@ -87,6 +129,11 @@ fn version_line() -> String {
         number(),
         number()
     )
+}
+
+fn show(text: &str) -> i32 {
+    println!("{text}");
+    0
 }
 
 fn fail(reason: impl Display) -> i32 {

@@ -92,8 +92,8 @@ impl PyCncFile {
     }
 
     /// The distinct errors last seen at `since_ms` (epoch milliseconds) or later, oldest first.
-    #[pyo3(signature = (*, since_ms = i64::MIN))]
-    fn errors(&self, since_ms: i64) -> PyResult<Vec<PyErrorObservation>> {
+    #[pyo3(signature = (*, since_ms = None))]
+    fn errors(&self, since_ms: Option<i64>) -> PyResult<Vec<PyErrorObservation>> {
         self.with(|cnc| observations(cnc.error_log(), since_ms))
     }
 
@@ -172,18 +172,19 @@ pub fn is_driver_active(py: Python<'_>, aeron_dir: PathBuf, timeout_ms: u64) -> 
 
 /// Asks the driver on `aeron_dir` to end; it does if its termination validator accepts `token`. False without a driver to ask.
 #[pyfunction]
-#[pyo3(signature = (aeron_dir, token = b"" as &[u8]))]
-pub fn request_driver_termination(aeron_dir: PathBuf, token: &[u8]) -> PyResult<bool> {
-    aeron_client::request_driver_termination(&aeron_dir, token).map_err(|error| from_client(&error))
+#[pyo3(signature = (aeron_dir, token = None))]
+pub fn request_driver_termination(aeron_dir: PathBuf, token: Option<&[u8]>) -> PyResult<bool> {
+    aeron_client::request_driver_termination(&aeron_dir, token.unwrap_or_default())
+        .map_err(|error| from_client(&error))
 }
 
 /// The distinct errors in a copy of an error log that begins at `offset`.
 #[pyfunction]
-#[pyo3(signature = (data, offset = 0, *, since_ms = i64::MIN))]
+#[pyo3(signature = (data, offset = 0, *, since_ms = None))]
 pub fn read_error_log(
     data: &[u8],
     offset: usize,
-    since_ms: i64,
+    since_ms: Option<i64>,
 ) -> PyResult<Vec<PyErrorObservation>> {
     let log = data.get(offset..).ok_or_else(|| {
         PyValueError::new_err(format!(
@@ -194,8 +195,8 @@ pub fn read_error_log(
     Ok(observations(&SharedBuffer::copy_of(log), since_ms))
 }
 
-fn observations<W: Words>(log: &W, since_ms: i64) -> Vec<PyErrorObservation> {
-    let read = error_log::read(log, since_ms);
+fn observations<W: Words>(log: &W, since_ms: Option<i64>) -> Vec<PyErrorObservation> {
+    let read = error_log::read(log, since_ms.unwrap_or(i64::MIN));
     read.into_iter().map(PyErrorObservation).collect()
 }
 

@@ -1,0 +1,5 @@
+"""``python -m aeron``: the ``aeron`` command."""
+
+from aeron.cli import main
+
+main()

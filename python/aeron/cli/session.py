@@ -1,0 +1,86 @@
+"""What a command works on: a client until it is told to end, or a driver's CnC file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+import click
+
+import aeron
+
+
+@contextlib.contextmanager
+def session(
+    directory: str, embedded: bool, driver_timeout_s: float
+) -> Iterator[tuple[aeron.Aeron, aeron.ShutdownSignalBarrier]]:
+    """A client on ``directory``, and what wakes the command: SIGINT, SIGTERM, or the end of the client.
+
+    With ``embedded`` the driver on the directory is one of this process. When the driver is lost the command ends with
+    status 1, after the client's own words on stderr.
+
+    Raises:
+        click.ClickException: what went wrong and, without a driver, how to start one.
+    """
+    with contextlib.ExitStack() as stack:
+        with _explained(directory):
+            if embedded:
+                stack.enter_context(aeron.MediaDriver(dir=directory))
+            elif not os.path.exists(os.path.join(directory, "cnc.dat")):
+                click.echo(f"Waiting up to {driver_timeout_s:g} s for a driver on {directory}", err=True)
+            timeout_ms = max(1, round(driver_timeout_s * 1000))
+            client = stack.enter_context(
+                aeron.connect(directory, driver_timeout_ms=timeout_ms, error_handler=_print_error)
+            )
+        stop = stack.enter_context(aeron.ShutdownSignalBarrier())
+        client.add_close_handler(stop.signal)
+        try:
+            yield client, stop
+        except aeron.AeronError as error:
+            if client.close_cause is None:
+                raise click.ClickException(str(error).rstrip()) from error
+        if client.close_cause is not None:
+            raise SystemExit(1)
+
+
+@contextlib.contextmanager
+def cnc_file(directory: str, timeout_ms: int) -> Iterator[aeron.CncFile]:
+    """The driver's CnC file, mapped for looking only.
+
+    Raises:
+        click.ClickException: there is no usable CnC file within ``timeout_ms``.
+    """
+    try:
+        cnc = aeron.CncFile(directory, timeout_ms=timeout_ms)
+    except aeron.DriverTimeoutError as error:
+        raise click.ClickException(
+            f"{error}\nTimed out waiting for CnC file to become available after {timeout_ms}ms\n{_remedy(directory)}"
+        ) from error
+    except aeron.AeronError as error:
+        raise click.ClickException(str(error).rstrip()) from error
+    with cnc:
+        yield cnc
+
+
+@contextlib.contextmanager
+def _explained(directory: str) -> Iterator[None]:
+    """Turns what keeps a client from connecting into a message that says what to do."""
+    try:
+        yield
+    except aeron.DriverTimeoutError as error:
+        raise click.ClickException(
+            f"{error}\n{_remedy(directory)}, or give --embedded to run one inside this command."
+        ) from error
+    except aeron.DriverActiveError as error:
+        raise click.ClickException(f"{error}\nLeave out --embedded to use that driver.") from error
+    except aeron.AeronError as error:
+        raise click.ClickException(str(error).rstrip()) from error
+
+
+def _remedy(directory: str) -> str:
+    return f"No driver on {directory}: start one with 'aeron driver --dir {directory}'"
+
+
+def _print_error(error: Exception) -> None:
+    click.echo(f"ERROR: {error}".rstrip(), err=True)
