@@ -11,8 +11,6 @@ from aeron.demo.trades import ColumnNames, Trades, generate_trades, load_trades
 CHANNEL = "aeron:ipc?term-length=16m"
 """Terms of 16 MiB: the active part of the log stays in the processor's caches."""
 
-STREAM_ID = 1001
-
 
 @dataclass(frozen=True)
 class Source:
@@ -44,6 +42,8 @@ class Plan:
     """Phase one sends the source ``repeat`` times at full speed, phase two ``paced`` trades at ``rate`` a second."""
 
     directory: str
+    channel: str
+    stream_id: int
     source: Source
     repeat: int
     paced: int

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 import aeron
-from aeron.demo.plan import CHANNEL, STREAM_ID, Plan
+from aeron.demo.plan import Plan
 
 BATCH = 4096
 """Trades per call in phase one: enough to make the call's own cost vanish, few enough to stay in the L2 cache."""
@@ -20,11 +20,11 @@ def main(plan: Plan) -> None:
     """Publishes both phases, each until a line on standard input says that the subscriber has all of it."""
     records = plan.source.load().records
     with aeron.connect(plan.directory) as client:
-        publication = client.add_exclusive_publication(CHANNEL, STREAM_ID)
+        publication = client.add_exclusive_publication(plan.channel, plan.stream_id)
         publication.wait_connected(timeout=10)
         for _ in range(plan.repeat):
             for start in range(0, len(records), BATCH):
-                _publish(publication, records[start : start + BATCH])
+                _publish(publication, records[start : start + BATCH], time.monotonic_ns())
         sys.stdin.readline()
         _publish_paced(publication, records, plan.paced, plan.rate)
         sys.stdin.readline()
@@ -36,17 +36,19 @@ class _Sequence:
     def __init__(self) -> None:
         self._next = 0
 
-    def stamp(self, records: npt.NDArray[np.void]) -> None:
+    def stamp(self, records: npt.NDArray[np.void], sent_ns: int | npt.NDArray[np.int64]) -> None:
         records["sequence"] = np.arange(self._next, self._next + len(records))
-        records["sent_ns"] = time.monotonic_ns()
+        records["sent_ns"] = sent_ns
         self._next += len(records)
 
 
 _sequence = _Sequence()
 
 
-def _publish(publication: aeron.ExclusivePublication, records: npt.NDArray[np.void]) -> None:
-    _sequence.stamp(records)
+def _publish(
+    publication: aeron.ExclusivePublication, records: npt.NDArray[np.void], sent_ns: int | npt.NDArray[np.int64]
+) -> None:
+    _sequence.stamp(records, sent_ns)
     sent = publication.offer_batch(records)
     while sent < len(records):
         os.sched_yield()
@@ -56,6 +58,7 @@ def _publish(publication: aeron.ExclusivePublication, records: npt.NDArray[np.vo
 def _publish_paced(
     publication: aeron.ExclusivePublication, records: npt.NDArray[np.void], count: int, rate: int
 ) -> None:
+    """A trade counts as sent when it was due: one that waits behind a stall has a longer latency, as it should."""
     start_ns = time.monotonic_ns()
     sent = 0
     while sent < count:
@@ -63,7 +66,8 @@ def _publish_paced(
         while sent < due:
             first = sent % len(records)
             batch = records[first : first + due - sent]
-            _publish(publication, batch)
+            due_ns = start_ns + np.arange(sent, sent + len(batch)) * 1_000_000_000 // rate
+            _publish(publication, batch, due_ns)
             sent += len(batch)
         os.sched_yield()
 

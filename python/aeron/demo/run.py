@@ -5,21 +5,20 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
 import aeron
-from aeron.demo.plan import CHANNEL, STREAM_ID, Plan
+from aeron.demo.plan import Plan
 from aeron.demo.totals import Totals
 from aeron.demo.trades import TRADE, Trades
 
@@ -39,92 +38,110 @@ class Result:
     totals: Totals
 
 
-def run(plan_without_directory: Plan, trades: Trades, console: Console) -> Result:
+def run(plan: Plan, trades: Trades, console: Console) -> Result:
     """Runs both phases and shows their progress.
 
     Raises:
         RuntimeError: the publisher ended early, trades stopped coming, or one is missing, doubled or out of order.
     """
-    with tempfile.TemporaryDirectory(prefix="aeron-demo-", dir=_shared_memory()) as parent:
-        directory = str(Path(parent) / "aeron")
-        plan = Plan(**{**vars(plan_without_directory), "directory": directory})
-        with aeron.MediaDriver(dir=directory), aeron.connect(directory) as client:
-            subscription = client.add_subscription(CHANNEL, STREAM_ID)
-            with _publisher(plan) as publisher, _progress(console) as progress:
-                receiver = _Receiver(subscription, publisher)
-                fast = len(trades.records) * plan.repeat
-                seconds = receiver.receive(fast, progress, "as fast as it goes")
-                receiver.latencies.clear()
-                _tell(publisher)
-                receiver.receive(plan.paced, progress, f"paced, {plan.rate:,}/s")
-                _tell(publisher)
-            return Result(fast / seconds, np.concatenate(receiver.latencies), receiver.totals)
+    with aeron.MediaDriver(dir=plan.directory), aeron.connect(plan.directory) as client:
+        subscription = client.add_subscription(plan.channel, plan.stream_id)
+        with _publisher(plan) as publisher, _progress(console) as progress:
+            receiver = _Receiver(subscription, publisher)
+            fast = len(trades.records) * plan.repeat
+            seconds = receiver.receive(fast, progress, "as fast as it goes")
+            _tell(publisher)
+            latencies: list[npt.NDArray[np.int64]] = []
+            receiver.receive(plan.paced, progress, f"paced, {plan.rate:,}/s", latencies)
+            _tell(publisher)
+        return Result(fast / seconds, np.concatenate(latencies), receiver.totals)
 
 
 class _Receiver:
-    """Polls whole batches into the totals and notes how long each trade was under way."""
+    """Polls whole batches into the totals."""
 
     def __init__(self, subscription: aeron.Subscription, publisher: subprocess.Popen[bytes]) -> None:
         self._subscription = subscription
         self._publisher = publisher
         self.totals = Totals()
-        self.latencies: list[npt.NDArray[np.int64]] = []
 
-    def receive(self, count: int, progress: Progress, name: str) -> float:
-        """Receives ``count`` trades; answers the seconds from the first to the last."""
+    def receive(
+        self, count: int, progress: Progress, name: str, latencies: list[npt.NDArray[np.int64]] | None = None
+    ) -> float:
+        """Receives ``count`` trades and notes how long each was under way; answers the seconds from first to last."""
         task = progress.add_task(name, total=count, rate="")
         first_ns = last_ns = 0
         start, shown_ns = self.totals.received, 0
         while (received := self.totals.received - start) < count:
-            last_ns = self._next_batch(min(LIMIT, count - received)) or last_ns
+            records, last_ns = self._next_batch(min(LIMIT, count - received))
             first_ns = first_ns or last_ns
+            if latencies is not None:
+                latencies.append(last_ns - records["sent_ns"])
+            self.totals.add(records)
             if last_ns - shown_ns > 100_000_000:
                 shown_ns = last_ns
                 rate = received / max(last_ns - first_ns, 1) * 1e9
-                progress.update(task, completed=received, rate=f"{rate / 1e6:.2f} M/s")
+                progress.update(task, completed=received, rate=_rate(rate))
         seconds = max(last_ns - first_ns, 1) / 1e9
-        progress.update(task, completed=count, rate=f"{count / seconds / 1e6:.2f} M/s")
+        progress.update(task, completed=count, rate=_rate(count / seconds))
         return seconds
 
-    def _next_batch(self, limit: int) -> int:
-        """Takes what is there within a while; answers when it arrived (monotonic ns), 0 when nothing did."""
+    def _next_batch(self, limit: int) -> tuple[npt.NDArray[np.void], int]:
+        """The trades that arrive next, and when they did (monotonic ns)."""
         deadline = time.monotonic() + SILENCE_S
         while not (batch := self._subscription.poll_batch(limit)):
             os.sched_yield()
-            if self._publisher.poll() not in (None, 0):
-                raise RuntimeError(f"the publisher ended with status {self._publisher.returncode}")
+            if (status := self._publisher.poll()) is not None:
+                raise RuntimeError(f"the publisher ended with status {status} after {self.totals.received:,} trades")
             if time.monotonic() > deadline:
                 raise RuntimeError(f"nothing arrived for {SILENCE_S:.0f} s, after {self.totals.received:,} trades")
-        now_ns = time.monotonic_ns()
-        records = batch.as_records(TRADE)
-        self.latencies.append(now_ns - records["sent_ns"])
-        self.totals.add(records)
-        return now_ns
+        return batch.as_records(TRADE), time.monotonic_ns()
 
 
 def report(result: Result, trades: Trades) -> list[Table]:
     """The tables: figures per symbol, then rate and latency percentiles."""
-    prices = Table(title=f"{trades.source}: {result.totals.received:,} trades received", title_justify="left")
-    prices.add_column("symbol")
-    for name in ("trades", "last", "high", "low", "count" if trades.is_quotes else "volume"):
-        prices.add_column(name, justify="right")
-    for symbol, totals in sorted(result.totals.by_symbol.items()):
-        volume = f"{totals.volume:,.0f}" if trades.is_quotes else f"{totals.volume:,.3f}"
-        figures = (f"{value:,.4f}" for value in (totals.last, totals.high, totals.low))
+    prices = _table(
+        f"{trades.source}: {result.totals.received:,} {trades.kind} received",
+        ("symbol", trades.kind, "last", "high", "low", "count" if trades.is_quotes else "volume"),
+    )
+    rows = sorted(result.totals.by_symbol.items())
+    decimals = max(_decimals(price) for _, totals in rows for price in (totals.last, totals.high, totals.low))
+    for symbol, totals in rows:
+        figures = (f"{price:,.{decimals}f}" for price in (totals.last, totals.high, totals.low))
+        volume = f"{totals.volume:,.{0 if trades.is_quotes else 3}f}"
         prices.add_row(symbol, f"{totals.trades:,}", *figures, volume)
-    speed = Table(title="rate, and latency from before the offer to after the poll", title_justify="left")
-    speed.add_column("phase one", justify="right")
     percentiles = (50, 90, 99, 99.9, 100)
-    for percentile in percentiles:
-        speed.add_column("max" if percentile == 100 else f"p{percentile:g}", justify="right")
-    values = np.percentile(result.latencies_ns, percentiles) / 1e3
-    speed.add_row(f"{result.rate / 1e6:.2f} M/s", *(f"{value:,.1f} us" for value in values))
+    speed = _table(
+        "rate as fast as it goes; latency when paced, from when a trade was due to after the poll",
+        ("rate", *("max" if percentile == 100 else f"p{percentile:g}" for percentile in percentiles)),
+    )
+    latencies_us = np.percentile(result.latencies_ns, percentiles) / 1e3
+    speed.add_row(_rate(result.rate), *(f"{latency:,.1f} us" for latency in latencies_us))
     return [prices, speed]
+
+
+def _table(title: str, columns: tuple[str, ...]) -> Table:
+    """Numbers to the right; on a narrow terminal values go on in the next line, they are never cut off."""
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for index, name in enumerate(columns):
+        table.add_column(name, justify="right" if index or name == "rate" else "left", overflow="fold")
+    return table
+
+
+def _decimals(price: float) -> int:
+    """Digits behind the point, at least two and at most six."""
+    return max(2, len(f"{price:.6f}".rstrip("0").partition(".")[2]))
+
+
+def _rate(per_second: float) -> str:
+    return f"{per_second / 1e6:.2f} M/s"
 
 
 @contextmanager
 def _publisher(plan: Plan) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen([sys.executable, "-m", "aeron.demo.publisher", plan.to_json()], stdin=subprocess.PIPE)
+    command = [sys.executable, "-m", "aeron.demo.publisher", plan.to_json()]
+    # A process group of its own: Ctrl-C goes to the subscriber alone, which then ends the publisher.
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, process_group=0)
     try:
         yield process
         process.wait(timeout=SILENCE_S)
@@ -142,15 +159,10 @@ def _tell(publisher: subprocess.Popen[bytes]) -> None:
 
 def _progress(console: Console) -> Progress:
     return Progress(
-        TextColumn("{task.description:<20}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]:>12}"),
-        TimeElapsedColumn(),
+        TextColumn("{task.description:<18}"),
+        BarColumn(bar_width=None),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f}"),
+        TextColumn("{task.fields[rate]:>10}"),
         console=console,
+        expand=True,
     )
-
-
-def _shared_memory() -> str | None:
-    """The platform's shared memory, where it has one: the driver's files should never meet a disk."""
-    return "/dev/shm" if os.path.isdir("/dev/shm") else None

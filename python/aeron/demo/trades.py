@@ -25,8 +25,8 @@ TRADE = np.dtype(
         ("symbol", "S16"),
     ]
 )
-"""One trade, 56 bytes: market time (ns since the epoch), time of sending (monotonic ns) and sequence number (both set
-by the publisher), price, quantity, symbol (at most 16 bytes, zero padded)."""
+"""One trade, 56 bytes: market time (ns since the epoch), time of sending or, when paced, the time it was due (monotonic
+ns), sequence number (both set by the publisher), price, quantity, symbol (at most 16 bytes, zero padded)."""
 
 Column = npt.NDArray[np.generic]
 
@@ -52,6 +52,11 @@ class Trades:
     records: npt.NDArray[np.void]
     source: str
     is_quotes: bool
+
+    @property
+    def kind(self) -> str:
+        """What the records are: trades or quotes."""
+        return "quotes" if self.is_quotes else "trades"
 
     @property
     def symbols(self) -> list[str]:
