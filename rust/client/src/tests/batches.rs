@@ -262,7 +262,7 @@ proptest! {
             }
         }
         let mut received = Vec::new();
-        for (messages, bytes) in limits.iter().cycle() {
+        for (messages, bytes) in limits.iter().cycle().take(10_000) {
             let mut batch = Batch::default();
             let limits = BatchLimits { messages: *messages, bytes: *bytes };
             let count = streams.subscription.poll_batch(&mut batch, limits).unwrap();

@@ -494,9 +494,13 @@ fn a_handler_may_close_its_subscription_or_client() {
         .subscription
         .poll(|_| stream.subscription.close(), 10)
         .unwrap();
+    let counter = stream
+        .aeron
+        .counters_reader()
+        .value(image.subscriber_position_id());
     assert_eq!(
-        (count, image.position()),
-        (1, 0),
+        (count, image.position(), counter),
+        (1, 0, Some(0)),
         "the position of a closed image is not written"
     );
     let subscription = stream.aeron.add_subscription(CHANNEL, STREAM_ID).unwrap();
