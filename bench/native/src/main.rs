@@ -30,9 +30,10 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse(std::env::args().skip(1))?;
-    let mut context = Context::default();
-    context.aeron_dir = arguments.directory.clone();
-    let aeron = Aeron::connect(context)?;
+    let aeron = Aeron::connect(Context {
+        aeron_dir: arguments.directory.clone(),
+        ..Context::default()
+    })?;
     match arguments.role.as_str() {
         "pub" => one_way::publish(&aeron, &arguments)?,
         "sub" => one_way::subscribe(&aeron, &arguments)?,
