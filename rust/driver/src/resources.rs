@@ -178,11 +178,21 @@ impl NativeResourceAgent {
                 offset,
                 length,
             } => {
-                self.allocate(Allocation {
+                let allocation = Allocation {
                     registration_id,
                     offset,
                     end: offset + length,
-                });
+                };
+                // All or nothing: whoever sees the first slice relies on the last one.
+                match self.storage.usable_space() {
+                    Ok(usable) if usable < length as u64 => {
+                        self.answer_allocation(
+                            registration_id,
+                            Err(io::ErrorKind::StorageFull.into()),
+                        );
+                    }
+                    _ => self.allocate(allocation),
+                }
             }
             ResourceCommand::RemoveLog { registration_id } => {
                 self.remove(registration_id);
@@ -199,7 +209,11 @@ impl NativeResourceAgent {
         if result.is_ok() && allocation.offset < allocation.end {
             self.allocation = Some(allocation);
         }
-        let result = result.map(|()| length).map_err(|error| {
+        self.answer_allocation(registration_id, result.map(|()| length));
+    }
+
+    fn answer_allocation(&mut self, registration_id: i64, result: io::Result<usize>) {
+        let result = result.map_err(|error| {
             self.describe(&error, "failed to allocate pages of log", registration_id)
         });
         self.replies.send(ResourceReply::LogAllocated {

@@ -255,10 +255,10 @@ impl IpcPublication {
 
     /// What to allocate next so that the limit can move on.
     pub fn page_request(&mut self) -> Option<PageRequest> {
-        let (min, _) = self.subscribers.position_range()?;
-        if self.state != State::Active {
+        if self.pages.is_complete() || self.state != State::Active {
             return None;
         }
+        let (min, _) = self.subscribers.position_range()?;
         let window = self.config.window_length;
         // Some way ahead of the limit, so that publishers do not wait for pages.
         self.pages.request(self.sanitize(min) + window + window / 4)

@@ -1,12 +1,17 @@
 //! Which pages of a sparse log exist.
 //!
-//! Touching a page that the file system cannot provide kills the process that does. So the limit of a publisher stays behind the
-//! end of the allocated pages, by as much as somebody may touch beyond it: a publisher below the limit may append the longest
-//! message, and a subscriber looks at the frame behind. Publishers of a concurrent publication may do that at once, each behind
-//! the other; what is kept free is one longest message, an eighth of a term, which threads share.
+//! Touching a page that the file system cannot provide kills the process that does. A publisher below its limit may append the
+//! longest message, a block or padding up to the end of its term, any number of publishers may do so at once, and a subscriber
+//! looks at the frame behind them. So pages are asked for by whole terms, with the first page of the next one, and only where the
+//! file system has space for all of them. While they are being allocated, slice by slice, the limit already follows their end at
+//! the distance of one longest message: the rest is sure to come, and publishers need not wait for it.
+
+use aeron_memory::log::position::PARTITION_COUNT;
 
 /// Bytes that are allocated at a time: the page size of the file systems that logs are meant for.
 const PAGE_LENGTH: i64 = 4096;
+/// Terms of a log; positions go round and round over them.
+const LAP: i64 = PARTITION_COUNT as i64;
 
 /// A part of a log to allocate, in bytes from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,9 +23,8 @@ pub struct PageRequest {
 /// The positions whose pages exist; see the [module](self).
 #[derive(Debug)]
 pub struct Pages {
-    /// Length of the three terms, over which positions go round and round.
-    lap_length: i64,
-    /// How far beyond the limit somebody may touch.
+    term_length: i64,
+    /// How far the limit stays behind the end of the allocated pages.
     reach: i64,
     /// Everything from the start position to here is allocated; `i64::MAX` when all of the log is.
     end: i64,
@@ -50,16 +54,20 @@ impl Pages {
         term_length: i64,
         max_framed_length: i64,
     ) -> Self {
-        let lap_length = 3 * term_length;
         let first_page = start_position & !(PAGE_LENGTH - 1);
         Pages {
-            lap_length,
+            term_length,
             reach: max_framed_length + PAGE_LENGTH,
             end: if sparse { first_page } else { i64::MAX },
-            complete: first_page.saturating_add(lap_length),
+            complete: first_page.saturating_add(LAP * term_length),
             state: State::Idle,
             is_failure_reported: false,
         }
+    }
+
+    /// Whether every page of the log exists.
+    pub fn is_complete(&self) -> bool {
+        self.end == i64::MAX
     }
 
     /// Up to here nobody dies of a store.
@@ -78,12 +86,16 @@ impl Pages {
         if self.state != State::Idle || needed <= self.end {
             return None;
         }
-        let lap_end = self.end - self.end % self.lap_length + self.lap_length;
-        let whole_pages = needed.saturating_add(PAGE_LENGTH - 1) & !(PAGE_LENGTH - 1);
-        let end = whole_pages.min(lap_end).min(self.complete);
+        let lap_length = LAP * self.term_length;
+        let lap_end = self.end - self.end % lap_length + lap_length;
+        let term_end = needed.saturating_add(self.term_length - 1) & !(self.term_length - 1);
+        let end = term_end
+            .saturating_add(PAGE_LENGTH)
+            .min(lap_end)
+            .min(self.complete);
         self.state = State::Asked { end };
         Some(PageRequest {
-            offset: (self.end % self.lap_length) as usize,
+            offset: (self.end % lap_length) as usize,
             length: (end - self.end) as usize,
         })
     }
@@ -138,17 +150,20 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_stays_a_longest_message_and_a_page_behind_what_is_allocated() {
-        for limit in [32, 100 * 32, TERM - 32, TERM, TERM + 32, 2 * TERM] {
+    fn pages_are_asked_for_up_to_the_first_page_of_the_next_term() {
+        for (limit, end) in [
+            (32, TERM),
+            (TERM - MAX_FRAMED - PAGE_LENGTH, TERM),
+            (TERM - MAX_FRAMED, 2 * TERM),
+            (TERM, 2 * TERM),
+            (2 * TERM - MAX_FRAMED - PAGE_LENGTH, 2 * TERM),
+        ] {
             let mut pages = pages(0);
             assert!(pages.allowed_limit(limit) < 0);
-            let allocated: usize = allocate_for(&mut pages, limit)
-                .iter()
-                .map(|r| r.length)
-                .sum();
+            let requests = allocate_for(&mut pages, limit);
+            let allocated: usize = requests.iter().map(|r| r.length).sum();
+            assert_eq!(allocated as i64, end + PAGE_LENGTH, "{limit}");
             assert_eq!(pages.allowed_limit(limit), limit);
-            let beyond = allocated as i64 - limit - MAX_FRAMED;
-            assert!((PAGE_LENGTH..2 * PAGE_LENGTH).contains(&beyond), "{beyond}");
         }
     }
 
