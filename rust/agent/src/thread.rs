@@ -14,6 +14,20 @@ pub fn set_timer_slack(slack_ns: u64) -> io::Result<()> {
     Ok(())
 }
 
+/// The processors that the calling thread may run on, in their order; none where that is not known.
+pub fn allowed_cpus() -> io::Result<Vec<usize>> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::thread::{CpuSet, sched_getaffinity};
+        let allowed = sched_getaffinity(None)?;
+        Ok((0..CpuSet::MAX_CPU)
+            .filter(|cpu| allowed.is_set(*cpu))
+            .collect())
+    }
+    #[cfg(not(target_os = "linux"))]
+    Ok(Vec::new())
+}
+
 /// Binds the calling thread to one processor.
 pub fn set_cpu_affinity(cpu: usize) -> io::Result<()> {
     #[cfg(target_os = "linux")]

@@ -20,9 +20,9 @@ use aeron_memory::mapped::{Allocation, MappedFile};
 use aeron_memory::ring::RingConsumer;
 use aeron_protocol::CONTROL_PROTOCOL_VERSION;
 
-use crate::agents::{ConductorAgent, NetworkAgent, Pinned};
+use crate::agents::{AgentCpus, ConductorAgent, NetworkAgent, Pinned};
 use crate::conductor::{Conductor, ConductorParts};
-use crate::config::{Context, ThreadingMode};
+use crate::config::{Context, LoopKind, ThreadingMode};
 use crate::diagnostics::ErrorRecorder;
 use crate::duty_cycle::StallTracker;
 use crate::log_storage::MappedLogs;
@@ -83,11 +83,12 @@ impl Assembly {
         context: &Arc<Context>,
         cnc: &CncFile,
         loss_report_length: usize,
+        cpus: AgentCpus,
     ) -> Result<Self, StartError> {
         let agents = Agents::new(context, cnc, loss_report_length);
         let (is_terminated, errors) = (agents.is_terminated.clone(), agents.errors.clone());
         Ok(Assembly {
-            loops: agents.into_loops(context)?,
+            loops: agents.into_loops(context, cpus)?,
             is_terminated,
             errors,
         })
@@ -178,81 +179,41 @@ impl Agents {
     }
 
     /// The conductor's loop comes first. It closes before the native resource agent, which then removes the conductor's logs.
-    fn into_loops(self, context: &Context) -> Result<Vec<Loop>, StartError> {
-        let pin = |agent: Box<dyn Agent>, cpu: i32| -> Box<dyn Agent> {
-            Box::new(Pinned::new(
-                agent,
-                usize::try_from(cpu).ok(),
-                self.errors.clone(),
-            ))
+    fn into_loops(self, context: &Context, cpus: AgentCpus) -> Result<Vec<Loop>, StartError> {
+        let errors = self.errors;
+        let new_loop = |agent: Box<dyn Agent>,
+                        kind: LoopKind,
+                        cpu: Option<usize>|
+         -> Result<Loop, StartError> {
+            Ok(Loop {
+                agent: Box::new(Pinned::new(agent, cpu, errors.clone())),
+                idle_strategy: context.idle_strategy(kind)?.build(),
+            })
         };
-        let composite = |agents| CompositeAgent::new(agents).expect("there are agents");
+        let composite = |agents| Box::new(CompositeAgent::new(agents).expect("there are agents"));
         let (sender, receiver) = (Box::new(self.sender), Box::new(self.receiver));
         let (conductor, resources) = (Box::new(self.conductor), Box::new(self.resources));
-        let (conductor_cpu, resources_cpu) = (
-            context.conductor_cpu_affinity,
-            context.native_resource_agent_cpu_affinity,
-        );
-        let conductor_idle = (
-            &context.conductor_idle_strategy,
-            &context.conductor_idle_strategy_init_args,
-        );
-        let resources_idle = (
-            &context.native_resource_agent_idle_strategy,
-            &context.native_resource_agent_idle_strategy_init_args,
-        );
-        let sender_cpu = context.sender_cpu_affinity;
-        let agents_and_idles = match context.threading_mode {
-            ThreadingMode::Dedicated => vec![
-                (pin(conductor, conductor_cpu), conductor_idle),
-                (pin(resources, resources_cpu), resources_idle),
-                (
-                    pin(receiver, context.receiver_cpu_affinity),
-                    (
-                        &context.receiver_idle_strategy,
-                        &context.receiver_idle_strategy_init_args,
-                    ),
-                ),
-                (
-                    pin(sender, sender_cpu),
-                    (
-                        &context.sender_idle_strategy,
-                        &context.sender_idle_strategy_init_args,
-                    ),
-                ),
-            ],
-            ThreadingMode::SharedNetwork => vec![
-                (pin(conductor, conductor_cpu), conductor_idle),
-                (pin(resources, resources_cpu), resources_idle),
-                (
-                    pin(Box::new(composite(vec![sender, receiver])), sender_cpu),
-                    (
-                        &context.shared_network_idle_strategy,
-                        &context.shared_network_idle_strategy_init_args,
-                    ),
-                ),
-            ],
-            ThreadingMode::Shared | ThreadingMode::Invoker => vec![(
-                pin(
-                    Box::new(composite(vec![sender, receiver, conductor, resources])),
-                    conductor_cpu,
-                ),
-                (
-                    &context.shared_idle_strategy,
-                    &context.shared_idle_strategy_init_args,
-                ),
-            )],
-        };
-        agents_and_idles
-            .into_iter()
-            .map(|(agent, (name, arguments))| {
-                let idle_strategy = context.idle_strategy(name, arguments)?.build();
-                Ok(Loop {
-                    agent,
-                    idle_strategy,
-                })
-            })
-            .collect()
+        match context.threading_mode {
+            ThreadingMode::Dedicated => Ok(vec![
+                new_loop(conductor, LoopKind::Conductor, cpus.conductor)?,
+                new_loop(resources, LoopKind::Resources, cpus.resources)?,
+                new_loop(receiver, LoopKind::Receiver, cpus.receiver)?,
+                new_loop(sender, LoopKind::Sender, cpus.sender)?,
+            ]),
+            ThreadingMode::SharedNetwork => Ok(vec![
+                new_loop(conductor, LoopKind::Conductor, cpus.conductor)?,
+                new_loop(resources, LoopKind::Resources, cpus.resources)?,
+                new_loop(
+                    composite(vec![sender, receiver]),
+                    LoopKind::Network,
+                    cpus.sender,
+                )?,
+            ]),
+            ThreadingMode::Shared | ThreadingMode::Invoker => {
+                let all = composite(vec![sender, receiver, conductor, resources]);
+                Ok(vec![new_loop(all, LoopKind::Shared, cpus.conductor)?])
+            }
+        }
     }
 }
 

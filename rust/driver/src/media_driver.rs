@@ -11,6 +11,7 @@ use aeron_agent::{
 };
 use aeron_memory::cnc::CncFile;
 
+use crate::agents::AgentCpus;
 use crate::assembly::{Assembly, Loop, create_cnc, create_loss_report};
 use crate::config::{ConfigurationError, Context, ThreadingMode};
 use crate::diagnostics::ErrorRecorder;
@@ -103,11 +104,12 @@ impl MediaDriver {
             StartError::io(&error, "failed to find the absolute path of", &context.dir)
         })?;
         context.validate()?;
+        let cpus = AgentCpus::choose(&context, &thread::allowed_cpus().unwrap_or_default())?;
         directory::prepare(&context)?;
         let context = Arc::new(context);
         let cnc = create_cnc(&context)?;
         let loss_report_length = create_loss_report(&context)?;
-        let assembly = Assembly::new(&context, &cnc, loss_report_length)?;
+        let assembly = Assembly::new(&context, &cnc, loss_report_length, cpus)?;
         // The first id is not for clients.
         cnc.to_driver().next_correlation_id();
         cnc.to_driver()

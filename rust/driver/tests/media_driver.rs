@@ -523,7 +523,11 @@ fn a_log_occupies_what_publishers_may_write() {
         let path = place.dir().join(format!("publications/{id}.logbuffer"));
         fs::metadata(path).unwrap().blocks() * 512
     };
-    assert_eq!(occupied(100), 8192, "the metadata and the first frame's page");
+    assert_eq!(
+        occupied(100),
+        8192,
+        "the metadata and the first frame's page"
+    );
     assert_eq!(occupied(101), 200_704);
     assert_eq!(
         client

@@ -15,6 +15,7 @@ use aeron_agent::IdleStrategySpec;
 use aeron_protocol::uri::ReceiverGroup;
 use field::Field;
 pub use field::{Grammar, Setting, Value};
+pub(crate) use modes::LoopKind;
 pub use modes::{TerminationValidator, ThreadingMode};
 pub use sources::{Sources, SourcesError};
 pub use validate::ConfigurationError;
@@ -302,13 +303,38 @@ impl Context {
         SETTINGS.iter().find(|setting| setting.name == name)
     }
 
-    /// The idle strategy of this name, which parks longer once it is idle for long if the context says so.
+    /// The idle strategy of a loop, which parks longer once it is idle for long if the context says so.
     pub(crate) fn idle_strategy(
         &self,
-        name: &str,
-        arguments: &str,
+        kind: LoopKind,
     ) -> Result<IdleStrategySpec, ConfigurationError> {
-        let arguments = Some(arguments).filter(|arguments| !arguments.is_empty());
+        let (name, arguments) = match kind {
+            LoopKind::Conductor => (
+                &self.conductor_idle_strategy,
+                &self.conductor_idle_strategy_init_args,
+            ),
+            LoopKind::Sender => (
+                &self.sender_idle_strategy,
+                &self.sender_idle_strategy_init_args,
+            ),
+            LoopKind::Receiver => (
+                &self.receiver_idle_strategy,
+                &self.receiver_idle_strategy_init_args,
+            ),
+            LoopKind::Resources => (
+                &self.native_resource_agent_idle_strategy,
+                &self.native_resource_agent_idle_strategy_init_args,
+            ),
+            LoopKind::Network => (
+                &self.shared_network_idle_strategy,
+                &self.shared_network_idle_strategy_init_args,
+            ),
+            LoopKind::Shared => (
+                &self.shared_idle_strategy,
+                &self.shared_idle_strategy_init_args,
+            ),
+        };
+        let arguments = Some(arguments.as_str()).filter(|arguments| !arguments.is_empty());
         let mut spec = IdleStrategySpec::parse(name, arguments)
             .map_err(|error| ConfigurationError(error.to_string()))?;
         if let IdleStrategySpec::Backoff {

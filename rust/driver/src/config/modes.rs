@@ -38,6 +38,30 @@ impl ThreadingMode {
     }
 }
 
+/// A loop of agents; each kind has an idle strategy of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LoopKind {
+    Conductor,
+    Sender,
+    Receiver,
+    Resources,
+    /// Sender and receiver.
+    Network,
+    /// All agents.
+    Shared,
+}
+
+impl LoopKind {
+    pub(super) const ALL: [Self; 6] = [
+        Self::Conductor,
+        Self::Sender,
+        Self::Receiver,
+        Self::Resources,
+        Self::Network,
+        Self::Shared,
+    ];
+}
+
 /// Who may end the driver with a terminate command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum TerminationValidator {

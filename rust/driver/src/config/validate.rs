@@ -1,6 +1,6 @@
 //! The checks of a configuration before anything is created on disk.
 
-use super::{Context, SETTINGS, TerminationValidator, Value};
+use super::{Context, LoopKind, SETTINGS, TerminationValidator, Value};
 
 /// The reason why a driver does not start with its configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -19,6 +19,12 @@ const MAX_FILE_LENGTH: usize = i32::MAX as usize;
 impl Context {
     /// Checks every value alone and against the others.
     pub fn validate(&self) -> Result<(), ConfigurationError> {
+        if self.dir.to_str().is_none() {
+            return refuse(format!(
+                "the directory's name is not UTF-8: {}",
+                self.dir.display()
+            ));
+        }
         self.check_limits()?;
         check_term_length(self.term_buffer_length)?;
         check_term_length(self.ipc_term_buffer_length)?;
@@ -156,33 +162,8 @@ impl Context {
     }
 
     fn check_names(&self) -> Result<(), ConfigurationError> {
-        for (name, arguments) in [
-            (
-                &self.conductor_idle_strategy,
-                &self.conductor_idle_strategy_init_args,
-            ),
-            (
-                &self.sender_idle_strategy,
-                &self.sender_idle_strategy_init_args,
-            ),
-            (
-                &self.receiver_idle_strategy,
-                &self.receiver_idle_strategy_init_args,
-            ),
-            (
-                &self.shared_network_idle_strategy,
-                &self.shared_network_idle_strategy_init_args,
-            ),
-            (
-                &self.shared_idle_strategy,
-                &self.shared_idle_strategy_init_args,
-            ),
-            (
-                &self.native_resource_agent_idle_strategy,
-                &self.native_resource_agent_idle_strategy_init_args,
-            ),
-        ] {
-            self.idle_strategy(name, arguments)?;
+        for kind in LoopKind::ALL {
+            self.idle_strategy(kind)?;
         }
         if let TerminationValidator::Unknown(name) = &self.termination_validator {
             return unknown("termination validator", name);
