@@ -104,7 +104,10 @@ impl MediaDriver {
             StartError::io(&error, "failed to find the absolute path of", &context.dir)
         })?;
         context.validate()?;
-        let cpus = AgentCpus::choose(&context, &thread::allowed_cpus().unwrap_or_default())?;
+        let cpus = AgentCpus::choose(
+            &context,
+            &aeron_agent::thread::allowed_cpus().unwrap_or_default(),
+        )?;
         directory::prepare(&context)?;
         let context = Arc::new(context);
         let cnc = create_cnc(&context)?;
