@@ -104,7 +104,7 @@ fn run_driver(sources: &Sources) -> i32 {
     };
     let mut driver = match MediaDriver::launch_with_main_loop(context) {
         Ok(driver) => driver,
-        Err(error) => return fail(format_args!("ERROR: driver init {error}")),
+        Err(error) => return fail(format_args!("ERROR: driver init {}", one_line(&error))),
     };
     while signals.received().is_none() && !driver.is_terminated() {
         let work_count = driver.do_work();
@@ -134,6 +134,11 @@ fn version_line() -> String {
 fn show(text: &str) -> i32 {
     println!("{text}");
     0
+}
+
+/// The lines of an error behind each other, so that tools that read stderr by lines get it whole.
+fn one_line(error: &impl Display) -> String {
+    error.to_string().replace('\n', ": ")
 }
 
 fn fail(reason: impl Display) -> i32 {

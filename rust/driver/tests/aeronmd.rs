@@ -295,7 +295,11 @@ fn a_refused_start_says_why_and_leaves_nothing() {
         let (_place, dir) = place();
         let (status, out, err) = run(aeronmd(&dir).env(name, text));
         assert_eq!((status, out.as_str()), (Some(1), ""), "{err}");
-        assert!(err.starts_with("ERROR: ") && err.contains(reason), "{err}");
+        assert!(
+            err.starts_with("ERROR: driver init (22) Invalid argument: "),
+            "{err}"
+        );
+        assert!(err.contains(reason) && err.lines().count() == 1, "{err}");
         assert!(!dir.exists());
     }
 }
