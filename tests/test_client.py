@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import signal
 import sys
 import threading
 import time
@@ -240,3 +241,15 @@ def test_a_client_that_is_dropped_is_closed(driver: aeron.MediaDriver, client: a
     assert heartbeats()
     del other, counter
     eventually(lambda: not heartbeats())
+
+
+def test_control_c_ends_the_wait_for_a_driver(tmp_path: Path) -> None:
+    def interrupt() -> None:
+        time.sleep(0.2)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)  # type: ignore[arg-type]
+
+    threading.Thread(target=interrupt).start()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        aeron.connect(tmp_path, driver_timeout_ms=3000)
+    assert time.monotonic() - start < 1

@@ -15,3 +15,23 @@ def test_import_aeron_imports_none_of_the_heavy_libraries() -> None:
     code = f"import sys, aeron; print(sorted({heavy!r} & set(sys.modules)))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
+
+
+def test_every_public_class_has_a_docstring_that_tells_how_threads_may_use_it() -> None:
+    for name in aeron.__all__:
+        thing = getattr(aeron, name)
+        if isinstance(thing, type) and not issubclass(thing, (BaseException, int)):
+            assert thing.__doc__, name
+            assert "thread" in thing.__doc__.lower() or "immutable" in thing.__doc__.lower(), name
+
+
+def test_every_public_method_and_property_has_a_docstring() -> None:
+    missing = [
+        f"{name}.{member}"
+        for name in aeron.__all__
+        if isinstance(thing := getattr(aeron, name), type) and thing.__module__ == "aeron._aeron"
+        for member, value in vars(thing).items()
+        if not member.startswith("_") and not isinstance(value, (int, thing))
+        if not value.__doc__
+    ]
+    assert missing == []

@@ -34,7 +34,7 @@ class SupportsIncrement(Protocol):
 
 
 class Agent:
-    """A unit of work that is called in a loop. Subclass it and write ``do_work``."""
+    """A unit of work that is called in a loop. Subclass it and write ``do_work``. One thread runs it."""
 
     @property
     def role_name(self) -> str:

@@ -67,11 +67,15 @@ impl Drop for Shared {
 
 /// Whether every message is a whole number of records of this length.
 fn consist_of_records(messages: &Messages, record_length: usize) -> bool {
-    record_length > 0
-        && messages
+    let is_whole = |length: usize| record_length > 0 && length.is_multiple_of(record_length);
+    match messages.uniform_length() {
+        // By far the most frequent case, and without a division for each message.
+        Some(length) => is_whole(length),
+        None => messages
             .offsets()
             .iter()
-            .all(|offset| (*offset as usize).is_multiple_of(record_length))
+            .all(|offset| is_whole(*offset as usize)),
+    }
 }
 
 /// One column as memory for Python.
@@ -220,6 +224,7 @@ impl Batch {
         self.column(py, ColumnKind::ReservedValues)
     }
 
+    /// The stream that all messages came from.
     #[getter]
     fn stream_id(&self) -> i32 {
         self.stream_id

@@ -1,6 +1,7 @@
 //! [`PyAeron`]: a client of a media driver.
 
 use std::path::PathBuf;
+use std::sync::mpsc::{TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -12,13 +13,16 @@ use pyo3::prelude::*;
 use crate::channel::Channel;
 use crate::counters::{PyCounter, PyCountersReader};
 use crate::driver::PyMediaDriver;
-use crate::errors::from_client;
+use crate::errors::{from_client, raise};
 use crate::events::ErrorReporter;
 use crate::exit::{self, Closable};
 use crate::fork::OfProcess;
 use crate::publication::{PyExclusivePublication, PyPublication};
 use crate::subscription::PySubscription;
+use crate::waiting::Patience;
 
+/// How long the wait for a driver parks, in nanoseconds.
+const MAX_CONNECT_PARK_NS: u64 = 1_000_000;
 /// How long the dispatcher sleeps when there is nothing for it; something to do wakes it at once.
 const DISPATCHER_SLEEP: Duration = Duration::from_secs(1);
 
@@ -72,6 +76,28 @@ impl Drop for PyAeron {
             // Handlers that are due now may need the GIL on their own thread.
             Python::attach(|py| py.detach(|| shared.close()));
         }
+    }
+}
+
+/// Connects on a thread of its own, so that a signal ends the wait for a driver.
+fn connect(py: Python<'_>, context: Context) -> PyResult<Aeron> {
+    let (answer, answered) = sync_channel(1);
+    std::thread::Builder::new()
+        .name("aeron-connect".to_owned())
+        .spawn(move || {
+            // Nobody is left to answer when a signal has ended the wait: the client is dropped, and so closed.
+            let _ = answer.send(Aeron::connect(context));
+        })?;
+    let poll = move || match answered.try_recv() {
+        Err(TryRecvError::Empty) => None,
+        outcome => Some(outcome),
+    };
+    match Patience::new(None, MAX_CONNECT_PARK_NS)?.wait(py, poll)? {
+        Some(Ok(connected)) => connected.map_err(|error| from_client(&error)),
+        _ => Err(raise(
+            "AeronError",
+            "the attempt to connect ended without an answer",
+        )),
     }
 }
 
@@ -216,9 +242,7 @@ impl PyAeron {
             on_publication_error.map(|handler| reporter.publication_error_handler(handler));
 
         let is_invoked = context.use_conductor_agent_invoker;
-        let aeron = py
-            .detach(|| Aeron::connect(context))
-            .map_err(|error| from_client(&error))?;
+        let aeron = connect(py, context)?;
         let dispatcher = if is_invoked {
             None
         } else {
@@ -474,6 +498,7 @@ impl PyAeron {
             .add_available_counter_handler(self.reporter.counter_handler(handler)))
     }
 
+    /// Removes a handler by the id of its addition; answers whether there was one.
     fn remove_available_counter_handler(&self, handler_id: i64) -> PyResult<bool> {
         Ok(self.get()?.remove_available_counter_handler(handler_id))
     }
@@ -485,6 +510,7 @@ impl PyAeron {
             .add_unavailable_counter_handler(self.reporter.counter_handler(handler)))
     }
 
+    /// Removes a handler by the id of its addition; answers whether there was one.
     fn remove_unavailable_counter_handler(&self, handler_id: i64) -> PyResult<bool> {
         Ok(self.get()?.remove_unavailable_counter_handler(handler_id))
     }
@@ -496,6 +522,7 @@ impl PyAeron {
             .add_close_handler(self.reporter.close_handler(handler)))
     }
 
+    /// Removes a handler by the id of its addition; answers whether there was one.
     fn remove_close_handler(&self, handler_id: i64) -> PyResult<bool> {
         Ok(self.get()?.remove_close_handler(handler_id))
     }

@@ -29,7 +29,7 @@ pub struct PyCncFile {
     cnc: RwLock<Option<Cnc<SharedBuffer>>>,
 }
 
-/// One distinct error as it was when it was looked at.
+/// One distinct error as it was when it was looked at. Immutable.
 #[pyclass(frozen, module = "aeron._aeron", name = "ErrorObservation")]
 pub struct PyErrorObservation(ErrorObservation);
 

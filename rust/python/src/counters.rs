@@ -39,6 +39,7 @@ impl PyCounter {
 
 #[pymethods]
 impl PyCounter {
+    /// The value, with acquire order.
     #[getter]
     fn value(&self) -> PyResult<i64> {
         Ok(self.open()?.get())
@@ -81,11 +82,13 @@ impl PyCounter {
         Ok(self.inner.get()?.id())
     }
 
+    /// Names the counter to the driver.
     #[getter]
     fn registration_id(&self) -> PyResult<i64> {
         Ok(self.inner.get()?.registration_id())
     }
 
+    /// The text that tools show.
     #[getter]
     fn label(&self) -> PyResult<Option<String>> {
         Ok(self.open()?.label())
@@ -103,6 +106,7 @@ impl PyCounter {
         Ok(self.inner.get()?.is_static())
     }
 
+    /// Whether the counter, or its client, is closed.
     #[getter]
     fn is_closed(&self) -> PyResult<bool> {
         Ok(self.inner.get()?.is_closed())
@@ -139,14 +143,16 @@ impl PyCounter {
     }
 }
 
-/// What a counter was when it was looked at.
+/// What a counter was when it was looked at. Immutable.
 #[pyclass(frozen, get_all, module = "aeron._aeron", name = "CounterSnapshot")]
 pub struct PyCounterSnapshot {
     /// The counter id.
     id: i32,
     /// What it counts.
     type_id: i32,
+    /// Its value.
     value: i64,
+    /// The text that tools show.
     label: String,
     /// 112 bytes, zeros behind what was given.
     key: Py<PyBytes>,
@@ -246,31 +252,38 @@ impl PyCountersReader {
         self.of(id, |reader| reader.state(id))
     }
 
+    /// The value, with acquire order.
     fn value(&self, id: i32) -> PyResult<i64> {
         self.of(id, |reader| reader.value(id))
     }
 
+    /// What the counter counts.
     fn type_id(&self, id: i32) -> PyResult<i32> {
         self.of(id, |reader| reader.type_id(id))
     }
 
+    /// The text that tools show.
     fn label(&self, id: i32) -> PyResult<String> {
         self.of(id, |reader| reader.label(id))
     }
 
+    /// The 112 bytes that tell counters of one type apart.
     fn key<'py>(&self, py: Python<'py>, id: i32) -> PyResult<Bound<'py, PyBytes>> {
         self.of(id, |reader| reader.key(id))
             .map(|key| PyBytes::new(py, &key))
     }
 
+    /// Names the counter to the driver.
     fn registration_id(&self, id: i32) -> PyResult<i64> {
         self.of(id, |reader| Some(reader.counter(id)?.registration_id()))
     }
 
+    /// The client that owns the counter, -1 for none.
     fn owner_id(&self, id: i32) -> PyResult<i64> {
         self.of(id, |reader| Some(reader.counter(id)?.owner_id()))
     }
 
+    /// What the counter refers to.
     fn reference_id(&self, id: i32) -> PyResult<i64> {
         self.of(id, |reader| Some(reader.counter(id)?.reference_id()))
     }

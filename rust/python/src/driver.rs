@@ -226,6 +226,7 @@ impl PyMediaDriver {
         }))
     }
 
+    /// Whether the driver was closed.
     #[getter]
     fn is_closed(&self, py: Python<'_>) -> PyResult<bool> {
         let driver = self.driver.get()?;

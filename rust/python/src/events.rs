@@ -89,7 +89,7 @@ impl ErrorReporter {
     }
 }
 
-/// What a receiver reported to a publication.
+/// What a receiver reported to a publication. Immutable.
 #[pyclass(
     frozen,
     get_all,
@@ -101,7 +101,9 @@ pub struct PyPublicationErrorFrame {
     registration_id: i64,
     /// Registration id of the destination, -1 if none.
     destination_registration_id: i64,
+    /// Session id of the publication.
     session_id: i32,
+    /// Stream id of the publication.
     stream_id: i32,
     /// Id of the receiver, -1 for IPC.
     receiver_id: i64,
@@ -109,6 +111,7 @@ pub struct PyPublicationErrorFrame {
     group_tag: i64,
     /// 13 when the image was rejected.
     error_code: i32,
+    /// What the receiver said.
     error_message: String,
     /// Where the report came from, `None` where it is not known.
     source_address: Option<String>,

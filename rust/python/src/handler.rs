@@ -12,7 +12,7 @@ use crate::buffers::{Exporter, Lent};
 use crate::errors::{from_client, raise};
 use crate::header::PyHeader;
 
-/// What a controlled handler wants to happen next.
+/// What a controlled handler wants to happen next. Immutable.
 #[pyclass(
     frozen,
     eq,

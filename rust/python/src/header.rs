@@ -101,16 +101,19 @@ impl PyHeader {
         self.long(&self.reserved_value)
     }
 
+    /// The session that the message came from.
     #[getter]
     fn session_id(&self) -> PyResult<i32> {
         self.low(&self.session_and_stream)
     }
 
+    /// The stream that the message came from.
     #[getter]
     fn stream_id(&self) -> PyResult<i32> {
         self.high(&self.session_and_stream)
     }
 
+    /// Id of the term that holds the first frame.
     #[getter]
     fn term_id(&self) -> PyResult<i32> {
         self.low(&self.term_id_and_offset)

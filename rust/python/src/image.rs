@@ -120,11 +120,13 @@ impl PyImage {
             .map_err(|error| from_client(&error))
     }
 
+    /// Tells the streams of a channel and stream id apart.
     #[getter]
     fn session_id(&self) -> PyResult<i32> {
         Ok(self.get()?.session_id())
     }
 
+    /// Stream id of the subscription.
     #[getter]
     fn stream_id(&self) -> PyResult<i32> {
         Ok(self.get()?.stream_id())
@@ -136,6 +138,7 @@ impl PyImage {
         Ok(self.get()?.correlation_id())
     }
 
+    /// Registration id of the image's subscription.
     #[getter]
     fn subscription_registration_id(&self) -> PyResult<i64> {
         Ok(self.get()?.subscription_registration_id())
@@ -153,6 +156,7 @@ impl PyImage {
         Ok(self.get()?.subscriber_position_id())
     }
 
+    /// Id of the stream's first term.
     #[getter]
     fn initial_term_id(&self) -> PyResult<i32> {
         Ok(self.get()?.initial_term_id())
@@ -164,6 +168,7 @@ impl PyImage {
         Ok(self.get()?.term_buffer_length())
     }
 
+    /// Base-two logarithm of the term length.
     #[getter]
     fn position_bits_to_shift(&self) -> PyResult<u32> {
         Ok(self.get()?.position_bits_to_shift())
@@ -187,6 +192,7 @@ impl PyImage {
         Ok(self.get()?.position())
     }
 
+    /// Whether the stream ended or was lost, or the subscription or client was closed.
     #[getter]
     fn is_closed(&self) -> PyResult<bool> {
         Ok(self.get()?.is_closed())
@@ -210,6 +216,7 @@ impl PyImage {
         Ok(self.get()?.active_transport_count())
     }
 
+    /// Whether the publisher ended the stream at once.
     #[getter]
     fn is_publication_revoked(&self) -> PyResult<bool> {
         Ok(self.get()?.is_publication_revoked())

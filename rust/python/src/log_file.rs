@@ -22,11 +22,14 @@ pub struct PyLogFile {
     description: LogDescription,
 }
 
-/// Where a frame is, and its header as text.
+/// Where a frame is, and its header as text. Immutable.
 #[pyclass(frozen, module = "aeron._aeron", name = "LogFrame", get_all)]
 pub struct PyLogFrame {
+    /// Where in its term the frame begins, in bytes.
     term_offset: usize,
+    /// Bytes of the payload.
     payload_length: usize,
+    /// The header's fields as text.
     header: String,
 }
 

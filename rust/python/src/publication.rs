@@ -188,16 +188,19 @@ macro_rules! publication_class {
                 Ok(self.get()?.channel())
             }
 
+            /// Stream id as it was given.
             #[getter]
             fn stream_id(&self) -> PyResult<i32> {
                 Ok(self.get()?.stream_id())
             }
 
+            /// Tells the streams of a channel and stream id apart.
             #[getter]
             fn session_id(&self) -> PyResult<i32> {
                 Ok(self.get()?.session_id())
             }
 
+            /// Names this publication to the driver.
             #[getter]
             fn registration_id(&self) -> PyResult<i64> {
                 Ok(self.get()?.registration_id())
@@ -215,6 +218,7 @@ macro_rules! publication_class {
                 Ok(self.get()?.is_original())
             }
 
+            /// Id of the stream's first term.
             #[getter]
             fn initial_term_id(&self) -> PyResult<i32> {
                 Ok(self.get()?.initial_term_id())
@@ -226,6 +230,7 @@ macro_rules! publication_class {
                 Ok(self.get()?.term_buffer_length())
             }
 
+            /// Base-two logarithm of the term length.
             #[getter]
             fn position_bits_to_shift(&self) -> PyResult<u32> {
                 Ok(self.get()?.position_bits_to_shift())
@@ -279,6 +284,7 @@ macro_rules! publication_class {
                 Ok(self.get()?.is_connected())
             }
 
+            /// Whether the publication, or its client, is closed.
             #[getter]
             fn is_closed(&self) -> PyResult<bool> {
                 Ok(self.get()?.is_closed())

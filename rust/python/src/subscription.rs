@@ -280,16 +280,19 @@ impl PySubscription {
         Ok(self.get()?.channel())
     }
 
+    /// Stream id as it was given.
     #[getter]
     fn stream_id(&self) -> PyResult<i32> {
         Ok(self.get()?.stream_id())
     }
 
+    /// Names this subscription to the driver.
     #[getter]
     fn registration_id(&self) -> PyResult<i64> {
         Ok(self.get()?.registration_id())
     }
 
+    /// Whether the subscription, or its client, is closed.
     #[getter]
     fn is_closed(&self) -> PyResult<bool> {
         Ok(self.get()?.is_closed())
@@ -301,11 +304,13 @@ impl PySubscription {
         Ok(self.get()?.is_connected())
     }
 
+    /// Whether no publisher is connected.
     #[getter]
     fn has_no_images(&self) -> PyResult<bool> {
         Ok(self.get()?.has_no_images())
     }
 
+    /// How many publishers are connected.
     #[getter]
     fn image_count(&self) -> PyResult<usize> {
         Ok(self.get()?.image_count())
