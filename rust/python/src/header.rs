@@ -10,7 +10,8 @@ use pyo3::prelude::*;
 
 use crate::errors::raise;
 
-/// The header of the message that a handler is given; valid only until the handler returns.
+/// The header of the message that a handler is given; valid only until the handler returns. Any thread may read it
+/// meanwhile.
 #[pyclass(frozen, module = "aeron._aeron", name = "Header")]
 #[derive(Default)]
 pub struct PyHeader {

@@ -114,13 +114,13 @@ macro_rules! strategies {
 }
 
 strategies! {
-    /// Spins: the shortest wait, and a whole core. Holds the GIL.
+    /// Spins: the shortest wait, and a whole core. Holds the GIL. For one loop; thread-safe.
     PyBusySpin("BusySpinIdleStrategy") () holding_gil BusySpinIdleStrategy;
-    /// Lets other threads run, without sleeping.
+    /// Lets other threads run, without sleeping. For one loop; thread-safe.
     PyYielding("YieldingIdleStrategy") () releasing_gil YieldingIdleStrategy;
-    /// Does nothing.
+    /// Does nothing. For one loop; thread-safe.
     PyNoOp("NoOpIdleStrategy") () holding_gil NoOpIdleStrategy;
-    /// Spins, then yields, then parks for longer and longer; starts over when there is work.
+    /// Spins, then yields, then parks for longer and longer; starts over when there is work. For one loop; thread-safe.
     ///
     /// `max_idle_park_ns`: after a second without work parks grow up to this; 0 keeps them at `max_park_ns`.
     PyBackoff("BackoffIdleStrategy") (
@@ -131,8 +131,8 @@ strategies! {
         max_idle_park_ns: u64 = 0
     ) releasing_gil
         BackoffIdleStrategy::new(max_spins, max_yields, min_park_ns, max_park_ns).with_max_idle_park(max_idle_park_ns);
-    /// Sleeps for `period_ns` nanoseconds.
+    /// Sleeps for `period_ns` nanoseconds. For one loop; thread-safe.
     PySleeping("SleepingIdleStrategy") (period_ns: u64 = 1_000) releasing_gil SleepingIdleStrategy::new(period_ns);
-    /// Sleeps for `period_ms` milliseconds.
+    /// Sleeps for `period_ms` milliseconds. For one loop; thread-safe.
     PySleepingMillis("SleepingMillisIdleStrategy") (period_ms: u64 = 1) releasing_gil SleepingMillisIdleStrategy::new(period_ms);
 }
