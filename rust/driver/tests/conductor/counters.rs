@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use aeron_memory::counters::STATE_RECLAIMED;
+use aeron_memory::counters::{STATE_RECLAIMED, types};
 use aeron_protocol::ErrorCode;
 use aeron_protocol::command::{AddCounter, AddStaticCounter, Command, RemoveCounter};
 use aeron_protocol::event::Event;
 
-use crate::harness::{CLIENT, STREAM, TestDriver, names};
+use crate::harness::{CLIENT, STREAM, TICK, TestDriver, names};
 
 fn add<'a>(correlation_id: i64, key: &'a [u8], label: &'a [u8]) -> Command<'a> {
     Command::AddCounter(AddCounter {
@@ -154,4 +154,49 @@ fn a_driver_that_closes_frees_all_counters_and_logs() {
     assert_eq!(driver.logs.count(), 0);
     assert_eq!(driver.cnc.counters().records().count(), 0);
     assert_eq!(driver.cnc.counters().state(0), Some(STATE_RECLAIMED));
+}
+
+/// 04-184 for IPC
+#[test]
+fn each_counter_goes_with_what_it_belongs_to() {
+    let mut driver = TestDriver::new();
+    let count = |driver: &TestDriver, type_id| driver.counters_of(type_id).len();
+    let (subscription, _) = driver.add_subscription("aeron:ipc", STREAM);
+    let first = driver.add_publication("aeron:ipc", STREAM);
+    let second = driver.add_exclusive_publication("aeron:ipc", STREAM);
+    assert_eq!(count(&driver, types::SUBSCRIBER_POSITION), 2);
+    driver.remove_subscription(subscription);
+    assert_eq!(count(&driver, types::SUBSCRIBER_POSITION), 0, "at once");
+
+    let (_, images) = driver.add_subscription("aeron:ipc", STREAM);
+    driver.remove_publication(&first, false);
+    assert_eq!(count(&driver, types::PUBLISHER_LIMIT), 2);
+    driver.advance(2 * TICK);
+    assert_eq!(
+        count(&driver, types::PUBLISHER_LIMIT),
+        1,
+        "with the publication"
+    );
+    assert_eq!(count(&driver, types::PUBLISHER_POSITION), 1);
+    let remaining = images
+        .iter()
+        .find(|image| image.correlation_id == second.registration_id)
+        .unwrap();
+    assert_eq!(
+        driver.counters_of(types::SUBSCRIBER_POSITION),
+        [remaining.position.id()],
+        "with its owner"
+    );
+
+    driver.add_counter(CLIENT);
+    driver.living.clear();
+    driver.advance(Duration::from_secs(11));
+    for type_id in [
+        types::CLIENT_HEARTBEAT,
+        types::SUBSCRIBER_POSITION,
+        types::PUBLISHER_LIMIT,
+        1001,
+    ] {
+        assert_eq!(count(&driver, type_id), 0, "with the client");
+    }
 }
