@@ -16,10 +16,14 @@ _SHARED_MEMORY = Path("/dev/shm")
 
 
 def pytest_collection_modifyitems(items):
-    """Marks what is in this folder, so that `-m "not interop"` leaves it out."""
+    """Marks what is in this folder, so that `-m "not interop"` leaves it out.
+
+    The first test of a kind fetches what it needs, so all get more time than others; every wait in them is bounded.
+    """
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker("interop")
+            item.add_marker(pytest.mark.timeout(300))
 
 
 def _started(start):
