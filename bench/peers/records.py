@@ -25,6 +25,7 @@ class Arguments:
         self.channel = self._values.get("channel", "aeron:ipc")
         self.how = self._values.get("how", "")
         self.limit = int(self._values.get("limit", 256))
+        self.queue = int(self._values.get("queue", 0))
 
 
 def record_type(length):

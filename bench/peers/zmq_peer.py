@@ -1,5 +1,6 @@
 """`pyzmq` over ipc://: message by message, and with a hundred records packed by hand into one."""
 
+import sys
 import time
 
 import zmq
@@ -10,10 +11,10 @@ _QUEUE_BYTES = 64 * 1024 * 1024
 
 
 def socket(arguments, kind):
-    """A socket whose queue is limited by bytes, as for the others."""
+    """A socket whose queue is limited by bytes, as for the others, or by messages when the line says so."""
     it = zmq.Context.instance().socket(kind)
     packed = PACKED if arguments.how == "packed" else 1
-    it.set_hwm(max(1, _QUEUE_BYTES // (arguments.length * packed)))
+    it.set_hwm(arguments.queue or max(1, _QUEUE_BYTES // (arguments.length * packed)))
     return it
 
 
@@ -43,8 +44,8 @@ def publish(arguments):
         sent += len(cycle) * records
     send(last(arguments.length).tobytes())
     report_sent(sent)
-    it.close()
-    zmq.Context.instance().term()
+    # A connection that ends takes with it what the receiver has not read.
+    sys.stdin.read()
 
 
 def subscribe(arguments):
