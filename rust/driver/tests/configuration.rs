@@ -138,6 +138,13 @@ fn properties_files_are_read_as_the_c_driver_reads_them() {
             .contains("could not open properties file: /no/such/file"),
         "{error}"
     );
+    let error = sources.load_file("http://127.0.0.1:1/file").unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("loading properties from http://127.0.0.1:1/file "),
+        "{error}"
+    );
     let error = sources.define("nothing").unwrap_err();
     assert_eq!(error.to_string(), "malformed define: nothing");
 }

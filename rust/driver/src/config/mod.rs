@@ -4,6 +4,7 @@
 //! sets fields directly. Text beyond a limit is clamped; a field beyond one is refused by [`Context::validate`].
 //! Lengths are bytes.
 
+mod download;
 mod field;
 mod modes;
 mod sources;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use aeron_agent::properties::{self, PropertiesError, Property};
 
 use super::SETTINGS;
+use super::download::fetch;
 
 /// One property whose variable does not follow from its name.
 const IRREGULAR: (&str, &str) = (
@@ -32,6 +33,14 @@ pub enum SourcesError {
         /// What is wrong with it.
         reason: PropertiesError,
     },
+    /// A properties file that a web server does not give.
+    #[error("loading properties from {file} {reason}")]
+    Download {
+        /// The file as it was named.
+        file: String,
+        /// What went wrong.
+        reason: String,
+    },
 }
 
 impl Sources {
@@ -54,14 +63,22 @@ impl Sources {
         Ok(())
     }
 
-    /// Takes over a properties file, named by its path or `file://` and its path.
+    /// Takes over a properties file, named by its path, `file://` and its path, or an `http://` URL.
     pub fn load_file(&mut self, file: &str) -> Result<(), SourcesError> {
-        let path = file.strip_prefix("file://").unwrap_or(file);
-        let properties = properties::load(path).map_err(|reason| SourcesError::File {
+        let unreadable = |reason| SourcesError::File {
             file: file.to_owned(),
             reason,
-        })?;
-        self.overlay(properties);
+        };
+        let properties = if file.starts_with("http://") {
+            let bytes = fetch(file).map_err(|reason| SourcesError::Download {
+                file: file.to_owned(),
+                reason,
+            })?;
+            properties::parse(&bytes)
+        } else {
+            properties::load(file.strip_prefix("file://").unwrap_or(file))
+        };
+        self.overlay(properties.map_err(unreadable)?);
         Ok(())
     }
 

@@ -1,0 +1,147 @@
+//! Properties files from a web server: plain HTTP, at most one redirect, bounded in time and length.
+
+use std::io::{Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+/// Longest wait for the connection, and for each part of the answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest answer, headers included, in bytes.
+const MAX_ANSWER_LENGTH: u64 = 1024 * 1024;
+
+/// The content behind an `http://` URL, or what went wrong.
+pub(super) fn fetch(url: &str) -> Result<Vec<u8>, String> {
+    match request(url)? {
+        Answer::Content(content) => Ok(content),
+        Answer::Redirect(location) => match request(&location)? {
+            Answer::Content(content) => Ok(content),
+            Answer::Redirect(_) => Err(format!("more than one redirect from {url}")),
+        },
+    }
+}
+
+enum Answer {
+    Content(Vec<u8>),
+    Redirect(String),
+}
+
+fn request(url: &str) -> Result<Answer, String> {
+    let address = url
+        .strip_prefix("http://")
+        .ok_or_else(|| format!("not an http URL: {url}"))?;
+    let (authority, path) = address.split_once('/').unwrap_or((address, ""));
+    let has_port = authority
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let server = if has_port {
+        authority.to_owned()
+    } else {
+        format!("{authority}:80")
+    };
+    // HTTP/1.0: the answer ends where the connection does.
+    let question =
+        format!("GET /{path} HTTP/1.0\r\nHost: {authority}\r\nConnection: close\r\n\r\n");
+    let answer =
+        exchange(&server, question.as_bytes()).map_err(|error| format!("{url}: {error}"))?;
+    parse(&answer).ok_or_else(|| {
+        let status_line = answer
+            .split(|byte| *byte == b'\r')
+            .next()
+            .unwrap_or_default();
+        format!("{url}: {}", String::from_utf8_lossy(status_line))
+    })
+}
+
+fn exchange(server: &str, question: &[u8]) -> std::io::Result<Vec<u8>> {
+    let address = server
+        .to_socket_addrs()?
+        .next()
+        .ok_or(std::io::ErrorKind::NotFound)?;
+    let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
+    stream.write_all(question)?;
+    let mut answer = Vec::new();
+    stream.take(MAX_ANSWER_LENGTH).read_to_end(&mut answer)?;
+    Ok(answer)
+}
+
+/// Content or redirect, if the answer is either.
+fn parse(answer: &[u8]) -> Option<Answer> {
+    let head_length = answer.windows(4).position(|window| window == b"\r\n\r\n")?;
+    let head = std::str::from_utf8(&answer[..head_length]).ok()?;
+    let mut lines = head.lines();
+    let status = lines.next()?.split(' ').nth(1)?;
+    match status {
+        "200" => Some(Answer::Content(answer[head_length + 4..].to_vec())),
+        "301" | "302" | "303" | "307" | "308" => lines
+            .filter_map(|line| line.split_once(':'))
+            .find(|(name, _)| name.eq_ignore_ascii_case("location"))
+            .map(|(_, location)| Answer::Redirect(location.trim().to_owned())),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    /// A server that gives these answers, one per connection; answers its address.
+    fn serve(answers: Vec<String>) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        std::thread::spawn(move || {
+            for answer in answers {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut question = [0; 1024];
+                let length = stream.read(&mut question).unwrap();
+                assert!(question[..length].starts_with(b"GET /dir/file.properties HTTP/1.0\r\n"));
+                stream.write_all(answer.as_bytes()).unwrap();
+            }
+        });
+        address
+    }
+
+    fn fetch_from(answers: &[&str]) -> Result<String, String> {
+        let later = serve(vec![answers.last().unwrap().to_string()]);
+        let mut first = answers[..1].to_vec();
+        let redirect = answers[0].replace("LATER", &format!("http://{later}/dir/file.properties"));
+        first[0] = &redirect;
+        let address = serve(first.into_iter().map(str::to_owned).collect());
+        fetch(&format!("http://{address}/dir/file.properties"))
+            .map(|content| String::from_utf8(content).unwrap())
+    }
+
+    const REDIRECT: &str = "HTTP/1.1 302 Found\r\nlocation: LATER\r\n\r\n";
+
+    #[test]
+    fn a_file_is_fetched_also_after_one_redirect() {
+        let content = "HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\naeron.mtu.length=4k\n";
+        assert_eq!(fetch_from(&[content]).unwrap(), "aeron.mtu.length=4k\n");
+        assert_eq!(
+            fetch_from(&[REDIRECT, content]).unwrap(),
+            "aeron.mtu.length=4k\n"
+        );
+    }
+
+    #[test]
+    fn other_answers_are_errors_that_say_what_came() {
+        for (answers, text) in [
+            (
+                vec!["HTTP/1.1 404 Not Found\r\n\r\n"],
+                "HTTP/1.1 404 Not Found",
+            ),
+            (vec![REDIRECT, REDIRECT], "more than one redirect"),
+            (vec!["nonsense"], "nonsense"),
+            (vec![""], ""),
+            (
+                vec!["HTTP/1.1 302 Found\r\nLocation: https://elsewhere/\r\n\r\n"],
+                "not an http URL: https://elsewhere/",
+            ),
+        ] {
+            let error = fetch_from(&answers).unwrap_err();
+            assert!(error.contains(text), "{error}");
+        }
+    }
+}
