@@ -201,14 +201,6 @@ impl Conductor {
         })
     }
 
-    fn is_session_in_use(&self, stream_id: i32, session_id: i32) -> bool {
-        self.publications
-            .iter()
-            .filter(|publication| publication.is_live())
-            .map(IpcPublication::config)
-            .any(|config| config.stream_id == stream_id && config.session_id == session_id)
-    }
-
     fn check_session_clash(
         &self,
         command: &AddPublication<'_>,
@@ -216,7 +208,7 @@ impl Conductor {
     ) -> Result<(), DriverError> {
         match params.session_id {
             SessionId::Explicit(session_id)
-                if self.is_session_in_use(command.stream_id, session_id) =>
+                if is_session_in_use(&self.publications, command.stream_id, session_id) =>
             {
                 Err(DriverError::coded(
                     ErrorCode::InvalidChannel,
@@ -328,13 +320,8 @@ impl Conductor {
 
     fn allocate_session_id(&mut self, stream_id: i32) -> i32 {
         let publications = &self.publications;
-        self.session_ids.allocate(|session_id| {
-            publications
-                .iter()
-                .filter(|publication| publication.is_live())
-                .map(IpcPublication::config)
-                .any(|config| config.stream_id == stream_id && config.session_id == session_id)
-        })
+        self.session_ids
+            .allocate(|session_id| is_session_in_use(publications, stream_id, session_id))
     }
 
     /// A publication that answers requests belongs to the one subscription that waits for the answers.
@@ -488,6 +475,14 @@ impl IpcPublication {
             initial_position: config.initial_position,
         }
     }
+}
+
+fn is_session_in_use(publications: &[IpcPublication], stream_id: i32, session_id: i32) -> bool {
+    publications
+        .iter()
+        .filter(|publication| publication.is_live())
+        .map(IpcPublication::config)
+        .any(|config| config.stream_id == stream_id && config.session_id == session_id)
 }
 
 /// Both lengths are checked before.

@@ -3,6 +3,7 @@
 mod clients;
 mod commands;
 mod counters;
+mod endings;
 mod harness;
 mod hostile;
 mod publications;

@@ -1,0 +1,237 @@
+//! How IPC publications end: drained, revoked, unblocked, rejected.
+
+use std::time::Duration;
+
+use aeron_memory::counters::system::SystemCounter;
+use aeron_memory::counters::types;
+use aeron_memory::log::{ConcurrentAppender, ExclusiveAppender};
+use aeron_protocol::ErrorCode;
+use aeron_protocol::command::{Command, RejectImage};
+use aeron_protocol::event::Event;
+
+use crate::harness::{STREAM, TICK, TestDriver, names};
+
+/// 04-79, 03-65, 01-77 for the end of the stream
+#[test]
+fn a_publication_without_publishers_drains_then_ends_one_state_per_tick() {
+    let mut driver = TestDriver::new();
+    let publication = driver.add_publication("aeron:ipc", STREAM);
+    let (subscription, images) = driver.add_subscription("aeron:ipc", STREAM);
+    driver.work();
+    let end = publication.offer(100);
+    assert_eq!(
+        names(&driver.remove_publication(&publication, false)),
+        ["OperationSuccess"]
+    );
+    assert_eq!(publication.log.metadata().end_of_stream_position(), end);
+    assert_eq!(publication.limit.get(), end);
+    driver.advance(Duration::from_secs(3));
+    assert_eq!(names(&driver.hear()), [""; 0]);
+    images[0].position.set(end);
+    driver.advance(TICK);
+    let heard = driver.hear();
+    let Event::UnavailableImage(event) = heard[0].event() else {
+        panic!("{heard:?}")
+    };
+    assert_eq!(
+        (event.correlation_id, event.subscription_registration_id),
+        (publication.registration_id, subscription)
+    );
+    assert_eq!(
+        (event.stream_id, event.channel),
+        (STREAM, b"aeron:ipc".as_slice())
+    );
+    assert_eq!(
+        driver.counters_of(types::SUBSCRIBER_POSITION),
+        [images[0].position.id()]
+    );
+    driver.advance(TICK);
+    assert!(driver.counters_of(types::SUBSCRIBER_POSITION).is_empty());
+    assert!(driver.counters_of(types::PUBLISHER_POSITION).is_empty());
+    assert_eq!(driver.logs.count(), 0);
+}
+
+/// 04-80
+#[test]
+fn a_draining_publication_takes_subscribers_until_it_is_drained() {
+    let mut driver = TestDriver::new();
+    let publication = driver.add_publication("aeron:ipc", STREAM);
+    let (_, images) = driver.add_subscription("aeron:ipc", STREAM);
+    driver.work();
+    let end = publication.offer(100);
+    driver.remove_publication(&publication, false);
+    let (_, late) = driver.add_subscription("aeron:ipc", STREAM);
+    assert_eq!(late.len(), 1);
+    images[0].position.set(end);
+    late[0].position.set(end);
+    assert_eq!(driver.add_subscription("aeron:ipc", STREAM).1.len(), 0);
+}
+
+/// 04-81, 03-28
+#[test]
+fn revoking_ends_the_stream_for_all_at_the_next_tick() {
+    let mut driver = TestDriver::new();
+    let publication = driver.add_publication("aeron:ipc", STREAM);
+    let sharer = driver.add_publication("aeron:ipc", STREAM);
+    driver.add_subscription("aeron:ipc", STREAM);
+    driver.work();
+    let end = publication.offer(100);
+    driver.remove_publication(&publication, true);
+    assert!(publication.log.metadata().is_publication_revoked());
+    driver.advance(TICK);
+    assert_eq!(names(&driver.hear()), ["UnavailableImage"]);
+    assert_eq!(driver.system(SystemCounter::PublicationsRevoked), 1);
+    assert_eq!(
+        (publication.limit.get(), publication.is_connected()),
+        (end, false)
+    );
+    assert_eq!(publication.log.metadata().end_of_stream_position(), end);
+    driver.advance(TICK);
+    assert_eq!(driver.logs.count(), 1);
+    driver.remove_publication(&sharer, false);
+    driver.advance(TICK);
+    assert_eq!(driver.logs.count(), 0);
+}
+
+/// 04-82, 01-74
+#[test]
+fn a_claim_of_a_dead_publisher_is_padded_after_the_timeout() {
+    let mut driver = TestDriver::new();
+    let publication = driver.add_publication("aeron:ipc", STREAM);
+    driver.add_subscription("aeron:ipc", STREAM);
+    driver.work();
+    let appender = ConcurrentAppender::new(publication.log.clone());
+    std::mem::forget(appender.try_claim(publication.limit.get(), 100).unwrap());
+    driver.advance(Duration::from_secs(15));
+    assert_eq!(driver.system(SystemCounter::UnblockedPublications), 0);
+    driver.advance(Duration::from_millis(300));
+    assert_eq!(driver.system(SystemCounter::UnblockedPublications), 1);
+    driver.advance(Duration::from_secs(20));
+    assert_eq!(driver.system(SystemCounter::UnblockedPublications), 1);
+}
+
+/// 04-83, 01-74
+#[test]
+fn an_exclusive_publication_is_unblocked_only_while_it_drains() {
+    let mut driver = TestDriver::new();
+    let publication = driver.add_exclusive_publication("aeron:ipc", STREAM);
+    driver.add_subscription("aeron:ipc", STREAM);
+    driver.work();
+    let mut appender = ExclusiveAppender::new(publication.log.clone()).unwrap();
+    std::mem::forget(appender.try_claim(publication.limit.get(), 100).unwrap());
+    driver.advance(Duration::from_secs(20));
+    assert_eq!(driver.system(SystemCounter::UnblockedPublications), 0);
+    driver.remove_publication(&publication, false);
+    driver.advance(TICK);
+    assert_eq!(driver.system(SystemCounter::UnblockedPublications), 1);
+}
+
+/// 04-79, 01-74: what blocks lies behind what subscribers read after the last publisher left
+#[test]
+fn a_draining_publication_is_unblocked_where_its_subscribers_are_now() {
+    let mut driver = TestDriver::new();
+    let publication = driver.add_publication("aeron:ipc", STREAM);
+    let (_, images) = driver.add_subscription("aeron:ipc", STREAM);
+    driver.work();
+    let end = publication.offer(100);
+    let appender = ConcurrentAppender::new(publication.log.clone());
+    std::mem::forget(appender.try_claim(publication.limit.get(), 100).unwrap());
+    driver.remove_publication(&publication, false);
+    driver.advance(TICK);
+    assert_eq!(driver.system(SystemCounter::UnblockedPublications), 0);
+    images[0].position.set(end);
+    driver.advance(TICK);
+    assert_eq!(driver.system(SystemCounter::UnblockedPublications), 1);
+}
+
+/// 04-43: the session id of a publication that is over is free
+#[test]
+fn a_revoked_publication_gives_its_session_id_up() {
+    let mut driver = TestDriver::new();
+    let channel = "aeron:ipc?session-id=77";
+    let publication = driver.add_publication(channel, STREAM);
+    driver.add_publication(channel, STREAM);
+    driver.remove_publication(&publication, true);
+    driver.advance(TICK);
+    let again = driver.add_publication(channel, STREAM);
+    assert_ne!(again.registration_id, publication.registration_id);
+    assert_eq!(driver.logs.count(), 2);
+}
+
+/// 04-84
+#[test]
+fn a_tail_with_nothing_behind_it_is_not_unblocked() {
+    let mut driver = TestDriver::new();
+    let publication = driver.add_publication("aeron:ipc", STREAM);
+    driver.add_subscription("aeron:ipc", STREAM);
+    driver.work();
+    let appender = ConcurrentAppender::new(publication.log.clone());
+    std::mem::forget(appender.try_claim(publication.limit.get(), 100).unwrap());
+    // A publisher that died between moving the tail and writing the length.
+    aeron_memory::words::Words::store_i32_release(publication.log.term(0), 0, 0);
+    driver.advance(Duration::from_secs(40));
+    assert_eq!(driver.system(SystemCounter::UnblockedPublications), 0);
+}
+
+/// 04-85, 03-46 to 03-48
+#[test]
+fn a_rejected_publication_comes_back_after_the_image_liveness_timeout() {
+    let mut driver = TestDriver::with(|context| context.image_liveness_timeout_ns = 1_000_000_000);
+    let publication = driver.add_publication("aeron:ipc", STREAM);
+    let (subscription, _) = driver.add_subscription("aeron:ipc", STREAM);
+    let command = Command::RejectImage(RejectImage {
+        client_id: 0,
+        correlation_id: 0,
+        image_correlation_id: publication.registration_id,
+        position: 0,
+        reason: b"no",
+    });
+    let heard = driver.ask(command);
+    assert_eq!(
+        names(&heard),
+        ["PublicationError", "UnavailableImage", "OperationSuccess"]
+    );
+    assert_eq!(heard[0].length(), 72);
+    let Event::PublicationError(error) = heard[0].event() else {
+        panic!()
+    };
+    assert_eq!(
+        (error.registration_id, error.error_code),
+        (publication.registration_id, ErrorCode::ImageRejected)
+    );
+    assert_eq!(
+        (
+            error.destination_registration_id,
+            error.receiver_id,
+            error.group_tag
+        ),
+        (-1, -1, -1)
+    );
+    assert_eq!(
+        (error.source_address, error.error_message),
+        (Some("127.0.0.1:0".parse().unwrap()), b"no".as_slice())
+    );
+    assert!(!publication.is_connected());
+    assert!(driver.counters_of(types::SUBSCRIBER_POSITION).is_empty());
+    assert_eq!(driver.system(SystemCounter::ImagesRejected), 1);
+    let logged = format!(
+        "onPublicationError: registrationId={}, destinationRegistrationId=-1, sessionId={}, streamId={STREAM}, \
+         receiverId=-1, groupId=-1, errorCode=13, errorMessage=no",
+        publication.registration_id, publication.session_id
+    );
+    assert_eq!(driver.errors()[0].trim_end(), logged);
+    assert_eq!(driver.add_subscription("aeron:ipc", STREAM).1.len(), 0);
+
+    driver.advance(Duration::from_millis(900));
+    assert_eq!(
+        names(&driver.ask(command)),
+        ["PublicationError", "OperationSuccess"]
+    );
+    driver.advance(Duration::from_millis(900));
+    assert_eq!(names(&driver.hear()), [""; 0]);
+    driver.advance(Duration::from_millis(300));
+    let heard = driver.hear();
+    assert_eq!(names(&heard), ["AvailableImage", "AvailableImage"]);
+    assert_eq!(driver.images(&heard)[0].subscription_id, subscription);
+    assert!(publication.is_connected());
+}
