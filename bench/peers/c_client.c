@@ -55,15 +55,15 @@ STAND_IN(PyExc_ValueError); STAND_IN(PyFloat_Type); STAND_IN(PyMemoryView_Type);
 STAND_IN(_PyByteArray_empty_string); STAND_IN(_Py_FalseStruct); STAND_IN(_Py_NoneStruct);
 STAND_IN(_Py_NotImplementedStruct); STAND_IN(_Py_TrueStruct);
 
-enum { STREAM_ID = 1001, PING_STREAM_ID, PONG_STREAM_ID, CLOCK_INTERVAL = 1024, WARM_UP = 10000, END = -1 };
+enum { STREAM_ID = 1001, PING_STREAM_ID, PONG_STREAM_ID, CLOCK_INTERVAL = 1024, MAX_COUNT = 50000000, END = -1 };
 
 static struct
 {
     const char *channel, *how;
-    size_t length, limit, count;
+    size_t length, limit;
     double seconds;
     bool assemble, concurrent;
-} arguments = { "aeron:ipc", "offer", 32, 256, 100000, 2.0, false, false };
+} arguments = { "aeron:ipc", "offer", 32, 256, 2.0, false, false };
 
 typedef struct { int64_t next, received, sum; uint64_t faults; bool ended; } check_t;
 
@@ -239,8 +239,9 @@ static void ping(client_t *client)
     publication_t *publication = add_publication(client, PING_STREAM_ID);
     while (!is_connected(publication) || !aeron_subscription_is_connected(subscription)) sched_yield();
     uint8_t *message = calloc(1, arguments.length);
-    int64_t *times = calloc(arguments.count, sizeof(int64_t));
-    for (size_t turn = 0; turn < WARM_UP + arguments.count; turn++)
+    int64_t *times = calloc(MAX_COUNT, sizeof(int64_t));
+    size_t turn = 0;
+    for (const double deadline = now() + arguments.seconds; now() < deadline && turn < MAX_COUNT; turn++)
     {
         struct timespec start, end;
         write_record((int64_t)turn, message);
@@ -249,19 +250,18 @@ static void ping(client_t *client)
         while (offer(publication, message) < 0) { }
         while (0 == aeron_subscription_poll(subscription, take, &check, 1)) __builtin_ia32_pause();
         clock_gettime(CLOCK_MONOTONIC, &end);
-        if (turn >= WARM_UP)
-        {
-            times[turn - WARM_UP] = (end.tv_sec - start.tv_sec) * INT64_C(1000000000) + end.tv_nsec - start.tv_nsec;
-        }
+        times[turn] = (end.tv_sec - start.tv_sec) * INT64_C(1000000000) + end.tv_nsec - start.tv_nsec;
         if (check.faults != 0) fail("another message came back");
     }
     write_record(END, message);
     while (offer(publication, message) < 0) { }
-    qsort(times, arguments.count, sizeof(int64_t), compare);
-#define AT(share) times[(size_t)((double)(arguments.count - 1) * (share))]
+    const size_t early = turn / 10, count = turn - early;
+    times += early;
+    qsort(times, count, sizeof(int64_t), compare);
+#define AT(share) times[(size_t)((double)(count - 1) * (share))]
     printf(
         "{\"count\": %zu, \"p50\": %" PRId64 ", \"p90\": %" PRId64 ", \"p99\": %" PRId64 ", \"p999\": %" PRId64 "}\n",
-        arguments.count, AT(0.5), AT(0.9), AT(0.99), AT(0.999));
+        count, AT(0.5), AT(0.9), AT(0.99), AT(0.999));
 }
 
 typedef struct { check_t check; publication_t *publication; uint8_t *message; } echo_t;
@@ -297,7 +297,6 @@ static void parse(const char *word)
     else if (IS("how")) arguments.how = value;
     else if (IS("length")) arguments.length = strtoul(value, NULL, 10);
     else if (IS("limit")) arguments.limit = strtoul(value, NULL, 10);
-    else if (IS("count")) arguments.count = strtoul(value, NULL, 10);
     else if (IS("seconds")) arguments.seconds = strtod(value, NULL);
     else if (IS("assemble")) arguments.assemble = 0 == strcmp(value, "true");
     else if (IS("concurrent")) arguments.concurrent = 0 == strcmp(value, "true");

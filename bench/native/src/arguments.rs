@@ -9,7 +9,7 @@ pub struct Arguments {
     pub channel: String,
     /// Bytes of each message, at least [`crate::record::MIN_LENGTH`].
     pub length: usize,
-    /// How long the publisher sends.
+    /// How long the publisher sends, or round trips are measured.
     pub seconds: f64,
     /// `offer`, `claim` or `batch`.
     pub how: String,
@@ -19,8 +19,6 @@ pub struct Arguments {
     pub assemble: bool,
     /// Messages of one batch.
     pub batch: usize,
-    /// Round trips to measure.
-    pub count: usize,
 }
 
 impl Arguments {
@@ -36,7 +34,6 @@ impl Arguments {
             limit: 256,
             assemble: false,
             batch: 256,
-            count: 100_000,
         };
         for word in words {
             let (name, value) = word.split_once('=').ok_or(usage)?;
@@ -48,7 +45,6 @@ impl Arguments {
                 "assemble" => arguments.assemble = number(name, value)?,
                 "limit" => arguments.limit = number(name, value)?,
                 "batch" => arguments.batch = number(name, value)?,
-                "count" => arguments.count = number(name, value)?,
                 _ => return Err(format!("unknown setting {name}")),
             }
         }

@@ -1,7 +1,7 @@
 //! One message there and back, one at a time.
 
 use std::hint::spin_loop;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use aeron_client::{Aeron, Error};
 
@@ -10,9 +10,10 @@ use crate::record::{self, Check};
 
 const PING_STREAM_ID: i32 = 1002;
 const PONG_STREAM_ID: i32 = 1003;
-const WARM_UP: usize = 10_000;
+/// Round trips that are kept at most.
+const MAX_COUNT: usize = 50_000_000;
 
-/// Measures round trips; prints percentiles in nanoseconds.
+/// Measures round trips for the given time; prints percentiles in nanoseconds, without the first tenth.
 pub fn ping(aeron: &Aeron, arguments: &Arguments) -> Result<(), Error> {
     let subscription = aeron.add_subscription(&arguments.channel, PONG_STREAM_ID)?;
     let publication = aeron.add_exclusive_publication(&arguments.channel, PING_STREAM_ID)?;
@@ -22,22 +23,25 @@ pub fn ping(aeron: &Aeron, arguments: &Arguments) -> Result<(), Error> {
     let mut message = vec![0; arguments.length];
     let mut writer = publication.writer().expect("only this thread writes");
     let mut poller = subscription.poller()?;
-    let mut times = Vec::with_capacity(arguments.count);
-    for turn in 0..WARM_UP + arguments.count {
-        record::write(turn as i64, &mut message);
-        let mut check = Check::expecting(turn as i64);
+    let mut times: Vec<u64> = Vec::new();
+    let deadline = Instant::now() + Duration::from_secs_f64(arguments.seconds);
+    let mut now = Instant::now();
+    while now < deadline && times.len() < MAX_COUNT {
+        let turn = times.len() as i64;
+        record::write(turn, &mut message);
+        let mut check = Check::expecting(turn);
         let start = Instant::now();
         while writer.offer(&message).is_err() {}
         while poller.poll(|fragment| check.take(&fragment), 1)? == 0 {
             spin_loop();
         }
-        if turn >= WARM_UP {
-            times.push(start.elapsed().as_nanos());
-        }
+        now = Instant::now();
+        times.push((now - start).as_nanos() as u64);
         assert_eq!(check.faults, 0, "another message came back");
     }
     record::write(record::END, &mut message);
     while writer.offer(&message).is_err() {}
+    times.drain(..times.len() / 10);
     times.sort_unstable();
     let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
     println!(
