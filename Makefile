@@ -58,7 +58,7 @@ test-rust:
 
 test-loom:
 	$(call say,loom models of the lock-free algorithms)
-	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(LOOM_TARGET_DIR) cargo test --quiet --release -p aeron-memory --test 'loom_*'
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(LOOM_TARGET_DIR) CARGO_PROFILE_RELEASE_LTO=off cargo test --quiet --release -p aeron-memory --test 'loom_*'
 
 test-python: $(DEVELOP)
 	$(call say,Python and interop tests)
