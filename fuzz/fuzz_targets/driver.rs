@@ -222,6 +222,7 @@ impl Driver {
             receiver_commands,
             is_terminated: Arc::new(AtomicBool::new(false)),
             seed,
+            system_socket_buffers: Default::default(),
         };
         let conductor = Conductor::new(Arc::new(context), parts, 0);
         Self {
