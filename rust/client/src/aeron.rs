@@ -110,6 +110,8 @@ impl Aeron {
     /// for one; answers how many ran. Returns early when the client is closed.
     pub fn run_handlers(&self, timeout: Duration) -> usize {
         let timeout = if self.is_closed() {
+            // Whoever closes it holds the conductor until all handlers of the close are queued.
+            drop(self.client().conductor());
             Duration::ZERO
         } else {
             timeout
