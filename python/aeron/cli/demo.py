@@ -102,7 +102,7 @@ def _show(source: Source, settings: _Settings, console: Console) -> None:
         f"\n[bold]{escape(trades.source)}[/]: {len(trades.records):,} {trades.kind} of "
         f"{escape(', '.join(trades.symbols))}, replayed {repeat:,} times to another process over {settings.channel}"
     )
-    with tempfile.TemporaryDirectory(prefix="aeron-demo-", dir=_shared_memory()) as parent:
+    with tempfile.TemporaryDirectory(prefix=f"aeron-demo-{os.getpid()}-", dir=_shared_memory()) as parent:
         plan = Plan(
             settings.directory or str(Path(parent) / "aeron"),
             settings.channel,

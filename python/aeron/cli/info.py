@@ -35,7 +35,7 @@ def command(directory: str, timeout_ms: int, pid_only: bool, terminate: bool) ->
 
 def _terminate(directory: str) -> None:
     try:
-        asked = aeron.request_driver_termination(directory)
+        asked = aeron.is_driver_active(directory) and aeron.request_driver_termination(directory)
     except aeron.AeronError as error:
         raise click.ClickException(str(error)) from error
     if not asked:

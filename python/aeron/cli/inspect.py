@@ -45,7 +45,7 @@ def command(file: Path, limit: int, payload_format: str, skip_default_header: bo
 def _heading(file: Path, log: aeron.LogFile, skip_default_header: bool) -> None:
     click.echo(f"{_RULE}\n{local_time(time.time_ns() // 1_000_000)} Inspection dump for {file}\n{_RULE}")
     fields = {
-        "Is connected": log.is_connected,
+        "Is connected": str(log.is_connected).lower(),
         "Initial term id": log.initial_term_id,
         "Term count": log.active_term_count,
         "Active index": log.active_term_count % 3,

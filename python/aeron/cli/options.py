@@ -26,7 +26,7 @@ def size(text: str) -> int:
     try:
         return aeron.parse_size(text)
     except ValueError as error:
-        raise click.BadParameter(str(error)) from error
+        raise click.BadParameter(f"{text!r}: {error}") from error
 
 
 def directory_option(function: F) -> F:
@@ -66,8 +66,7 @@ def client_options(function: F) -> F:
         "--driver-timeout",
         "driver_timeout_s",
         type=click.FloatRange(min=0.001),
-        default=10.0,
-        show_default=True,
+        show_default="AERON_DRIVER_TIMEOUT, else 10",
         help="Seconds without a sign of the driver after which it counts as gone.",
     )(function)
     function = click.option(

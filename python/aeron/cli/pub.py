@@ -42,7 +42,7 @@ def command(
     stream_id: int,
     directory: str,
     embedded: bool,
-    driver_timeout_s: float,
+    driver_timeout_s: float | None,
     messages: int,
     length: int,
     fill_mtu: bool,
@@ -59,6 +59,7 @@ def command(
         if fill_mtu:
             length = publication.max_payload_length
             click.echo(f"Using message of {length} bytes")
+        _await_window(publication, stop)
         _publish(publication, messages, length, interval_s, stop)
         if not stop.is_signalled:
             click.echo("Done sending.")
@@ -68,6 +69,13 @@ def command(
         interrupted = stop.is_signalled
     if interrupted:
         click.echo("Shutting down...")
+
+
+def _await_window(publication: Publication, stop: aeron.ShutdownSignalBarrier) -> None:
+    """With subscribers there already the driver opens the window within moments: no message is to be lost to that."""
+    for _ in range(100):
+        if not publication.is_connected or publication.available_window > 0 or stop.wait(0.001):
+            return
 
 
 def _publish(

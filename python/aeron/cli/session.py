@@ -13,7 +13,7 @@ import aeron
 
 @contextlib.contextmanager
 def session(
-    directory: str, embedded: bool, driver_timeout_s: float
+    directory: str, embedded: bool, driver_timeout_s: float | None
 ) -> Iterator[tuple[aeron.Aeron, aeron.ShutdownSignalBarrier]]:
     """A client on ``directory``, and what wakes the command: SIGINT, SIGTERM, or the end of the client.
 
@@ -28,13 +28,15 @@ def session(
             if embedded:
                 stack.enter_context(aeron.MediaDriver(dir=directory))
             elif not os.path.exists(os.path.join(directory, "cnc.dat")):
-                click.echo(f"Waiting up to {driver_timeout_s:g} s for a driver on {directory}", err=True)
-            timeout_ms = max(1, round(driver_timeout_s * 1000))
+                click.echo(f"Waiting for a driver on {directory}", err=True)
+            timeout_ms = None if driver_timeout_s is None else round(driver_timeout_s * 1000)
             client = stack.enter_context(
                 aeron.connect(directory, driver_timeout_ms=timeout_ms, error_handler=_print_error)
             )
         stop = stack.enter_context(aeron.ShutdownSignalBarrier())
         client.add_close_handler(stop.signal)
+        if client.is_closed:
+            stop.signal()
         try:
             yield client, stop
         except aeron.AeronError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import struct
@@ -95,18 +96,25 @@ def render(cnc: aeron.CncFile, matches: Filter) -> list[str]:
 
 
 def _watch(cnc: aeron.CncFile, matches: Filter, period_ms: int) -> None:
-    console = Console(highlight=False, soft_wrap=True)
-    try:
+    console = Console(highlight=False)
+    with contextlib.suppress(KeyboardInterrupt):
         if not console.is_terminal:
             while True:
                 click.echo("\n".join(render(cnc, matches)))
                 time.sleep(period_ms / 1000)
         with Live(console=console, screen=True, auto_refresh=False) as live:
             while True:
-                live.update(Text("\n".join(render(cnc, matches)), no_wrap=True), refresh=True)
+                lines = fit(render(cnc, matches), console.height)
+                live.update(Text("\n".join(lines), no_wrap=True, overflow="ellipsis"), refresh=True)
                 time.sleep(period_ms / 1000)
-    except KeyboardInterrupt:
-        return
+
+
+def fit(lines: list[str], height: int) -> list[str]:
+    """The lines that a screen of ``height`` holds, the last of them saying how many there are besides."""
+    if len(lines) <= height:
+        return lines
+    shown = lines[: max(height - 1, 0)]
+    return [*shown, f"... {len(lines) - len(shown)} more: narrow them with NAME=REGEX, or use --once"]
 
 
 def _as_json(cnc: aeron.CncFile, matches: Filter) -> dict[str, object]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from queue import Empty, SimpleQueue
+
 import click
 
 import aeron
@@ -28,7 +31,7 @@ def command(
     stream_id: int,
     directory: str,
     embedded: bool,
-    driver_timeout_s: float,
+    driver_timeout_s: float | None,
     messages: int | None,
     length: int,
     linger_s: float,
@@ -36,46 +39,72 @@ def command(
     """Print the messages of a stream, and the images that come and go, until interrupted."""
     click.echo(f"Subscribing to channel {channel} on Stream ID {stream_id}")
     with session(directory, embedded, driver_timeout_s) as (client, stop):
-
-        def say(text: str) -> None:
-            """For the client's dispatcher thread, on which nobody else would end the command at a closed pipe."""
-            try:
-                click.echo(text)
-            except BrokenPipeError:
-                stop.signal()
-
+        printer = _Printer(channel, stream_id, length)
         subscription = client.add_subscription(
             channel,
             stream_id,
-            on_available_image=lambda image: say(
-                f"Available image on {channel} streamId={stream_id} sessionId={image.session_id} "
-                f"mtu={image.mtu_length} term-length={image.term_buffer_length} from {image.source_identity}"
-            ),
-            on_unavailable_image=lambda image: say(
-                f"Unavailable image on {channel} streamId={stream_id} sessionId={image.session_id}"
-            ),
+            on_available_image=printer.on_available_image,
+            on_unavailable_image=printer.on_unavailable_image,
         )
         click.echo(f"Subscription channel status {subscription.channel_status}")
-        _receive(subscription, messages, length, stop)
+        _receive(subscription, messages, printer, stop)
         stop.wait(linger_s)
+        printer.print_images()
     click.echo("Shutting down...")
 
 
 def _receive(
-    subscription: aeron.Subscription, messages: int | None, length: int, stop: aeron.ShutdownSignalBarrier
+    subscription: aeron.Subscription, messages: int | None, printer: _Printer, stop: aeron.ShutdownSignalBarrier
 ) -> None:
-    received = 0
+    assembler = aeron.FragmentAssembler(printer.on_message)
+    idle = aeron.BackoffIdleStrategy(max_idle_park_ns=_MAX_IDLE_PARK_NS)
+    while not stop.is_signalled and (messages is None or printer.messages < messages):
+        limit = _FRAGMENT_LIMIT if messages is None else min(_FRAGMENT_LIMIT, messages - printer.messages)
+        idle(subscription.poll(assembler, limit))
+        printer.print_images()
 
-    def on_message(payload: bytes, header: aeron.Header) -> None:
-        nonlocal received
-        received += 1
-        text = payload[:length].decode("utf-8", "backslashreplace")
+
+class _Printer:
+    """Prints messages and images in their order, though the client tells of images on another thread."""
+
+    def __init__(self, channel: str, stream_id: int, length: int) -> None:
+        self._stream = f"{channel} streamId={stream_id}"
+        self._length = length
+        self._images: SimpleQueue[tuple[int, str]] = SimpleQueue()
+        self._announced: set[int] = set()
+        self.messages = 0
+
+    def on_available_image(self, image: aeron.Image) -> None:
+        """Called by the client."""
+        text = (
+            f"Available image on {self._stream} sessionId={image.session_id} mtu={image.mtu_length} "
+            f"term-length={image.term_buffer_length} from {image.source_identity}"
+        )
+        self._images.put((image.session_id, text))
+
+    def on_unavailable_image(self, image: aeron.Image) -> None:
+        """Called by the client."""
+        text = f"Unavailable image on {self._stream} sessionId={image.session_id}"
+        self._images.put((image.session_id, text))
+
+    def on_message(self, payload: bytes, header: aeron.Header) -> None:
+        """Called by poll, after the image was announced."""
+        self.print_images()
+        with contextlib.suppress(Empty):
+            while header.session_id not in self._announced:
+                self._print_image(*self._images.get(timeout=1))
+        self.messages += 1
+        text = payload[: self._length].decode("utf-8", "backslashreplace")
         click.echo(
             f"Message to stream {header.stream_id} from session {header.session_id} ({len(payload)} bytes) <<{text}>>"
         )
 
-    assembler = aeron.FragmentAssembler(on_message)
-    idle = aeron.BackoffIdleStrategy(max_idle_park_ns=_MAX_IDLE_PARK_NS)
-    while not stop.is_signalled and (messages is None or received < messages):
-        limit = _FRAGMENT_LIMIT if messages is None else min(_FRAGMENT_LIMIT, messages - received)
-        idle(subscription.poll(assembler, limit))
+    def print_images(self) -> None:
+        """Prints what the client has told of images."""
+        with contextlib.suppress(Empty):
+            while True:
+                self._print_image(*self._images.get_nowait())
+
+    def _print_image(self, session_id: int, text: str) -> None:
+        self._announced ^= {session_id}
+        click.echo(text)

@@ -73,4 +73,7 @@ def _publish_paced(
 
 
 if __name__ == "__main__":
-    main(Plan.from_json(sys.argv[1]))
+    try:
+        main(Plan.from_json(sys.argv[1]))
+    except aeron.AeronError as error:
+        sys.exit(f"publisher: {error}".rstrip())

@@ -115,8 +115,7 @@ def report(result: Result, trades: Trades) -> list[Table]:
         "rate as fast as it goes; latency when paced, from when a trade was due to after the poll",
         ("rate", *("max" if percentile == 100 else f"p{percentile:g}" for percentile in percentiles)),
     )
-    latencies_us = np.percentile(result.latencies_ns, percentiles) / 1e3
-    speed.add_row(_rate(result.rate), *(f"{latency:,.1f} us" for latency in latencies_us))
+    speed.add_row(_rate(result.rate), *map(_duration, np.percentile(result.latencies_ns, percentiles)))
     return [prices, speed]
 
 
@@ -133,6 +132,10 @@ def _decimals(price: float) -> int:
     return max(2, len(f"{price:.6f}".rstrip("0").partition(".")[2]))
 
 
+def _duration(ns: float) -> str:
+    return f"{ns / 1e3:,.1f} us" if ns < 1e7 else f"{ns / 1e6:,.1f} ms"
+
+
 def _rate(per_second: float) -> str:
     return f"{per_second / 1e6:.2f} M/s"
 
@@ -141,13 +144,12 @@ def _rate(per_second: float) -> str:
 def _publisher(plan: Plan) -> Iterator[subprocess.Popen[bytes]]:
     command = [sys.executable, "-m", "aeron.demo.publisher", plan.to_json()]
     # A process group of its own: Ctrl-C goes to the subscriber alone, which then ends the publisher.
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, process_group=0)
-    try:
-        yield process
-        process.wait(timeout=SILENCE_S)
-    finally:
-        process.kill()
-        process.wait()
+    with subprocess.Popen(command, stdin=subprocess.PIPE, process_group=0) as process:
+        try:
+            yield process
+            process.wait(timeout=SILENCE_S)
+        finally:
+            process.kill()
 
 
 def _tell(publisher: subprocess.Popen[bytes]) -> None:

@@ -9,6 +9,9 @@ import numpy.typing as npt
 
 from aeron.demo.trades import TRADE
 
+_MULTIPLIER = 0x9E3779B97F4A7C15
+"""Odd, and its bits are spread: it mixes one word of a symbol into the other."""
+
 
 @dataclass
 class SymbolTotals:
@@ -80,7 +83,7 @@ class _SymbolTable:
 
     def __init__(self) -> None:
         self.names: list[str] = []
-        self._multiplier = 0x9E3779B97F4A7C15
+        self._multiplier = _MULTIPLIER
         self._learn(np.zeros(1, TRADE["symbol"]))
 
     def numbers(self, symbols: npt.NDArray[np.bytes_]) -> npt.NDArray[np.unsignedinteger]:

@@ -1,0 +1,104 @@
+"""Running the ``aeron`` command: in this process where that is enough, as a process where signals and deaths matter."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from click.testing import CliRunner, Result
+
+from aeron.cli.commands import aeron
+
+SHARED_MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
+
+
+def run(*arguments: object, **environment: str | None) -> Result:
+    """Runs a command in this process; its standard output and error are apart in the result."""
+    return CliRunner(env=environment).invoke(aeron, [str(argument) for argument in arguments], prog_name="aeron")
+
+
+@contextmanager
+def driver_directory() -> Iterator[Path]:
+    """A place for a driver's files; at the end they must be all that is to be deleted."""
+    with tempfile.TemporaryDirectory(prefix="aeron-test-cli-", dir=SHARED_MEMORY) as parent:
+        directory = Path(parent) / "aeron"
+        yield directory
+        if directory.exists():
+            shutil.rmtree(directory)
+        # What a driver saves of the errors of a dead predecessor is beside its directory.
+        assert all(path.name.endswith("-error.log") for path in Path(parent).iterdir())
+
+
+class Command:
+    """An ``aeron`` command as a process that cannot hang a test: every wait is bounded, leaving the block kills it.
+
+    Its standard output goes to the file descriptor `output`, by default to a file that :meth:`output` reads.
+    """
+
+    def __init__(self, *arguments: object, output: int | None = None, **environment: str) -> None:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("AERON_")}
+        self._output, self._errors = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "aeron", *map(str, arguments)],
+            stdin=subprocess.DEVNULL,
+            stdout=self._output if output is None else output,
+            stderr=self._errors,
+            env={**inherited, **environment},
+        )
+        self.pid = self._process.pid
+
+    def output(self) -> str:
+        """What it has printed so far on standard output."""
+        return os.pread(self._output.fileno(), 1 << 20, 0).decode()
+
+    def errors(self) -> str:
+        """What it has printed so far on standard error."""
+        return os.pread(self._errors.fileno(), 1 << 20, 0).decode()
+
+    def wait_for(self, text: str, timeout: float = 15) -> None:
+        """Waits until it has printed `text`."""
+        deadline = time.monotonic() + timeout
+        while text not in self.output():
+            assert self._process.poll() is None, (
+                f"ended with {self._process.returncode}:\n{self.output()}{self.errors()}"
+            )
+            assert time.monotonic() < deadline, f"no {text!r} within {timeout} s:\n{self.output()}{self.errors()}"
+            time.sleep(0.005)
+
+    def send(self, number: signal.Signals) -> None:
+        """Sends it a signal."""
+        self._process.send_signal(number)
+
+    def end(self, timeout: float = 15) -> int:
+        """Waits for its end and answers the exit status."""
+        try:
+            return self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"still running after {timeout} s:\n{self.output()}{self.errors()}") from None
+
+    def __enter__(self) -> Command:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._output.close()
+        self._errors.close()
+
+
+@contextmanager
+def running_driver(directory: Path, *arguments: object, **environment: str) -> Iterator[Command]:
+    """A driver process of its own, ready to be used."""
+    with Command("driver", "--dir", directory, *arguments, **environment) as driver:
+        deadline = time.monotonic() + 15
+        while run("info", "--dir", directory, "-t", 100, "-P").stdout.strip() != str(driver.pid):
+            assert time.monotonic() < deadline, driver.errors()
+        yield driver

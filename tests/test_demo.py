@@ -1,0 +1,204 @@
+"""``aeron demo``: both example files and generated trades, from one process to another, on terminals of any width."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+from rich.console import Console
+
+from aeron.demo.run import Result, report
+from aeron.demo.totals import Totals
+from aeron.demo.trades import Trades, generate_trades
+from commands import SHARED_MEMORY, Command, run
+
+DATA = Path(__file__).parent.parent / "examples" / "data"
+BRIEF = ["--repeat", 1, "--seconds", 0.2]
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind() -> Iterator[None]:
+    yield
+    assert directories_of(os.getpid()) == []
+    assert psutil.Process().children(recursive=True) == []
+
+
+def directories_of(pid: int) -> list[str]:
+    names = os.listdir(SHARED_MEMORY or tempfile.gettempdir())
+    return [name for name in names if name.startswith(f"aeron-demo-{pid}-")]
+
+
+def rows(text: str) -> list[list[str]]:
+    return [re.split(r"\s{2,}", line.strip()) for line in text.splitlines()]
+
+
+def test_real_trades_go_from_one_process_to_another() -> None:
+    result = run("demo", "-i", DATA / "btcusdt-trades.parquet", "--symbol", "BTCUSDT", *BRIEF, COLUMNS="80")
+    assert result.exit_code == 0, result.output
+    assert "2,001 trades of BTCUSDT, replayed 1 times to another process over aeron:ipc" in _one_line(result.stdout)
+    assert "as fast as it goes" in result.stdout
+    assert "paced, 100,000/s" in result.stdout
+    # 2,001 of phase one and 20,000 of phase two, which ends in the file's tenth round.
+    [row] = [row for row in rows(result.stdout) if row[0] == "BTCUSDT"]
+    assert row[1] == "22,001"
+    assert (row[3], row[4]) == ("39,550.00", "39,430.30")
+    assert re.search(r"\d M/s( +[\d,]+\.\d [um]s){5}", result.stdout)
+
+
+def test_quotes_show_mid_prices_and_a_count() -> None:
+    result = run("demo", "-i", DATA / "usdjpy-ticks.csv", "--symbol", "USDJPY", *BRIEF, "--rate", 10_000, COLUMNS="80")
+    assert result.exit_code == 0, result.output
+    [row] = [row for row in rows(result.stdout) if row[0] == "USDJPY"]
+    assert row == ["USDJPY", "3,000", "86.8450", "86.8510", "86.6915", "3,000"]
+    assert ["symbol", "quotes", "last", "high", "low", "count"] in rows(result.stdout)
+
+
+def test_generated_trades_say_that_they_are_and_repeat_by_their_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aeron.cli.demo._GENERATED_TRADES", 5000)
+    texts = [run("demo", "--generate", "--seed", seed, *BRIEF, COLUMNS="80").stdout for seed in (5, 5, 6)]
+    assert all("generated (seed" in text for text in texts)
+    tables = [[row[:6] for row in rows(text) if row[0] in ("ALPHA", "BRAVO", "CHARLIE", "DELTA")] for text in texts]
+    assert len(tables[0]) == 4
+    assert tables[0] == tables[1] != tables[2]
+
+
+def test_a_file_with_its_own_names_of_columns(tmp_path: Path) -> None:
+    file = tmp_path / "mine.csv"
+    file.write_text("t,p,n,who\n1700000000,10.5,3,X\n1700000001,11.25,4,Y\n")
+    columns = ["--time-column", "t", "--price-column", "p", "--quantity-column", "n", "--symbol-column", "who"]
+    result = run("demo", "-i", file, *columns, *BRIEF, "--rate", 10, COLUMNS="80")
+    assert result.exit_code == 0, result.output
+    assert ["X", "2", "10.50", "10.50", "10.50", "6.000"] in rows(result.stdout)
+    assert ["Y", "2", "11.25", "11.25", "11.25", "8.000"] in rows(result.stdout)
+
+
+def test_directory_channel_and_stream_are_options(tmp_path: Path) -> None:
+    directory = tmp_path / "mine"
+    options = ["--dir", directory, "-c", "aeron:ipc?term-length=64k", "-s", 5]
+    result = run("demo", "-i", DATA / "usdjpy-ticks.csv", *options, *BRIEF)
+    assert result.exit_code == 0, result.output
+    assert "aeron:ipc?term-length=64k" in _one_line(result.stdout)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("none.csv", None, "no such file"),
+        ("a.csv", "time,size\n1,1\n", "no price column among time, size; name it with --price-column"),
+        ("a.xlsx", "", "unknown kind of file '.xlsx', use one of .csv, .parquet"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused(tmp_path: Path, name: str, text: str | None, says: str) -> None:
+    if text is not None:
+        (tmp_path / name).write_text(text)
+    result = run("demo", "-i", tmp_path / name)
+    assert result.exit_code == 1
+    assert says in result.stderr
+
+
+def test_parquet_without_pyarrow_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    result = run("demo", "-i", DATA / "btcusdt-trades.parquet")
+    assert result.exit_code == 1
+    assert "pip install 'aeron-py[arrow]'" in result.stderr
+
+
+def test_a_channel_that_the_driver_refuses_is_said() -> None:
+    with Command("demo", "-i", DATA / "usdjpy-ticks.csv", "-c", "aeron:ipc?mtu=100", *BRIEF) as demo:
+        assert demo.end() == 1
+        assert "publisher: (22) Invalid argument\nmtuLength must be a multiple" in demo.errors()
+        assert "Traceback" not in demo.errors()
+
+
+def test_a_publisher_that_dies_ends_the_demo() -> None:
+    with Command("demo", "--generate", "--repeat", 100_000) as demo:
+        [publisher] = _wait(lambda: _publishers(demo.pid))
+        publisher.kill()
+        assert demo.end() == 1
+        assert re.search(r"Error: the publisher ended with status -9 after [\d,]+ trades", demo.errors())
+        assert "Traceback" not in demo.errors()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_demo_ends_in_order(number: signal.Signals) -> None:
+    with Command("demo", "--generate", "--repeat", 100_000) as demo:
+        [publisher] = _wait(lambda: _publishers(demo.pid))
+        demo.send(number)
+        assert demo.end() == 1
+        assert demo.errors().strip() == "Aborted!"
+        assert directories_of(demo.pid) == []
+        assert not publisher.is_running()
+
+
+def _publishers(pid: int) -> list[psutil.Process]:
+    children = psutil.Process(pid).children()
+    return [child for child in children if "aeron.demo.publisher" in child.cmdline()]
+
+
+def _wait(look: object) -> list[psutil.Process]:
+    deadline = time.monotonic() + 20
+    while not (found := look()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return found
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+# ---- the tables ----------------------------------------------------------------------------------------------------
+
+
+def result_of(trades: Trades) -> Result:
+    totals = Totals()
+    trades.records["sequence"] = np.arange(len(trades.records))
+    totals.add(trades.records)
+    return Result(12_345_678.0, np.arange(1000), totals)
+
+
+@pytest.mark.parametrize("width", [30, 50, 80, 200])
+def test_tables_cut_nothing_off(width: int) -> None:
+    trades = generate_trades(1000)
+    trades.records["price"] *= 12_345
+    trades.records["symbol"][0] = "A_LONG_SYMBOL_16"
+    console = Console(width=width, file=io.StringIO())
+    for table in report(result_of(trades), trades):
+        console.print(table)
+    text = console.file.getvalue()
+    assert "…" not in text
+    assert all(len(line) <= width for line in text.splitlines())
+    if width >= 100:
+        assert "A_LONG_SYMBOL_16" in text
+        assert f"{trades.records['price'][0]:,.2f}" in text
+
+
+def test_prices_have_the_decimals_that_they_need() -> None:
+    trades = generate_trades(10)
+    trades.records["symbol"] = "X"
+    for price, shown in ((1.5, "1.50"), (1.23456, "1.23456"), (0.00012345678, "0.000123"), (1e6, "1,000,000.00")):
+        trades.records["price"] = price
+        prices, _ = report(result_of(trades), trades)
+        assert list(prices.columns[2].cells) == [shown]
+
+
+def test_symbols_that_mix_to_the_same_word_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aeron.demo.totals._MULTIPLIER", 0)
+    trades = generate_trades(1000)
+    names = ["SAME8LET-A", "SAME8LET-B", "SAME8LET-CDEFGHI", "SAME8LET"]
+    trades.records["symbol"] = np.resize([name.encode() for name in names], 1000)
+    totals = result_of(trades).totals
+    assert {name: symbol.trades for name, symbol in totals.by_symbol.items()} == dict.fromkeys(names, 250)
+    for name, symbol in totals.by_symbol.items():
+        mine = trades.records[trades.records["symbol"] == name.encode()]
+        assert (symbol.last, symbol.high) == (mine["price"][-1], mine["price"].max())
