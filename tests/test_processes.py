@@ -194,6 +194,31 @@ def test_threads_that_are_still_sending_when_the_interpreter_ends() -> None:
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.parametrize("where", ["poll", "image handler"])
+def test_threads_that_are_inside_a_handler_when_the_interpreter_ends(where: str) -> None:
+    result = run(
+        f"""
+    import aeron, threading, time
+    driver = aeron.MediaDriver()
+    def busy(*_):
+        end = time.monotonic() + 5
+        while time.monotonic() < end:
+            pass
+    client = aeron.connect(driver, on_available_image=busy if {where!r} == "image handler" else None)
+    publication = client.add_publication("aeron:ipc", 1)
+    subscription = client.add_subscription("aeron:ipc", 1)
+    publication.publish(b"x", 5)
+    def poll():
+        while True:
+            subscription.poll(busy)
+    if {where!r} == "poll":
+        threading.Thread(target=poll, daemon=True).start()
+    time.sleep(0.3)
+    """
+    )
+    assert result.returncode == 0, result.stderr
+
+
 def test_control_c_ends_a_wait() -> None:
     import signal
 

@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 
 use crate::counters::PyCountersReader;
 use crate::errors::from_client;
+use crate::exit::{CallArguments, call};
 use crate::image::PyImage;
 
 /// Takes the errors that nobody is waiting for. Without a handler they are shown by `sys.unraisablehook`.
@@ -29,14 +30,14 @@ impl ErrorReporter {
             return error.write_unraisable(py, None);
         };
         let handler = handler.bind(py);
-        if let Err(error) = handler.call1((error.into_value(py),)) {
+        if let Err(error) = call(handler, (error.into_value(py),)) {
             error.write_unraisable(py, Some(handler));
         }
     }
 
-    fn check(&self, py: Python<'_>, result: PyResult<Py<PyAny>>) {
-        if let Err(error) = result {
-            self.report(py, error);
+    fn call<'py>(&self, handler: &Bound<'py, PyAny>, arguments: impl CallArguments<'py>) {
+        if let Err(error) = call(handler, arguments) {
+            self.report(handler.py(), error);
         }
     }
 
@@ -51,7 +52,7 @@ impl ErrorReporter {
         let reporter = self.clone();
         Arc::new(move |image: &Image| {
             Python::attach(|py| {
-                reporter.check(py, handler.call1(py, (PyImage::new(image.clone()),)))
+                reporter.call(handler.bind(py), (PyImage::new(image.clone()),));
             });
         })
     }
@@ -63,7 +64,7 @@ impl ErrorReporter {
             move |reader: &CountersReader<SharedBuffer>, registration_id: i64, counter_id: i32| {
                 Python::attach(|py| {
                     let reader = PyCountersReader::new(reader.clone());
-                    reporter.check(py, handler.call1(py, (reader, registration_id, counter_id)));
+                    reporter.call(handler.bind(py), (reader, registration_id, counter_id));
                 });
             },
         )
@@ -72,7 +73,7 @@ impl ErrorReporter {
     /// `handler()`.
     pub fn close_handler(&self, handler: Py<PyAny>) -> CloseHandler {
         let reporter = self.clone();
-        Arc::new(move || Python::attach(|py| reporter.check(py, handler.call0(py))))
+        Arc::new(move || Python::attach(|py| reporter.call(handler.bind(py), ())))
     }
 
     /// `handler(error_frame)`.
@@ -80,10 +81,7 @@ impl ErrorReporter {
         let reporter = self.clone();
         Arc::new(move |frame: &PublicationErrorFrame| {
             Python::attach(|py| {
-                reporter.check(
-                    py,
-                    handler.call1(py, (PyPublicationErrorFrame::from(frame),)),
-                )
+                reporter.call(handler.bind(py), (PyPublicationErrorFrame::from(frame),));
             });
         })
     }

@@ -10,6 +10,7 @@ use pyo3::types::PyBytes;
 
 use crate::buffers::{Exporter, Lent};
 use crate::errors::{from_client, raise};
+use crate::exit::call;
 use crate::header::PyHeader;
 
 /// What a controlled handler wants to happen next. Immutable.
@@ -184,16 +185,17 @@ impl<'a, 'py> Handler<'a, 'py> {
     fn call(&self, fragment: &Fragment<'_>) -> PyResult<Bound<'py, PyAny>> {
         self.header.get().show(fragment.header());
         match self.payload {
-            Payload::Copied => self
-                .function
-                .call1((copy(self.function.py(), fragment)?, self.header)),
+            Payload::Copied => {
+                let payload = copy(self.function.py(), fragment)?;
+                call(self.function, (payload, self.header))
+            }
             Payload::Lent => self.call_with_view(fragment),
         }
     }
 
     fn call_with_view(&self, fragment: &Fragment<'_>) -> PyResult<Bound<'py, PyAny>> {
         let (exporter, view) = Exporter::view(self.function.py(), Arc::new(InLog::of(fragment)))?;
-        let result = self.function.call1((&view, self.header));
+        let result = call(self.function, (&view, self.header));
         if !exporter.get().expire(&view) && result.is_ok() {
             let reason =
                 "a view of the log was kept when its handler returned: copy what is needed later";

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::errors::from_client;
+use crate::exit::call;
 use crate::fork::OfProcess;
 use crate::handler::{Handler, OnFragment, Payload, action_of, always_continue};
 use crate::header::PyHeader;
@@ -250,9 +251,7 @@ pub fn call_with_block(
     block: &Block<'_, SharedBuffer>,
 ) -> PyResult<()> {
     let bytes = bytes_of(handler.py(), block)?;
-    handler
-        .call1((bytes, block.session_id(), block.term_id()))
-        .map(drop)
+    call(handler, (bytes, block.session_id(), block.term_id())).map(drop)
 }
 
 /// Calls `handler(file_offset, block, session_id, term_id)`.
@@ -262,9 +261,8 @@ pub fn call_with_raw_block(
     block: &Block<'_, SharedBuffer>,
 ) -> PyResult<()> {
     let bytes = bytes_of(handler.py(), block)?;
-    handler
-        .call1((file_offset, bytes, block.session_id(), block.term_id()))
-        .map(drop)
+    let arguments = (file_offset, bytes, block.session_id(), block.term_id());
+    call(handler, arguments).map(drop)
 }
 
 pub fn finish_block_poll(

@@ -10,6 +10,7 @@ use pyo3::types::PyBytes;
 use crate::buffers::{LARGE_COPY_LENGTH, with_bytes};
 use crate::claim::{ClaimedIn, PyBufferClaim};
 use crate::errors::{from_offer, raise};
+use crate::exit::call;
 use crate::results::NotSent;
 use crate::waiting::Patience;
 
@@ -165,9 +166,8 @@ fn reserved_value_of(
     supplier: &Bound<'_, PyAny>,
     fragment: &Fragment<'_, SharedBuffer>,
 ) -> PyResult<i64> {
-    supplier
-        .call1((PyBytes::new(supplier.py(), &fragment.to_vec()),))?
-        .extract()
+    let payload = PyBytes::new(supplier.py(), &fragment.to_vec());
+    call(supplier, (payload,))?.extract()
 }
 
 pub fn offer_parts(
