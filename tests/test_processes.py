@@ -219,6 +219,39 @@ def test_threads_that_are_inside_a_handler_when_the_interpreter_ends(where: str)
     assert result.returncode == 0, result.stderr
 
 
+def test_a_child_that_was_forked_in_a_handler_polls_no_further() -> None:
+    result = run(
+        """
+    import aeron, os
+    driver = aeron.MediaDriver()
+    client = aeron.connect(driver)
+    publication = client.add_publication("aeron:ipc", 1)
+    subscription = client.add_subscription("aeron:ipc", 1)
+    sent = [b"%d" % i for i in range(8)]
+    for message in sent:
+        publication.publish(message, 5)
+    got, pid = [], None
+    def fork_at_the_second(payload, header):
+        global pid
+        got.append(payload)
+        if len(got) == 2:
+            pid = os.fork()
+            if pid:
+                os.waitpid(pid, 0)
+    try:
+        subscription.poll(fork_at_the_second, 5)
+    except aeron.ForkedError:
+        assert pid == 0
+        os._exit(0 if got == sent[:2] else 1)
+    assert pid, "the child polled on"
+    while len(got) < len(sent):
+        subscription.poll(lambda payload, header: got.append(payload))
+    assert got == sent, got
+    """
+    )
+    assert_fine(result)
+
+
 def test_control_c_ends_a_wait() -> None:
     import signal
 

@@ -104,6 +104,11 @@ impl Client {
         lock(&self.conductor)
     }
 
+    /// Whether the client belongs to the parent of this process.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.process.is_foreign()
+    }
+
     /// The conductor of a client that is open and belongs to this process.
     pub(crate) fn open_conductor(&self) -> Result<MutexGuard<'_, Conductor>> {
         self.process.check()?;

@@ -526,7 +526,9 @@ impl<'a> Reading<'a> {
     #[inline(always)]
     fn publish(&mut self) {
         let position = self.cursor.position();
-        if position != self.published && !self.image.is_closed() {
+        // A handler may have closed the image, or forked: then the position is the parent's to publish.
+        let is_ours = || !self.image.is_closed() && !self.image.core.parts.client.is_foreign();
+        if position != self.published && is_ours() {
             self.image.core.parts.position.set(position);
             self.published = position;
         }

@@ -32,6 +32,16 @@ impl Process {
     pub fn current() -> Self {
         Self(FORKS.load(Ordering::Relaxed))
     }
+
+    /// Raises in any other process.
+    #[inline]
+    pub fn check(self) -> PyResult<()> {
+        if self == Self::current() {
+            Ok(())
+        } else {
+            Err(forked())
+        }
+    }
 }
 
 /// A value that belongs to the process it was made in, and is not dropped in any other.
@@ -55,11 +65,8 @@ impl<T> OfProcess<T> {
     /// The value, in its own process.
     #[inline]
     pub fn get(&self) -> PyResult<&T> {
-        if self.is_foreign() {
-            Err(forked())
-        } else {
-            Ok(&self.value)
-        }
+        self.process.check()?;
+        Ok(&self.value)
     }
 
     /// The value for what works in every process: reading what does not change.

@@ -11,6 +11,7 @@ use pyo3::types::PyBytes;
 use crate::buffers::{Exporter, Lent};
 use crate::errors::{from_client, raise};
 use crate::exit::call;
+use crate::fork::Process;
 use crate::header::PyHeader;
 
 /// What a controlled handler wants to happen next. Immutable.
@@ -183,14 +184,18 @@ impl<'a, 'py> Handler<'a, 'py> {
 
     #[inline]
     fn call(&self, fragment: &Fragment<'_>) -> PyResult<Bound<'py, PyAny>> {
+        let process = Process::current();
         self.header.get().show(fragment.header());
-        match self.payload {
+        let result = match self.payload {
             Payload::Copied => {
                 let payload = copy(self.function.py(), fragment)?;
                 call(self.function, (payload, self.header))
             }
             Payload::Lent => self.call_with_view(fragment),
-        }
+        };
+        // A handler may have forked: its child polls no further.
+        process.check()?;
+        result
     }
 
     fn call_with_view(&self, fragment: &Fragment<'_>) -> PyResult<Bound<'py, PyAny>> {
