@@ -109,8 +109,8 @@ def test_stat_on_a_terminal_shows_what_fits_and_leaves_the_screen_as_it_was(scen
     screen = {"TERM": "xterm", "LINES": "12", "COLUMNS": "60"}
     with Command("stat", "--dir", scene.directory, "-u", 100, output=other_side, **screen) as stat:
         os.close(other_side)
-        shown = b""
-        while b"more: narrow" not in shown:
+        shown, deadline = b"", time.monotonic() + 15
+        while b"more: narrow" not in shown and time.monotonic() < deadline:
             shown += os.read(terminal, 65536)
         stat.send(signal.SIGTERM)
         while data := _read(terminal):
@@ -118,6 +118,7 @@ def test_stat_on_a_terminal_shows_what_fits_and_leaves_the_screen_as_it_was(scen
         assert stat.end() == 0
     os.close(terminal)
     assert b"Aeron Stat" in shown
+    assert b"more: narrow" in shown
     assert shown.count(b"\x1b[?1049h") == shown.count(b"\x1b[?1049l") == 1
 
 
