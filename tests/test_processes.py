@@ -274,6 +274,26 @@ def test_control_c_ends_a_wait() -> None:
     assert "KeyboardInterrupt" in stderr
 
 
+def test_control_c_ends_the_start_of_a_driver_in_a_directory_of_doubt(tmp_path: Path) -> None:
+    import signal
+
+    (tmp_path / "cnc.dat").write_bytes(bytes(4096))
+    code = f"""
+    import aeron
+    print("starting", flush=True)
+    aeron.MediaDriver(dir={str(tmp_path)!r}, driver_timeout_ms=60_000)
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "starting\n"
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=10)
+    assert "KeyboardInterrupt" in stderr
+
+
 def test_a_publisher_killed_in_a_claim_is_cleaned_up_and_the_others_go_on(tmp_path: Path) -> None:
     """04-8 from Python: kill -9 in the middle of a claim."""
     import os

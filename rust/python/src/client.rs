@@ -1,7 +1,6 @@
 //! [`PyAeron`]: a client of a media driver.
 
 use std::path::PathBuf;
-use std::sync::mpsc::{TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -13,16 +12,14 @@ use pyo3::prelude::*;
 use crate::channel::Channel;
 use crate::counters::{PyCounter, PyCountersReader};
 use crate::driver::PyMediaDriver;
-use crate::errors::{from_client, raise};
+use crate::errors::from_client;
 use crate::events::ErrorReporter;
 use crate::exit::{self, Closable};
 use crate::fork::OfProcess;
 use crate::publication::{PyExclusivePublication, PyPublication};
 use crate::subscription::PySubscription;
-use crate::waiting::Patience;
+use crate::waiting::interruptible;
 
-/// How long the wait for a driver parks, in nanoseconds.
-const MAX_CONNECT_PARK_NS: u64 = 1_000_000;
 /// How long the dispatcher sleeps when there is nothing for it; something to do wakes it at once.
 const DISPATCHER_SLEEP: Duration = Duration::from_secs(1);
 
@@ -76,28 +73,6 @@ impl Drop for PyAeron {
             // Handlers that are due now may need the GIL on their own thread.
             Python::attach(|py| py.detach(|| shared.close()));
         }
-    }
-}
-
-/// Connects on a thread of its own, so that a signal ends the wait for a driver.
-fn connect(py: Python<'_>, context: Context) -> PyResult<Aeron> {
-    let (answer, answered) = sync_channel(1);
-    std::thread::Builder::new()
-        .name("aeron-connect".to_owned())
-        .spawn(move || {
-            // Nobody is left to answer when a signal has ended the wait: the client is dropped, and so closed.
-            let _ = answer.send(Aeron::connect(context));
-        })?;
-    let poll = move || match answered.try_recv() {
-        Err(TryRecvError::Empty) => None,
-        outcome => Some(outcome),
-    };
-    match Patience::new(None, MAX_CONNECT_PARK_NS)?.wait(py, poll)? {
-        Some(Ok(connected)) => connected.map_err(|error| from_client(&error)),
-        _ => Err(raise(
-            "AeronError",
-            "the attempt to connect ended without an answer",
-        )),
     }
 }
 
@@ -242,7 +217,9 @@ impl PyAeron {
             on_publication_error.map(|handler| reporter.publication_error_handler(handler));
 
         let is_invoked = context.use_conductor_agent_invoker;
-        let aeron = connect(py, context)?;
+        // A client that nobody waits for any more is dropped, and so closed.
+        let aeron = interruptible(py, "aeron-connect", || Aeron::connect(context))?
+            .map_err(|error| from_client(&error))?;
         let dispatcher = if is_invoked {
             None
         } else {

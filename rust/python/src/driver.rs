@@ -11,7 +11,7 @@ use pyo3::types::{PyBool, PyDict};
 use crate::errors::raise;
 use crate::exit::{self, Closable};
 use crate::fork::OfProcess;
-use crate::waiting::DEFAULT_MAX_IDLE_PARK_NS;
+use crate::waiting::{DEFAULT_MAX_IDLE_PARK_NS, interruptible};
 
 /// A media driver inside this process.
 ///
@@ -168,8 +168,8 @@ impl PyMediaDriver {
             ThreadingMode::Invoker => MediaDriver::launch_with_main_loop,
             _ => MediaDriver::launch,
         };
-        let driver = py
-            .detach(|| launch(context))
+        // Who starts in a directory of which it is not clear whether its driver lives waits for seconds.
+        let driver = interruptible(py, "aeron-launch", move || launch(context))?
             .map_err(|error| start_error(&error))?;
         let context = driver.context().clone();
         let shared = Arc::new(Shared(Mutex::new(Some(driver))));

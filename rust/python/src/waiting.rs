@@ -1,10 +1,13 @@
 //! Waiting from Python: a short spin with the GIL, then without it, and every signal is seen.
 
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 use aeron_agent::{BackoffIdleStrategy, IdleStrategy};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+
+use crate::errors::raise;
 
 /// How long a wait spins before it releases the GIL: about the time that releasing and taking it costs when others want it.
 const SPIN: Duration = Duration::from_micros(10);
@@ -82,6 +85,32 @@ impl Patience {
             py.check_signals()?;
             if let Some(outcome) = outcome {
                 return Ok(outcome);
+            }
+        }
+    }
+}
+
+/// Calls `f`, which waits by itself, on a thread of its own, so that a signal ends the wait; what `f` answers then is dropped.
+pub fn interruptible<T: Send + 'static>(
+    py: Python<'_>,
+    name: &str,
+    f: impl FnOnce() -> T + Send + 'static,
+) -> PyResult<T> {
+    let (answer, mut answered) = sync_channel(1);
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(move || {
+            // Nobody is left to answer when a signal has ended the wait.
+            let _ = answer.send(f());
+        })?;
+    loop {
+        let answered = &mut answered;
+        match py.detach(move || answered.recv_timeout(SIGNAL_INTERVAL)) {
+            Ok(value) => return Ok(value),
+            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Disconnected) => {
+                let reason = format!("{name} ended without an answer");
+                return Err(raise("AeronError", reason));
             }
         }
     }
