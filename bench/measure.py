@@ -27,6 +27,7 @@ _TIMEOUTS = {
 }
 _SPARE_TIME_S = 60
 _IDLE_SETTLE_S = 3
+_GRACE_S = 0.5
 
 
 class VoidError(Exception):
@@ -39,8 +40,10 @@ def running_driver(kind, settings):
     directory = Path("/dev/shm") / f"aeron-bench-{uuid.uuid4().hex[:12]}"
     if kind is None:
         directory.mkdir()
-        yield str(directory), None
-        shutil.rmtree(directory, ignore_errors=True)
+        try:
+            yield str(directory), None
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
         return
     with tempfile.TemporaryDirectory() as logs:
         program = aeronmd() if kind == "ours" else None
@@ -59,8 +62,7 @@ def started(command, directory, words):
         try:
             yield process
         finally:
-            if process.exit_code is None:
-                process.kill()
+            process.finish(_GRACE_S)
 
 
 def _quiet_environment():

@@ -4,6 +4,7 @@ import queue
 import signal
 import subprocess
 import threading
+from contextlib import suppress
 
 _STOP_TIMEOUT_S = 5
 
@@ -85,6 +86,14 @@ class LineProcess(Process):
             self._popen.stdin.write(line + "\n")
         except (BrokenPipeError, ValueError) as error:
             raise AssertionError(f"{self.command} has ended\n{self.output()}") from error
+
+    def finish(self, grace_s):
+        """Lets the process end by itself at the end of its input, and kills it when it does not."""
+        with suppress(BrokenPipeError):
+            self._popen.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._popen.wait(grace_s)
+        self.kill()
 
     def read(self, timeout_s):
         """The next line, or an error with the process's own words when none comes."""
