@@ -26,9 +26,9 @@ _MAX_PARK_NS = 1_000_000
 _MAX_IDLE_PARK_NS = 10_000_000
 _IDLE_AFTER_NS = 1_000_000_000
 
-_SPIN_NS = 50_000
+_SPIN_NS = 100_000
 # Spinning in vain stops it for the next wait, the next two, ... up to this many.
-_MAX_SPINLESS_WAITS = 64
+_MAX_SPINLESS_WAITS = 16
 # What always finds something would never let the loop turn: it does so after this long.
 _TURN_NS = 500_000
 

@@ -1,34 +1,27 @@
 //! [`PyAeron`]: a client of a media driver.
 
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 use std::time::Duration;
 
 use aeron_client::{Aeron, Context, Error, HandlerMode, SubscriptionHandlers};
-use aeron_driver::ThreadingMode;
 use pyo3::prelude::*;
 
 use crate::channel::Channel;
+use crate::connection::{Connection, DriverName, find_driver};
 use crate::counters::{PyCounter, PyCountersReader};
 use crate::driver::PyMediaDriver;
 use crate::errors::from_client;
 use crate::events::ErrorReporter;
-use crate::exit::{self, Closable};
 use crate::fork::OfProcess;
 use crate::publication::{PyExclusivePublication, PyPublication};
 use crate::subscription::PySubscription;
-use crate::waiting::interruptible;
-
-/// How long the dispatcher sleeps when there is nothing for it; something to do wakes it at once.
-const DISPATCHER_SLEEP: Duration = Duration::from_secs(1);
 
 /// A client of a media driver. Thread-safe.
 ///
 /// Close it, or use it as a context manager: everything that was opened through it is closed with it.
 #[pyclass(frozen, module = "aeron._aeron", name = "Aeron")]
 pub struct PyAeron {
-    inner: OfProcess<Arc<Shared>>,
+    inner: OfProcess<Arc<Connection>>,
     reporter: ErrorReporter,
     max_idle_park_ns: u64,
     is_invoked: bool,
@@ -36,69 +29,19 @@ pub struct PyAeron {
     _driver: Option<Py<PyMediaDriver>>,
 }
 
-/// The client and the thread that runs its handlers.
-struct Shared {
-    aeron: Aeron,
-    dispatcher: Mutex<Option<JoinHandle<()>>>,
-}
-
-impl Shared {
-    fn close(&self) {
-        self.aeron.close();
-        let dispatcher = self
-            .dispatcher
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(dispatcher) = dispatcher
-            && dispatcher.thread().id() != std::thread::current().id()
-        {
-            // Should a handler have ended the thread by a panic, it has been printed.
-            let _ = dispatcher.join();
-        }
-        // What the dispatcher had no time for, and all of it where there is none.
-        self.aeron.run_handlers(Duration::ZERO);
-    }
-}
-
-impl Closable for Shared {
-    fn close_at_exit(&self) {
-        self.close();
-    }
-}
-
 impl Drop for PyAeron {
     fn drop(&mut self) {
-        if let Ok(shared) = self.inner.get() {
+        if let Ok(connection) = self.inner.get() {
             // Handlers that are due now may need the GIL on their own thread.
-            Python::attach(|py| py.detach(|| shared.close()));
+            Python::attach(|py| py.detach(|| connection.close()));
         }
     }
-}
-
-fn start_dispatcher(aeron: &Aeron) -> std::io::Result<JoinHandle<()>> {
-    let aeron = aeron.clone();
-    std::thread::Builder::new()
-        .name("aeron-dispatcher".to_owned())
-        .spawn(move || {
-            while !aeron.is_closed() {
-                aeron.run_handlers(DISPATCHER_SLEEP);
-            }
-            aeron.run_handlers(Duration::ZERO);
-        })
-}
-
-/// Where the driver is.
-#[derive(FromPyObject)]
-enum DriverName<'py> {
-    Embedded(Bound<'py, PyMediaDriver>),
-    Directory(PathBuf),
 }
 
 impl PyAeron {
     #[inline]
     fn get(&self) -> PyResult<&Aeron> {
-        self.inner.get().map(|shared| &shared.aeron)
+        self.inner.get().map(|connection| &connection.aeron)
     }
 
     /// Calls what waits for the driver, without the GIL.
@@ -217,21 +160,9 @@ impl PyAeron {
             on_publication_error.map(|handler| reporter.publication_error_handler(handler));
 
         let is_invoked = context.use_conductor_agent_invoker;
-        // A client that nobody waits for any more is dropped, and so closed.
-        let aeron = interruptible(py, "aeron-connect", || Aeron::connect(context))?
-            .map_err(|error| from_client(&error))?;
-        let dispatcher = if is_invoked {
-            None
-        } else {
-            Some(start_dispatcher(&aeron)?)
-        };
-        let shared = Arc::new(Shared {
-            aeron,
-            dispatcher: Mutex::new(dispatcher),
-        });
-        exit::add_client(&shared);
+        let connection = Connection::open(py, context)?;
         Ok(Self {
-            inner: OfProcess::new(shared),
+            inner: OfProcess::new(connection),
             reporter,
             max_idle_park_ns,
             is_invoked,
@@ -518,8 +449,8 @@ impl PyAeron {
 
     /// Closes the client and everything it opened. Handlers that this makes due have run when it returns. Idempotent.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let shared = self.inner.get()?;
-        py.detach(|| shared.close());
+        let connection = self.inner.get()?;
+        py.detach(|| connection.close());
         Ok(())
     }
 
@@ -659,28 +590,4 @@ fn added<'py>(
         .py()
         .import("aeron.aio")?
         .call_method1("added", arguments)
-}
-
-/// Points the context to the driver; answers it if it is embedded. One without threads is run by the client that waits.
-fn find_driver(
-    context: &mut Context,
-    driver: Option<DriverName<'_>>,
-) -> PyResult<Option<Py<PyMediaDriver>>> {
-    match driver {
-        None => Ok(None),
-        Some(DriverName::Directory(directory)) => {
-            context.aeron_dir = directory;
-            Ok(None)
-        }
-        Some(DriverName::Embedded(driver)) => {
-            context.aeron_dir.clone_from(&driver.get().context().dir);
-            if driver.get().context().threading_mode == ThreadingMode::Invoker {
-                let shared = Arc::clone(driver.get().shared()?);
-                context.use_conductor_agent_invoker = true;
-                context.driver_invoker =
-                    Some(Arc::new(move || shared.do_work().unwrap_or_default()));
-            }
-            Ok(Some(driver.unbind()))
-        }
-    }
 }

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 
 use crate::counters::PyCountersReader;
 use crate::errors::from_client;
-use crate::exit::{CallArguments, call};
+use crate::calls::{CallArguments, call};
 use crate::image::PyImage;
 
 /// Takes the errors that nobody is waiting for. Without a handler they are shown by `sys.unraisablehook`.

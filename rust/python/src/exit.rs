@@ -1,68 +1,15 @@
 //! The end of the interpreter: what is still open is closed, clients before drivers, within two seconds.
 
-use std::ptr;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 
 use crate::fork::Process;
 
 /// How long the end of the interpreter waits for everything to be closed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// Calls a Python function from a thread that the interpreter may end meanwhile.
-///
-/// CPython before 3.14 ends a daemon thread that runs Python when the interpreter is gone by unwinding its stack, which frames
-/// of Rust cannot take part in: the process would abort. So the thread stops here instead, until the process is gone too.
-#[inline]
-pub fn call<'py>(
-    function: &Bound<'py, PyAny>,
-    arguments: impl CallArguments<'py>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let arguments = arguments.into_pyobject(function.py()).map_err(Into::into)?;
-    // Declared behind the arguments, so that unwinding meets it before it would drop them without the GIL.
-    let stop = StopOnUnwind;
-    // SAFETY: function and arguments are alive and the GIL is held; the result is a new reference or null.
-    let result = unsafe { PyObject_Call(function.as_ptr(), arguments.as_ptr(), ptr::null_mut()) };
-    std::mem::forget(stop);
-    // SAFETY: a new reference, or null with an exception set.
-    unsafe { Bound::from_owned_ptr_or_err(function.py(), result) }
-}
-
-// As in pyo3, but for the fact that it may unwind.
-unsafe extern "C-unwind" {
-    fn PyObject_Call(
-        function: *mut ffi::PyObject,
-        arguments: *mut ffi::PyObject,
-        keywords: *mut ffi::PyObject,
-    ) -> *mut ffi::PyObject;
-}
-
-/// What a function is called with: a tuple.
-pub trait CallArguments<'py>:
-    IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>>
-{
-}
-
-impl<'py, T> CallArguments<'py> for T where
-    T: IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>>
-{
-}
-
-/// Stops the thread when its stack is unwound.
-struct StopOnUnwind;
-
-impl Drop for StopOnUnwind {
-    fn drop(&mut self) {
-        loop {
-            std::thread::park();
-        }
-    }
-}
 
 /// Something with threads that must end before the interpreter does.
 pub trait Closable: Send + Sync {

@@ -6,11 +6,10 @@ use aeron_client::{Action, Fragment, FragmentAssembler, SharedBuffer, TryPollErr
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
 use crate::buffers::{Exporter, Lent};
 use crate::errors::{from_client, raise};
-use crate::exit::call;
+use crate::calls::call_with_two;
 use crate::fork::Process;
 use crate::header::PyHeader;
 
@@ -189,7 +188,7 @@ impl<'a, 'py> Handler<'a, 'py> {
         let result = match self.payload {
             Payload::Copied => {
                 let payload = copy(self.function.py(), fragment)?;
-                call(self.function, (payload, self.header))
+                call_with_two(self.function, &payload, self.header)
             }
             Payload::Lent => self.call_with_view(fragment),
         };
@@ -199,8 +198,9 @@ impl<'a, 'py> Handler<'a, 'py> {
     }
 
     fn call_with_view(&self, fragment: &Fragment<'_>) -> PyResult<Bound<'py, PyAny>> {
-        let (exporter, view) = Exporter::view(self.function.py(), Arc::new(InLog::of(fragment)))?;
-        let result = call(self.function, (&view, self.header));
+        let (exporter, view) =
+            Exporter::view(self.function.py(), Arc::new(LentPayload::of(fragment)))?;
+        let result = call_with_two(self.function, &view, self.header);
         if !exporter.get().expire(&view) && result.is_ok() {
             let reason =
                 "a view of the log was kept when its handler returned: copy what is needed later";
@@ -212,45 +212,50 @@ impl<'a, 'py> Handler<'a, 'py> {
 
 /// The payload as `bytes`.
 #[inline]
-fn copy<'py>(py: Python<'py>, fragment: &Fragment<'_>) -> PyResult<Bound<'py, PyBytes>> {
+fn copy<'py>(py: Python<'py>, fragment: &Fragment<'_>) -> PyResult<Bound<'py, PyAny>> {
     let (start, length) = (fragment.as_ptr().cast(), fragment.len() as ffi::Py_ssize_t);
     // SAFETY: `length` bytes lie at `start` while the fragment is borrowed; Python copies them into an object that nobody
     // else has seen yet, and answers a new reference or null with an exception set.
-    unsafe {
-        Bound::from_owned_ptr_or_err(py, ffi::PyBytes_FromStringAndSize(start, length))
-            .map(|bytes| bytes.cast_into_unchecked())
-    }
+    unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyBytes_FromStringAndSize(start, length)) }
 }
 
-/// A payload in the log, or a copy of one that was assembled.
-struct InLog {
-    memory: SharedBuffer,
-    offset: usize,
-    length: usize,
+/// A payload that is lent to a handler.
+enum LentPayload {
+    InLog {
+        term: SharedBuffer,
+        offset: usize,
+        length: usize,
+    },
+    /// The assembler uses its buffer for the next message, so a view needs memory of its own.
+    Assembled(Vec<u8>),
 }
 
-impl InLog {
+impl LentPayload {
     fn of(fragment: &Fragment<'_>) -> Self {
-        let (memory, offset) = match fragment.memory() {
-            Some((term, offset)) => (term.clone(), offset),
-            // The assembler uses its buffer for the next message, so a view needs memory of its own.
-            None => (SharedBuffer::copy_of(&fragment.to_vec()), 0),
-        };
-        Self {
-            memory,
-            offset,
-            length: fragment.len(),
+        match fragment.memory() {
+            Some((term, offset)) => Self::InLog {
+                term: term.clone(),
+                offset,
+                length: fragment.len(),
+            },
+            None => Self::Assembled(fragment.to_vec()),
         }
     }
 }
 
-impl Lent for InLog {
+impl Lent for LentPayload {
     fn start(&self) -> *mut u8 {
-        self.memory.as_ptr().wrapping_add(self.offset)
+        match self {
+            Self::InLog { term, offset, .. } => term.as_ptr().wrapping_add(*offset),
+            Self::Assembled(bytes) => bytes.as_ptr().cast_mut(),
+        }
     }
 
     fn len(&self) -> usize {
-        self.length
+        match self {
+            Self::InLog { length, .. } => *length,
+            Self::Assembled(bytes) => bytes.len(),
+        }
     }
 }
 

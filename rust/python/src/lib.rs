@@ -7,10 +7,12 @@
 mod arrow;
 mod batch;
 mod buffers;
+mod calls;
 mod channel;
 mod claim;
 mod client;
 mod cnc_file;
+mod connection;
 mod counters;
 mod driver;
 mod errors;

@@ -10,7 +10,7 @@ use pyo3::types::PyBytes;
 use crate::buffers::{LARGE_COPY_LENGTH, with_bytes};
 use crate::claim::{ClaimedIn, PyBufferClaim};
 use crate::errors::{from_offer, raise};
-use crate::exit::call;
+use crate::calls::call;
 use crate::results::NotSent;
 use crate::waiting::Patience;
 

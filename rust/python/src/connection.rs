@@ -1,0 +1,111 @@
+//! [`Connection`]: a client with the thread that runs its handlers, from finding its driver to its end.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use aeron_client::{Aeron, Context};
+use aeron_driver::ThreadingMode;
+use pyo3::prelude::*;
+
+use crate::driver::PyMediaDriver;
+use crate::errors::from_client;
+use crate::exit::{self, Closable};
+use crate::waiting::interruptible;
+
+/// How long the dispatcher sleeps when there is nothing for it; something to do wakes it at once.
+const DISPATCHER_SLEEP: Duration = Duration::from_secs(1);
+
+/// The client and the thread that runs its handlers.
+pub struct Connection {
+    pub aeron: Aeron,
+    dispatcher: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Connection {
+    /// Connects, and has the client closed at exit. One without threads has no dispatcher either.
+    pub fn open(py: Python<'_>, context: Context) -> PyResult<Arc<Self>> {
+        let is_invoked = context.use_conductor_agent_invoker;
+        // A client that nobody waits for any more is dropped, and so closed.
+        let aeron = interruptible(py, "aeron-connect", || Aeron::connect(context))?
+            .map_err(|error| from_client(&error))?;
+        let dispatcher = match is_invoked {
+            true => None,
+            false => Some(start_dispatcher(&aeron)?),
+        };
+        let connection = Arc::new(Self {
+            aeron,
+            dispatcher: Mutex::new(dispatcher),
+        });
+        exit::add_client(&connection);
+        Ok(connection)
+    }
+
+    /// Closes the client; handlers that this makes due have run when it returns. Call it without the GIL.
+    pub fn close(&self) {
+        self.aeron.close();
+        let dispatcher = self
+            .dispatcher
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(dispatcher) = dispatcher
+            && dispatcher.thread().id() != std::thread::current().id()
+        {
+            // Should a handler have ended the thread by a panic, it has been printed.
+            let _ = dispatcher.join();
+        }
+        // What the dispatcher had no time for, and all of it where there is none.
+        self.aeron.run_handlers(Duration::ZERO);
+    }
+}
+
+impl Closable for Connection {
+    fn close_at_exit(&self) {
+        self.close();
+    }
+}
+
+fn start_dispatcher(aeron: &Aeron) -> std::io::Result<JoinHandle<()>> {
+    let aeron = aeron.clone();
+    std::thread::Builder::new()
+        .name("aeron-dispatcher".to_owned())
+        .spawn(move || {
+            while !aeron.is_closed() {
+                aeron.run_handlers(DISPATCHER_SLEEP);
+            }
+            aeron.run_handlers(Duration::ZERO);
+        })
+}
+
+/// Where the driver is.
+#[derive(FromPyObject)]
+pub enum DriverName<'py> {
+    Embedded(Bound<'py, PyMediaDriver>),
+    Directory(PathBuf),
+}
+
+/// Points the context to the driver; answers it if it is embedded. One without threads is run by the client that waits.
+pub fn find_driver(
+    context: &mut Context,
+    driver: Option<DriverName<'_>>,
+) -> PyResult<Option<Py<PyMediaDriver>>> {
+    match driver {
+        None => Ok(None),
+        Some(DriverName::Directory(directory)) => {
+            context.aeron_dir = directory;
+            Ok(None)
+        }
+        Some(DriverName::Embedded(driver)) => {
+            context.aeron_dir.clone_from(&driver.get().context().dir);
+            if driver.get().context().threading_mode == ThreadingMode::Invoker {
+                let shared = Arc::clone(driver.get().shared()?);
+                context.use_conductor_agent_invoker = true;
+                context.driver_invoker =
+                    Some(Arc::new(move || shared.do_work().unwrap_or_default()));
+            }
+            Ok(Some(driver.unbind()))
+        }
+    }
+}
