@@ -259,3 +259,19 @@ def test_revoking_ends_the_stream_at_once(stream: Stream) -> None:
     assert stream.publication.is_closed
     eventually(lambda: image.is_closed)
     assert image.is_publication_revoked
+
+
+def test_offer_in_all_forms_of_a_call(stream: Stream) -> None:
+    publication = stream.publication
+    assert publication.offer(b"positional")
+    assert publication.offer(message=b"keyword")
+    assert publication.offer(b"both", reserved_value=1)
+    assert publication.offer(*[b"unpacked"], **{"reserved_value": 2})
+    assert stream.receive(4) == [b"positional", b"keyword", b"both", b"unpacked"]
+    for arguments, keywords in [((), {}), ((b"a", b"b"), {}), ((b"a",), {"wrong": 1}), ((b"a",), {"message": b"b"})]:
+        with pytest.raises(TypeError):
+            publication.offer(*arguments, **keywords)
+    with pytest.raises(TypeError):
+        aeron.ExclusivePublication.offer(stream.subscription, b"x")
+    with pytest.raises(TypeError):
+        aeron.Publication.offer(publication, b"x")

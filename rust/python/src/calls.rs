@@ -40,7 +40,12 @@ pub fn call_with_two<'py>(
     // callee; the result is a new reference or null.
     let result = unsafe {
         let first = arguments.as_mut_ptr().add(1);
-        PyObject_Vectorcall(function.as_ptr(), first, 2 | ARGUMENTS_OFFSET, ptr::null_mut())
+        PyObject_Vectorcall(
+            function.as_ptr(),
+            first,
+            2 | ARGUMENTS_OFFSET,
+            ptr::null_mut(),
+        )
     };
     std::mem::forget(stop);
     // SAFETY: a new reference, or null with an exception set.

@@ -11,9 +11,9 @@ use aeron_client::{
 };
 use pyo3::prelude::*;
 
+use crate::calls::{CallArguments, call};
 use crate::counters::PyCountersReader;
 use crate::errors::from_client;
-use crate::calls::{CallArguments, call};
 use crate::image::PyImage;
 
 /// Takes the errors that nobody is waiting for. Without a handler they are shown by `sys.unraisablehook`.

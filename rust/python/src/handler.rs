@@ -8,8 +8,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::buffers::{Exporter, Lent};
-use crate::errors::{from_client, raise};
 use crate::calls::call_with_two;
+use crate::errors::{from_client, raise};
 use crate::fork::Process;
 use crate::header::PyHeader;
 
@@ -188,7 +188,7 @@ impl<'a, 'py> Handler<'a, 'py> {
         let result = match self.payload {
             Payload::Copied => {
                 let payload = copy(self.function.py(), fragment)?;
-                call_with_two(self.function, &payload, self.header)
+                call_with_two(self.function, &payload, self.header.as_any())
             }
             Payload::Lent => self.call_with_view(fragment),
         };
@@ -200,7 +200,7 @@ impl<'a, 'py> Handler<'a, 'py> {
     fn call_with_view(&self, fragment: &Fragment<'_>) -> PyResult<Bound<'py, PyAny>> {
         let (exporter, view) =
             Exporter::view(self.function.py(), Arc::new(LentPayload::of(fragment)))?;
-        let result = call_with_two(self.function, &view, self.header);
+        let result = call_with_two(self.function, &view, self.header.as_any());
         if !exporter.get().expire(&view) && result.is_ok() {
             let reason =
                 "a view of the log was kept when its handler returned: copy what is needed later";

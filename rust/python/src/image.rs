@@ -6,8 +6,8 @@ use aeron_client::{Block, Image, SharedBuffer};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::errors::from_client;
 use crate::calls::call;
+use crate::errors::from_client;
 use crate::fork::OfProcess;
 use crate::handler::{Handler, OnFragment, Payload, action_of, always_continue};
 use crate::header::PyHeader;

@@ -18,6 +18,7 @@ mod driver;
 mod errors;
 mod events;
 mod exit;
+mod fast;
 mod fork;
 mod handler;
 mod header;
@@ -88,6 +89,8 @@ mod _aeron {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::fork::watch();
+        crate::fast::attach::<PyPublication>(module.py())?;
+        crate::fast::attach::<PyExclusivePublication>(module.py())?;
         module
             .py()
             .import("atexit")?

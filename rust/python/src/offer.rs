@@ -8,9 +8,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::buffers::{LARGE_COPY_LENGTH, with_bytes};
+use crate::calls::call;
 use crate::claim::{ClaimedIn, PyBufferClaim};
 use crate::errors::{from_offer, raise};
-use crate::calls::call;
 use crate::results::NotSent;
 use crate::waiting::Patience;
 

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use crate::buffers::with_bytes;
 use crate::claim::PyBufferClaim;
 use crate::errors::{from_append, from_client, from_offer};
+use crate::fast::Offers;
 use crate::fork::OfProcess;
 use crate::offer::{self, Outlet};
 use crate::source::{self, Sink};
@@ -73,12 +74,18 @@ macro_rules! publication_class {
             }
         }
 
+        impl Offers for $class {
+            #[inline]
+            fn offer(&self, message: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+                offer::offer(message.py(), self.get()?, message)
+            }
+        }
+
         #[pymethods]
         impl $class {
-            /// Sends anything with the buffer protocol; answers the stream position after it, or one of the false constants
-            /// `NOT_CONNECTED`, `BACK_PRESSURED` and `ADMIN_ACTION`.
-            #[pyo3(signature = (message, *, reserved_value = None))]
-            fn offer(
+            /// `offer` in its general form.
+            #[pyo3(name = "_offer", signature = (message, *, reserved_value = None))]
+            fn offer_in_general(
                 &self,
                 message: &Bound<'_, PyAny>,
                 reserved_value: Option<&Bound<'_, PyAny>>,
