@@ -82,10 +82,10 @@ def _large():
     ):
         for terms in (16, 4):
             c_client, ours = (f"{who}, {what}, terms of {terms} MiB" for who in ("C client", "ours from Python"))
-            settings = {**settings, "channel": f"{channel}term-length={terms}m"}
+            with_terms = {**settings, "channel": f"{channel}term-length={terms}m"}
             cells += [
-                OneWay(c_client, (env.c_client(),), "c", settings),
-                OneWay(ours, _ours("ours_peer"), "ours", settings),
+                OneWay(c_client, (env.c_client(),), "c", with_terms),
+                OneWay(ours, _ours("ours_peer"), "ours", with_terms),
             ]
             goals.append(Goal(f"{what}, terms of {terms} MiB, to the C client", ours, (c_client,), at_least=1.5))
         goals.append(Goal(f"{what}, to iceoryx2", ours, (iceoryx2,), at_least=0.8))
