@@ -56,10 +56,11 @@ def java_peer_command():
     sources = sorted((HERE / "java").glob("*.java"))
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
     classes = CACHE / f"java-peer-{digest}"
+    aeron = jar()  # Made under the same lock, so before it is held.
     with _made_once(classes / "JavaPeer.class") as missing:
         if missing:
-            _run("javac", "-cp", jar(), "-d", classes, *sources)
-    return (*_JAVA, "-cp", f"{jar()}:{classes}", "JavaPeer")
+            _run("javac", "-cp", aeron, "-d", classes, *sources)
+    return (*_JAVA, "-cp", f"{aeron}:{classes}", "JavaPeer")
 
 
 def java_command(properties, main, *arguments):
