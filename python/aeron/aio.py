@@ -2,8 +2,8 @@
 
 Shared memory wakes nobody, so whoever waits has to look. A wait first looks for some microseconds right where it is, as
 long as that has paid off lately: an answer that is on its way costs no turn of the event loop. Then the loop looks, on
-a timer that all waits of the loop share: after 20 us, 40 us and so on up to 1 ms, after a second without anything up to
-10 ms. One wake serves everything that has arrived by then.
+a timer that all waits of the loop share: each time after a quarter of what was waited so far, from 20 us to 1 ms, and
+after a second without anything to 10 ms. One wake serves everything that has arrived by then.
 """
 
 from __future__ import annotations
@@ -26,9 +26,13 @@ _MAX_PARK_NS = 1_000_000
 _MAX_IDLE_PARK_NS = 10_000_000
 _IDLE_AFTER_NS = 1_000_000_000
 
-_SPIN_NS = 100_000
-# Spinning in vain stops it for the next wait, the next two, ... up to this many.
-_MAX_SPINLESS_WAITS = 16
+_SPIN_NS = 300_000
+# A spin that ended sooner than this has paid off: waking up would have taken about as long.
+_SHORT_SPIN_NS = 60_000
+# After a spin that paid off so many may fail to; after that there are none for a while, and then two on trial.
+_SPINS_AFTER_SUCCESS = 8
+_SPINS_ON_TRIAL = 2
+_WAITS_WITHOUT_SPIN = 32
 # What always finds something would never let the loop turn: it does so after this long.
 _TURN_NS = 500_000
 
@@ -66,7 +70,6 @@ class _Looker:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._waits: dict[asyncio.Future[None], Callable[[], bool]] = {}
         self._timer = _timer(loop, self._look)
-        self._park_ns = _MIN_PARK_NS
         self._idle_since_ns = 0
 
     async def wait(self, is_over: Callable[[], bool]) -> None:
@@ -83,8 +86,7 @@ class _Looker:
 
     def _start_over(self) -> None:
         self._idle_since_ns = time.monotonic_ns()
-        self._park_ns = _MIN_PARK_NS
-        self._timer.set(self._park_ns)
+        self._timer.set(_MIN_PARK_NS)
 
     def _look(self) -> None:
         over = [wait for wait, is_over in self._waits.items() if self._is_over(is_over)]
@@ -97,9 +99,9 @@ class _Looker:
         elif over:
             self._start_over()
         else:
-            is_idle = time.monotonic_ns() - self._idle_since_ns >= _IDLE_AFTER_NS
-            self._park_ns = min(2 * self._park_ns, _MAX_IDLE_PARK_NS if is_idle else _MAX_PARK_NS)
-            self._timer.set(self._park_ns)
+            waited_ns = time.monotonic_ns() - self._idle_since_ns
+            longest_ns = _MAX_PARK_NS if waited_ns < _IDLE_AFTER_NS else _MAX_IDLE_PARK_NS
+            self._timer.set(min(max(waited_ns // 4, _MIN_PARK_NS), longest_ns))
 
     @staticmethod
     def _is_over(is_over: Callable[[], bool]) -> bool:
@@ -122,24 +124,28 @@ def _looker() -> _Looker:
 
 
 class _Spin:
-    """Decides how long to look before waiting: for a while when that found something lately, else not at all."""
+    """Decides whether to look for a while before waiting: only as long as that finds something soon.
+
+    Two peers that answer each other find into their fast form by it, in which neither ever sleeps, and out of it.
+    """
 
     def __init__(self) -> None:
-        self._spinless_waits = 0
-        self._penalty = 1
+        self._left = _SPINS_ON_TRIAL
+        self._waits = 0
 
     def length_ns(self) -> int:
-        if self._spinless_waits > 0:
-            self._spinless_waits -= 1
-            return 0
-        return _SPIN_NS
+        if self._left > 0:
+            return _SPIN_NS
+        self._waits += 1
+        if self._waits == _WAITS_WITHOUT_SPIN:
+            self._waits, self._left = 0, _SPINS_ON_TRIAL
+        return 0
 
-    def hit(self) -> None:
-        self._penalty = 1
-
-    def missed(self) -> None:
-        self._spinless_waits = self._penalty
-        self._penalty = min(2 * self._penalty, _MAX_SPINLESS_WAITS)
+    def took(self, spun_ns: int) -> None:
+        if spun_ns < _SHORT_SPIN_NS:
+            self._left = _SPINS_AFTER_SUCCESS
+        else:
+            self._left -= 1
 
 
 async def batches(subscription: Subscription, limit: int, max_bytes: int) -> AsyncIterator[Batch]:
@@ -147,20 +153,19 @@ async def batches(subscription: Subscription, limit: int, max_bytes: int) -> Asy
     looker, spin = _looker(), _Spin()
     turned_ns = time.monotonic_ns()
     while True:
-        spin_ns = spin.length_ns()
+        spin_ns, start_ns = spin.length_ns(), time.monotonic_ns()
         batch = subscription._look(limit, max_bytes, spin_ns)
+        now_ns = time.monotonic_ns()
+        if spin_ns:
+            spin.took(now_ns - start_ns)
         if batch is None:
             if subscription.is_closed:
                 return
-            if spin_ns:
-                spin.missed()
             await looker.wait(subscription._is_ready)
             turned_ns = time.monotonic_ns()
             continue
-        if spin_ns:
-            spin.hit()
         yield batch
-        if time.monotonic_ns() - turned_ns > _TURN_NS:
+        if now_ns - turned_ns > _TURN_NS:
             await asyncio.sleep(0)
             turned_ns = time.monotonic_ns()
 
