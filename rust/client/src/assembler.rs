@@ -51,7 +51,8 @@ impl FragmentAssembler {
         if is_whole(&fragment) {
             return handler(fragment);
         }
-        let session_id = fragment.header().session_id();
+        // The image's own: the one in the frame is whatever a peer wrote, and would let it fill the map.
+        let session_id = fragment.header().image().session_id();
         if fragment.header().is_begin() {
             self.builders
                 .entry(session_id)
