@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import signal
 import sys
@@ -196,9 +197,13 @@ def test_without_an_error_handler_such_errors_are_shown(
 
 def test_a_handler_may_close_its_own_client(driver: aeron.MediaDriver, stream_id: int) -> None:
     client = aeron.connect(driver, on_available_image=lambda _: client.close())
-    _open = client.add_subscription("aeron:ipc", stream_id), client.add_publication("aeron:ipc", stream_id)
+    subscription = client.add_subscription("aeron:ipc", stream_id)
+    # The image may be there, and the client closed, before the driver's answer to this has been read.
+    with contextlib.suppress(aeron.ClientClosedError):
+        client.add_publication("aeron:ipc", stream_id)
     eventually(lambda: client.is_closed)
     client.close()
+    assert subscription.is_closed
 
 
 def test_a_client_without_threads_does_everything_in_do_work(driver: aeron.MediaDriver, stream_id: int) -> None:

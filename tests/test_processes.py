@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from pathlib import Path
@@ -14,17 +16,18 @@ from tests.conftest import Stream
 import aeron
 
 
-def run(code: str, timeout: float = 30, **environment: str) -> subprocess.CompletedProcess[str]:
-    import os
-
-    return subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-        env={**os.environ, **environment},
-    )
+def run(code: str, timeout: float = 30) -> subprocess.CompletedProcess[str]:
+    """Runs a program with a directory of its own for its driver, which is gone afterwards however the program ended."""
+    shared_memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
+    with tempfile.TemporaryDirectory(prefix="aeron-test-", dir=shared_memory) as directory:
+        return subprocess.run(
+            [sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(code)],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+            env={**os.environ, "AERON_DIR": f"{directory}/driver"},
+        )
 
 
 def assert_fine(result: subprocess.CompletedProcess[str], stdout: str = "") -> None:
@@ -296,7 +299,6 @@ def test_control_c_ends_the_start_of_a_driver_in_a_directory_of_doubt(tmp_path: 
 
 def test_a_publisher_killed_in_a_claim_is_cleaned_up_and_the_others_go_on(tmp_path: Path) -> None:
     """04-8 from Python: kill -9 in the middle of a claim."""
-    import os
     import signal
 
     with (
