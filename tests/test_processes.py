@@ -21,7 +21,16 @@ def run(code: str, timeout: float = 30) -> subprocess.CompletedProcess[str]:
     shared_memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
     with tempfile.TemporaryDirectory(prefix="aeron-test-", dir=shared_memory) as directory:
         return subprocess.run(
-            [sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(code)],
+            # Python 3.12 and later warn of a fork with threads running, which is what these programs do.
+            [
+                sys.executable,
+                "-X",
+                "faulthandler",
+                "-W",
+                "ignore:This process:DeprecationWarning",
+                "-c",
+                textwrap.dedent(code),
+            ],
             capture_output=True,
             text=True,
             timeout=timeout,
