@@ -9,20 +9,24 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// Calls `function(*arguments)`.
-#[inline]
+/// The most arguments that a handler has.
+const MAX_ARGUMENTS: usize = 3;
+/// The callee may use the place before the arguments, for a bound method's `self`.
+const ARGUMENTS_OFFSET: usize = 1 << (usize::BITS - 1);
+
+/// Calls `function(*arguments)`, with three arguments at the most.
 pub fn call<'py>(
     function: &Bound<'py, PyAny>,
     arguments: impl CallArguments<'py>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let arguments = arguments.into_pyobject(function.py()).map_err(Into::into)?;
-    // Declared behind the arguments, so that unwinding meets it before it would drop them without the GIL.
-    let stop = StopOnUnwind;
-    // SAFETY: function and arguments are alive and the GIL is held; the result is a new reference or null.
-    let result = unsafe { PyObject_Call(function.as_ptr(), arguments.as_ptr(), ptr::null_mut()) };
-    std::mem::forget(stop);
-    // SAFETY: a new reference, or null with an exception set.
-    unsafe { Bound::from_owned_ptr_or_err(function.py(), result) }
+    let mut places = [ptr::null_mut(); 1 + MAX_ARGUMENTS];
+    let count = arguments.len();
+    for (place, argument) in places[1..=count].iter_mut().zip(&arguments) {
+        // The tuple keeps it alive.
+        *place = argument.as_ptr();
+    }
+    call_with(function, &mut places[..=count])
 }
 
 /// Calls `function(first, second)` without a tuple for the arguments, which would cost a quarter of a short handler's call.
@@ -32,18 +36,28 @@ pub fn call_with_two<'py>(
     first: &Bound<'py, PyAny>,
     second: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    /// The callee may use the place before the arguments, for a bound method's `self`.
-    const ARGUMENTS_OFFSET: usize = 1 << (usize::BITS - 1);
-    let mut arguments = [ptr::null_mut(), first.as_ptr(), second.as_ptr()];
+    call_with(
+        function,
+        &mut [ptr::null_mut(), first.as_ptr(), second.as_ptr()],
+    )
+}
+
+/// Calls `function` with the objects in all places but the first; they are alive.
+#[inline]
+fn call_with<'py>(
+    function: &Bound<'py, PyAny>,
+    places: &mut [*mut ffi::PyObject],
+) -> PyResult<Bound<'py, PyAny>> {
+    let count = places.len() - 1;
     let stop = StopOnUnwind;
-    // SAFETY: function and arguments are alive and the GIL is held; two arguments follow the place that the flag offers to the
+    // SAFETY: function and arguments are alive and the GIL is held; the arguments follow the place that the flag offers to the
     // callee; the result is a new reference or null.
     let result = unsafe {
-        let first = arguments.as_mut_ptr().add(1);
+        let first = places.as_mut_ptr().add(1);
         PyObject_Vectorcall(
             function.as_ptr(),
             first,
-            2 | ARGUMENTS_OFFSET,
+            count | ARGUMENTS_OFFSET,
             ptr::null_mut(),
         )
     };
@@ -52,14 +66,9 @@ pub fn call_with_two<'py>(
     unsafe { Bound::from_owned_ptr_or_err(function.py(), result) }
 }
 
-// As in CPython's headers, but for the fact that they may unwind.
+// As in CPython's headers, but for the fact that it may unwind. A function that pyo3 declares too cannot be used here: linking
+// makes one declaration of both, one that does not unwind.
 unsafe extern "C-unwind" {
-    fn PyObject_Call(
-        function: *mut ffi::PyObject,
-        arguments: *mut ffi::PyObject,
-        keywords: *mut ffi::PyObject,
-    ) -> *mut ffi::PyObject;
-
     /// In the stable ABI since 3.12 only, but exported by every CPython since 3.9 in this form.
     pub fn PyObject_Vectorcall(
         function: *mut ffi::PyObject,
