@@ -4,6 +4,7 @@ import argparse
 
 from bench import environments, report
 from bench.lines import GROUPS
+from bench.measure import machine
 from bench.runner import Results, measure
 from interop import toolchain
 
@@ -26,6 +27,7 @@ def main():
         runs=chosen.runs or (QUICK_RUNS if chosen.quick else FULL_RUNS),
         seconds=chosen.seconds or (QUICK_SECONDS if chosen.quick else FULL_SECONDS),
         versions=", ".join((*environments.PEER_PACKAGES[:-1], toolchain.JAR)),
+        machine=machine(),
     )
     measure(results)
     print(report.heading(results), report.table(results), sep="\n\n")

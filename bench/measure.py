@@ -201,11 +201,12 @@ def _expect_ready(process):
 
 
 def machine():
-    """What the figures hold for."""
+    """What the figures hold for; the load is that of the last five minutes, so before the run that of others."""
     model = next(
         (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
         "unknown processor",
     )
     kernel = os.uname().release
     rust = subprocess.run(["rustc", "--version"], check=True, capture_output=True, text=True).stdout.split()[1]
-    return {"processor": model, "cores": os.cpu_count(), "kernel": kernel, "rust": rust}
+    load = f"{os.getloadavg()[1]:.1f}"
+    return {"processor": model, "cores": os.cpu_count(), "kernel": kernel, "rust": rust, "load": load}

@@ -4,7 +4,6 @@ import datetime
 import statistics
 
 from bench import PROJECT
-from bench.measure import machine
 
 DOCUMENT = PROJECT / "docs" / "performance.md"
 _BEGIN, _END = "<!-- measured: begin -->", "<!-- measured: end -->"
@@ -71,9 +70,10 @@ def write(results):
 
 
 def heading(results):
-    about = machine()
+    about = results.machine
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     return (
         f"{today}, {about['processor']}, {about['cores']} cores, Linux {about['kernel']}, Rust {about['rust']}, "
-        f"{results.versions}; {results.runs} runs of {results.seconds} s each, interleaved."
+        f"{results.versions}; {results.runs} runs of {results.seconds} s each, interleaved. Load average before: "
+        f"{about['load']}."
     )

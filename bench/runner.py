@@ -41,6 +41,7 @@ class Results:
     runs: int
     seconds: float
     versions: str
+    machine: dict
     _values: dict = field(default_factory=dict)
 
     def add(self, cell, measured):
