@@ -9,24 +9,19 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// The most arguments that a handler has.
-const MAX_ARGUMENTS: usize = 3;
 /// The callee may use the place before the arguments, for a bound method's `self`.
 const ARGUMENTS_OFFSET: usize = 1 << (usize::BITS - 1);
 
-/// Calls `function(*arguments)`, with three arguments at the most.
+/// Calls `function(*arguments)`.
 pub fn call<'py>(
     function: &Bound<'py, PyAny>,
     arguments: impl CallArguments<'py>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let arguments = arguments.into_pyobject(function.py()).map_err(Into::into)?;
-    let mut places = [ptr::null_mut(); 1 + MAX_ARGUMENTS];
-    let count = arguments.len();
-    for (place, argument) in places[1..=count].iter_mut().zip(&arguments) {
-        // The tuple keeps it alive.
-        *place = argument.as_ptr();
-    }
-    call_with(function, &mut places[..=count])
+    // The tuple keeps the arguments alive.
+    let mut places = vec![ptr::null_mut()];
+    places.extend(arguments.iter().map(|argument| argument.as_ptr()));
+    call_with(function, &mut places)
 }
 
 /// Calls `function(first, second)` without a tuple for the arguments, which would cost a quarter of a short handler's call.
