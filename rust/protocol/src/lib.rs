@@ -1,4 +1,4 @@
-//! Bytes that travel between clients and the media driver: commands, events and channel URIs.
+//! Bytes that travel: between clients and the media driver commands, events and channel URIs, between drivers frames.
 //!
 //! Nothing here does I/O, keeps state or allocates while decoding. Every parser is total: whatever the bytes are, it
 //! answers a value or a precise error and never panics, because the bytes come from other processes.
@@ -6,6 +6,7 @@
 //! * [`command`]: what a client asks of the driver.
 //! * [`event`]: what the driver answers and announces.
 //! * [`ErrorCode`]: the codes that travel in answers.
+//! * [`frame`]: what drivers send each other in UDP datagrams.
 //! * [`uri`]: channels, and what a driver takes out of them.
 //!
 //! Sizes and durations in channels are those of all configuration, so the crate uses `aeron_agent::value` for them and
@@ -14,6 +15,7 @@
 
 pub mod command;
 pub mod event;
+pub mod frame;
 pub mod uri;
 
 mod codec;

@@ -1,0 +1,221 @@
+//! Frames of data, which travel as a slice of the sender's term.
+
+use super::header::type_id;
+use super::layout::{At, Place};
+use super::{FRAME_ALIGNMENT, FrameError, FrameHeader, FrameType};
+
+const FRAME_LENGTH: At = At(0);
+const TERM_OFFSET: At = At(8);
+const SESSION_ID: At = At(12);
+const STREAM_ID: At = At(16);
+const TERM_ID: At = At(20);
+const RESERVED_VALUE: At = At(24);
+
+/// Flags of frames of data.
+pub mod flags {
+    /// First fragment of a message.
+    pub const BEGIN: u8 = 0x80;
+    /// Last fragment of a message.
+    pub const END: u8 = 0x40;
+    /// A message in one fragment; also a heartbeat while the stream goes on.
+    pub const UNFRAGMENTED: u8 = BEGIN | END;
+    /// In heartbeats: the stream ends at their position.
+    pub const END_OF_STREAM: u8 = 0x20;
+    /// In heartbeats, with [`END_OF_STREAM`]: the publisher ended the stream without waiting for its receivers.
+    pub const REVOKED: u8 = 0x10;
+}
+
+/// Header of a frame of data: a fragment, padding or a heartbeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataHeader {
+    /// Length in bytes with this header and without alignment; 0 in a heartbeat.
+    pub frame_length: i32,
+    /// See [`flags`].
+    pub flags: u8,
+    /// Covers `frame_length` bytes of the term, of which only the header travels, and carries nothing.
+    pub is_padding: bool,
+    /// Offset of the frame in its term.
+    pub term_offset: i32,
+    /// Session of the stream.
+    pub session_id: i32,
+    /// Stream.
+    pub stream_id: i32,
+    /// Term of the frame.
+    pub term_id: i32,
+    /// The application's own.
+    pub reserved_value: i64,
+}
+
+/// What a datagram of data holds, once all its frames are known to be sound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Walk {
+    /// Bytes of the term that the frames cover, padding with all of its length; 0 for a heartbeat. Never beyond the term.
+    pub length: usize,
+    /// A sign of life without data.
+    pub is_heartbeat: bool,
+}
+
+impl DataHeader {
+    /// Bytes of the header.
+    pub const LENGTH: usize = 32;
+
+    /// Reads the header of a datagram's first frame. Of the rest only the datagram's length is looked at; [`walk`] checks it.
+    ///
+    /// # Errors
+    /// [`FrameError`] for a frame of another type, a datagram that is shorter than the header or not aligned, or a frame
+    /// length that is negative or shorter than the header and not 0.
+    pub fn decode(datagram: &[u8]) -> Result<Self, FrameError> {
+        let header = FrameHeader::decode(datagram)?;
+        let is_padding = match header.frame_type {
+            FrameType::Data => false,
+            FrameType::Pad => true,
+            other => return Err(FrameError::Type(other.id())),
+        };
+        let bytes: &[u8; Self::LENGTH] = datagram.first_chunk().ok_or(FrameError::TooShort {
+            length: datagram.len(),
+            required: Self::LENGTH,
+        })?;
+        if !datagram.len().is_multiple_of(FRAME_ALIGNMENT) {
+            return Err(FrameError::UnalignedDatagram(datagram.len()));
+        }
+        if header.frame_length != 0 {
+            checked_frame_length(datagram)?;
+        }
+        Ok(Self {
+            frame_length: header.frame_length,
+            flags: header.flags,
+            is_padding,
+            term_offset: TERM_OFFSET.read(bytes),
+            session_id: SESSION_ID.read(bytes),
+            stream_id: STREAM_ID.read(bytes),
+            term_id: TERM_ID.read(bytes),
+            reserved_value: RESERVED_VALUE.read(bytes),
+        })
+    }
+
+    /// Writes the header at the start of `out` and answers its length.
+    ///
+    /// # Panics
+    /// When `out` is shorter than that.
+    pub fn encode(&self, out: &mut [u8]) -> usize {
+        let frame = &mut out[..Self::LENGTH];
+        let header = FrameHeader {
+            frame_length: self.frame_length,
+            flags: self.flags,
+            frame_type: match self.is_padding {
+                true => FrameType::Pad,
+                false => FrameType::Data,
+            },
+        };
+        header.write(frame);
+        TERM_OFFSET.write(frame, self.term_offset);
+        SESSION_ID.write(frame, self.session_id);
+        STREAM_ID.write(frame, self.stream_id);
+        TERM_ID.write(frame, self.term_id);
+        RESERVED_VALUE.write(frame, self.reserved_value);
+        Self::LENGTH
+    }
+
+    /// Whether a datagram of `datagram_length` bytes with this header is a sign of life without data.
+    #[must_use]
+    pub const fn is_heartbeat(&self, datagram_length: usize) -> bool {
+        self.frame_length == 0 && !self.is_padding && datagram_length == Self::LENGTH
+    }
+
+    /// Whether the stream is over; means something in heartbeats only.
+    #[must_use]
+    pub const fn is_end_of_stream(&self) -> bool {
+        self.flags & flags::END_OF_STREAM != 0
+    }
+
+    /// Whether the stream was revoked; means something in heartbeats that end it.
+    #[must_use]
+    pub const fn is_revoked(&self) -> bool {
+        self.flags & flags::REVOKED != 0
+    }
+}
+
+/// Checks all frames of a datagram before any of it goes into a term of `term_length` bytes: each stands where the one before
+/// it ends, has all its bytes there (padding apart, which ends a datagram), and lies within the term.
+///
+/// Session, stream, term and version of the frames after the first are not looked at: they are taken for those of the first.
+///
+/// # Errors
+/// [`FrameError`] that names what is wrong; nothing of the datagram may be used, not even as a sign of life.
+pub fn walk(datagram: &[u8], term_length: usize) -> Result<Walk, FrameError> {
+    let first = DataHeader::decode(datagram)?;
+    let begin = check_term_offset(first.term_offset, term_length)?;
+    if first.is_heartbeat(datagram.len()) {
+        return Ok(Walk {
+            length: 0,
+            is_heartbeat: true,
+        });
+    }
+    let mut length = 0;
+    while let Some(frame) = datagram.get(length..).filter(|rest| !rest.is_empty()) {
+        length += covered_length(frame, begin + length, term_length)?;
+    }
+    Ok(Walk {
+        length,
+        is_heartbeat: false,
+    })
+}
+
+/// Bytes of the term that the first frame of `frames` covers, which must be that of `term_offset`.
+fn covered_length(
+    frames: &[u8],
+    term_offset: usize,
+    term_length: usize,
+) -> Result<usize, FrameError> {
+    let frame_length = checked_frame_length(frames)?;
+    let covered = frame_length.next_multiple_of(FRAME_ALIGNMENT);
+    let is_whole = match type_id(frames) {
+        id if id == FrameType::Pad.id() => true,
+        id if id == FrameType::Data.id() => covered <= frames.len(),
+        id => return Err(FrameError::Type(id)),
+    };
+    if !is_whole {
+        return Err(FrameError::FrameLength {
+            frame_length: FRAME_LENGTH.read(frames),
+            available: frames.len(),
+        });
+    }
+    let given: i32 = TERM_OFFSET.read(frames);
+    if usize::try_from(given) != Ok(term_offset) {
+        return Err(FrameError::OutOfPlace {
+            term_offset: given,
+            expected: term_offset,
+        });
+    }
+    if covered > term_length.saturating_sub(term_offset) {
+        return Err(FrameError::BeyondTerm {
+            term_offset,
+            frame_length,
+            term_length,
+        });
+    }
+    Ok(covered)
+}
+
+/// The length of a frame of at least 32 bytes, which is not shorter than its header.
+fn checked_frame_length(frame: &[u8]) -> Result<usize, FrameError> {
+    let frame_length: i32 = FRAME_LENGTH.read(frame);
+    usize::try_from(frame_length)
+        .ok()
+        .filter(|length| *length >= DataHeader::LENGTH)
+        .ok_or(FrameError::FrameLength {
+            frame_length,
+            available: frame.len(),
+        })
+}
+
+/// An offset at which a frame can begin in a term of `term_length` bytes.
+pub(super) fn check_term_offset(term_offset: i32, term_length: usize) -> Result<usize, FrameError> {
+    usize::try_from(term_offset)
+        .ok()
+        .filter(|offset| *offset < term_length && offset.is_multiple_of(FRAME_ALIGNMENT))
+        .ok_or(FrameError::TermOffset {
+            term_offset,
+            term_length,
+        })
+}

@@ -1,0 +1,72 @@
+//! What a receiver needs to know before it can take a stream.
+
+use super::data::check_term_offset;
+use super::layout::{At, Flag, fixed_frame};
+use super::{
+    FRAME_ALIGNMENT, FrameError, MAX_TERM_LENGTH, MAX_UDP_PAYLOAD_LENGTH, MIN_TERM_LENGTH,
+};
+
+fixed_frame! {
+    /// A stream, and the sender's position in it: where a receiver joins.
+    pub struct Setup: 40 {
+        /// The publisher wants to be told of a stream that answers this one.
+        pub wants_response: bool = Flag(0x80),
+        /// The stream goes to several receivers: by multicast or to several destinations.
+        pub has_group_semantics: bool = Flag(0x40),
+        /// Offset of the sender's position in its term.
+        pub term_offset: i32 = At(8),
+        /// Session of the stream.
+        pub session_id: i32 = At(12),
+        /// Stream.
+        pub stream_id: i32 = At(16),
+        /// Id of the stream's first term.
+        pub initial_term_id: i32 = At(20),
+        /// Id of the term of the sender's position.
+        pub active_term_id: i32 = At(24),
+        /// Length of the stream's terms in bytes.
+        pub term_length: i32 = At(28),
+        /// Longest datagram that the sender makes for the stream, in bytes.
+        pub mtu_length: i32 = At(32),
+        /// Hops that multicast datagrams are given; 0 where that is the system's choice.
+        pub ttl: i32 = At(36),
+    }
+}
+
+fixed_frame! {
+    /// Names the stream that answers the one it is sent for.
+    pub struct ResponseSetup: 20 {
+        /// Session of the stream that is answered.
+        pub session_id: i32 = At(8),
+        /// The stream that is answered.
+        pub stream_id: i32 = At(12),
+        /// Session of the answering stream.
+        pub response_session_id: i32 = At(16),
+    }
+}
+
+impl Setup {
+    /// Checks that such a stream can be: term length, MTU, and a position in it that is not before its beginning.
+    ///
+    /// # Errors
+    /// [`FrameError`] that names the value: an invalid packet.
+    pub fn check(&self) -> Result<(), FrameError> {
+        let term_length = usize::try_from(self.term_length)
+            .ok()
+            .filter(|length| (MIN_TERM_LENGTH..=MAX_TERM_LENGTH).contains(length))
+            .filter(|length| length.is_power_of_two())
+            .ok_or(FrameError::TermLength(self.term_length))?;
+        usize::try_from(self.mtu_length)
+            .ok()
+            .filter(|length| (FRAME_ALIGNMENT..=MAX_UDP_PAYLOAD_LENGTH).contains(length))
+            .filter(|length| length.is_multiple_of(FRAME_ALIGNMENT))
+            .ok_or(FrameError::Mtu(self.mtu_length))?;
+        check_term_offset(self.term_offset, term_length)?;
+        if self.active_term_id.wrapping_sub(self.initial_term_id) < 0 {
+            return Err(FrameError::TermBeforeInitial {
+                active_term_id: self.active_term_id,
+                initial_term_id: self.initial_term_id,
+            });
+        }
+        Ok(())
+    }
+}
