@@ -4,13 +4,14 @@
 //! talk through queues: the [`conductor`] takes the clients' commands, the native resource agent ([`resources`]) does what can
 //! block, sender and receiver move datagrams. Conductor and publications are state machines that are handed time, memory and a
 //! [`log_storage::LogStorage`]; the same code runs under a simulator.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod command_line;
 pub mod conductor;
 pub mod config;
 pub mod diagnostics;
 pub mod log_storage;
+pub mod media;
 pub mod queue;
 pub mod resources;
 pub mod socket_buffers;

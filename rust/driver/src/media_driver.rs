@@ -16,6 +16,7 @@ use crate::assembly::{Assembly, Loop, create_cnc, create_loss_report};
 use crate::config::{ConfigurationError, Context, ThreadingMode};
 use crate::diagnostics::ErrorRecorder;
 use crate::directory;
+use crate::socket_buffers::SocketBufferProbe;
 
 /// What the heartbeat says after an orderly end.
 const CLOSED_HEARTBEAT_MS: i64 = -1;
@@ -29,7 +30,7 @@ pub enum StartError {
     /// Another driver lives in the directory.
     #[error("(16) Device or resource busy\nActive media driver detected: {}", .0.display())]
     ActiveDriver(PathBuf),
-    /// A file, a directory or a thread cannot be made.
+    /// A file, a directory, a socket or a thread cannot be made.
     #[error("({code}) {message}")]
     Io {
         /// Number of the operating system.
@@ -45,6 +46,14 @@ impl StartError {
         StartError::Io {
             code,
             message: format!("{error}\n{action} {}", path.display()),
+        }
+    }
+
+    fn socket(error: &io::Error) -> Self {
+        let code = error.raw_os_error().unwrap_or_default();
+        StartError::Io {
+            code,
+            message: format!("{error}\nfailed to open a UDP socket"),
         }
     }
 
@@ -104,6 +113,7 @@ impl MediaDriver {
             StartError::io(&error, "failed to find the absolute path of", &context.dir)
         })?;
         context.validate()?;
+        check_socket_buffers(&context)?;
         let cpus = AgentCpus::choose(
             &context,
             &aeron_agent::thread::allowed_cpus().unwrap_or_default(),
@@ -221,6 +231,15 @@ impl MediaDriver {
         );
         Ok(())
     }
+}
+
+/// Warns of buffers that the system grants shorter than configured, and refuses those that are too short to work with.
+fn check_socket_buffers(context: &Context) -> Result<(), StartError> {
+    let probe = SocketBufferProbe::new(context).map_err(|error| StartError::socket(&error))?;
+    for short_buffer in probe.short_buffers(context) {
+        eprintln!("{short_buffer}");
+    }
+    Ok(probe.check(context)?)
 }
 
 impl Drop for MediaDriver {

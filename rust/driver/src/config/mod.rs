@@ -243,6 +243,19 @@ settings! {
     udp_channel_outgoing_interceptors: String = String::new(), "AERON_UDP_CHANNEL_OUTGOING_INTERCEPTORS" Text;
     /// Interceptors of incoming datagrams, separated by commas.
     udp_channel_incoming_interceptors: String = String::new(), "AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS" Text;
+    /// Arguments of the interceptor `loss`: `rate=…|seed=…|recv-msg-mask=…`.
+    udp_channel_transport_bindings_loss_args: String = String::new(),
+        "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS" Text;
+    /// Arguments of the interceptor `fixed-loss`: `term-id=…|term-offset=…|length=…`.
+    udp_channel_transport_bindings_fixed_loss_args: String = String::new(),
+        "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_FIXED_LOSS_ARGS" Text;
+    /// Arguments of the interceptor `multi-gap-loss`: `term-id=…|gap-radix=…|gap-length=…|total-gaps=…`.
+    udp_channel_transport_bindings_multi_gap_loss_args: String = String::new(),
+        "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MULTI_GAP_LOSS_ARGS" Text;
+    /// Leave cutting runs into datagrams to the kernel, where it can.
+    udp_gso: bool = true, "AERON_UDP_GSO" Boolean;
+    /// Receive trains of datagrams, where the kernel can.
+    udp_gro: bool = true, "AERON_UDP_GRO" Boolean;
 
     /// Idle strategy of the conductor.
     conductor_idle_strategy: String = "backoff".into(), "AERON_CONDUCTOR_IDLE_STRATEGY" Text;

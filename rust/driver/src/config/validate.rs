@@ -1,6 +1,7 @@
 //! The checks of a configuration before anything is created on disk.
 
 use super::{Context, LoopKind, SETTINGS, TerminationValidator, Value};
+use crate::media::interceptors::INCOMING as INCOMING_INTERCEPTORS;
 
 /// The reason why a driver does not start with its configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -203,7 +204,7 @@ impl Context {
         check_interceptors(&self.udp_channel_outgoing_interceptors, &[])?;
         check_interceptors(
             &self.udp_channel_incoming_interceptors,
-            &["loss", "fixed-loss", "multi-gap-loss"],
+            &INCOMING_INTERCEPTORS,
         )
     }
 }

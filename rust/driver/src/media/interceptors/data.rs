@@ -1,0 +1,73 @@
+//! What loss by position needs to know of a datagram, and of what came before it.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+const DATA: u16 = 1;
+const HEADER_LENGTH: usize = 32;
+
+/// Streams of sessions that are told apart; of others nothing is lost.
+const MAX_STREAMS: usize = 4_096;
+
+/// A stream of a session.
+pub type StreamKey = (i32, i32);
+
+/// A datagram of data frames.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataDatagram {
+    /// Session and stream.
+    pub stream: StreamKey,
+    /// The term.
+    pub term_id: i32,
+    /// The bytes of the term that it carries.
+    pub range: Range<i64>,
+}
+
+impl DataDatagram {
+    /// Reads the header of the first frame; `None` for anything but data, and for heartbeats, which carry none.
+    pub fn parse(datagram: &[u8]) -> Option<Self> {
+        let header = datagram.first_chunk::<HEADER_LENGTH>()?;
+        let int = |offset: usize| i32::from_le_bytes(std::array::from_fn(|i| header[offset + i]));
+        let (frame_length, term_offset) = (int(0), int(8));
+        if frame_type(datagram) != Some(DATA) || frame_length <= 0 {
+            return None;
+        }
+        let begin = i64::from(term_offset);
+        Some(DataDatagram {
+            stream: (int(12), int(16)),
+            term_id: int(20),
+            range: begin..begin + datagram.len() as i64,
+        })
+    }
+}
+
+/// The type of the first frame, `None` for a datagram that has none.
+pub fn frame_type(datagram: &[u8]) -> Option<u16> {
+    let bytes = datagram.get(6..8)?;
+    Some(u16::from_le_bytes([bytes[0], bytes[1]]))
+}
+
+/// Loses each datagram once: of every stream, what is in front of the last lost datagram passes, as retransmits are.
+#[derive(Debug, Default)]
+pub struct LostOnce {
+    next_offsets: HashMap<StreamKey, i64>,
+}
+
+impl LostOnce {
+    /// Whether `datagram` is lost. Only what `is_chosen` and is not in front of what was lost, or of the first datagram seen, is.
+    pub fn loses(&mut self, datagram: &DataDatagram, is_chosen: bool) -> bool {
+        let is_known = self.next_offsets.contains_key(&datagram.stream);
+        if !is_known && self.next_offsets.len() == MAX_STREAMS {
+            return false;
+        }
+        let next_offset = self
+            .next_offsets
+            .entry(datagram.stream)
+            .or_insert(datagram.range.start);
+        let is_lost = is_chosen && datagram.range.start >= *next_offset;
+        if is_lost {
+            *next_offset = datagram.range.end;
+        }
+        is_lost
+    }
+}

@@ -1,0 +1,163 @@
+//! Deliberate loss: interceptors that drop incoming datagrams, of every socket, for tests of whole systems.
+//!
+//! `AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS` names them in the order in which they see a datagram; each has its arguments in a
+//! variable of its own. A train is split before they see it. Each socket has interceptors of its own.
+
+mod arguments;
+mod data;
+mod fixed_loss;
+mod loss;
+mod multi_gap_loss;
+
+use std::io;
+use std::net::SocketAddr;
+#[cfg(unix)]
+use std::os::fd::BorrowedFd;
+
+use super::transport::{Datagram, Network, Poller, Run, Socket, SocketSpec};
+use crate::config::Context;
+use crate::socket_buffers::SocketBufferLengths;
+use fixed_loss::{FixedLoss, FixedLossArguments};
+use loss::{Loss, LossArguments};
+use multi_gap_loss::{MultiGapLoss, MultiGapLossArguments};
+
+/// Names of the interceptors for incoming datagrams. There are none for outgoing ones.
+pub const INCOMING: [&str; 3] = ["loss", "fixed-loss", "multi-gap-loss"];
+
+/// Decides what arrives.
+trait Interceptor: Send {
+    /// Whether the datagram goes on.
+    fn lets_pass(&mut self, datagram: &[u8]) -> bool;
+}
+
+/// Wraps `network` into the interceptors that `context` names; answers the warnings to show as well.
+///
+/// Arguments that are missing mean no loss, as in the C driver; those that cannot be parsed mean no loss and a warning.
+pub fn intercept(network: Box<dyn Network>, context: &Context) -> (Box<dyn Network>, Vec<String>) {
+    let mut warnings = Vec::new();
+    let specs: Vec<InterceptorSpec> = context
+        .udp_channel_incoming_interceptors
+        .split(',')
+        .filter_map(|name| InterceptorSpec::new(name, context, &mut warnings))
+        .collect();
+    let network = match specs.is_empty() {
+        true => network,
+        false => Box::new(InterceptedNetwork { network, specs }),
+    };
+    (network, warnings)
+}
+
+/// An interceptor that loses something, with its arguments.
+#[derive(Clone, Debug)]
+enum InterceptorSpec {
+    Loss(LossArguments),
+    FixedLoss(FixedLossArguments),
+    MultiGapLoss(MultiGapLossArguments),
+}
+
+impl InterceptorSpec {
+    fn new(name: &str, context: &Context, warnings: &mut Vec<String>) -> Option<Self> {
+        let mut keep = |warning: Result<Option<Self>, String>| {
+            warning.unwrap_or_else(|warning| {
+                warnings.push(warning);
+                None
+            })
+        };
+        match name {
+            "loss" => keep(
+                LossArguments::parse(&context.udp_channel_transport_bindings_loss_args)
+                    .map(|arguments| arguments.map(Self::Loss)),
+            ),
+            "fixed-loss" => keep(
+                FixedLossArguments::parse(&context.udp_channel_transport_bindings_fixed_loss_args)
+                    .map(|arguments| arguments.map(Self::FixedLoss)),
+            ),
+            "multi-gap-loss" => keep(
+                MultiGapLossArguments::parse(
+                    &context.udp_channel_transport_bindings_multi_gap_loss_args,
+                )
+                .map(|arguments| arguments.map(Self::MultiGapLoss)),
+            ),
+            _ => None,
+        }
+    }
+
+    fn build(&self) -> Box<dyn Interceptor> {
+        match self {
+            Self::Loss(arguments) => Box::new(Loss::new(arguments)),
+            Self::FixedLoss(arguments) => Box::new(FixedLoss::new(*arguments)),
+            Self::MultiGapLoss(arguments) => Box::new(MultiGapLoss::new(*arguments)),
+        }
+    }
+}
+
+struct InterceptedNetwork {
+    network: Box<dyn Network>,
+    specs: Vec<InterceptorSpec>,
+}
+
+impl Network for InterceptedNetwork {
+    fn open(&mut self, spec: &SocketSpec) -> io::Result<Box<dyn Socket>> {
+        Ok(Box::new(InterceptedSocket {
+            socket: self.network.open(spec)?,
+            interceptors: self.specs.iter().map(InterceptorSpec::build).collect(),
+        }))
+    }
+
+    fn poller(&mut self) -> Box<dyn Poller> {
+        self.network.poller()
+    }
+}
+
+struct InterceptedSocket {
+    socket: Box<dyn Socket>,
+    interceptors: Vec<Box<dyn Interceptor>>,
+}
+
+impl Socket for InterceptedSocket {
+    fn local_address(&self) -> SocketAddr {
+        self.socket.local_address()
+    }
+
+    fn buffer_lengths(&self) -> SocketBufferLengths {
+        self.socket.buffer_lengths()
+    }
+
+    fn max_run_datagrams(&self, to: Option<SocketAddr>) -> usize {
+        self.socket.max_run_datagrams(to)
+    }
+
+    fn send_runs(&mut self, to: Option<SocketAddr>, runs: &[Run<'_>]) -> io::Result<usize> {
+        self.socket.send_runs(to, runs)
+    }
+
+    fn send(&mut self, to: Option<SocketAddr>, datagram: &[u8]) -> io::Result<bool> {
+        self.socket.send(to, datagram)
+    }
+
+    /// Bytes that are lost count as received: the socket has received them.
+    fn receive(
+        &mut self,
+        limit: usize,
+        on_datagram: &mut dyn FnMut(Datagram<'_>),
+    ) -> io::Result<usize> {
+        let interceptors = &mut self.interceptors;
+        self.socket.receive(limit, &mut |datagram| {
+            if interceptors
+                .iter_mut()
+                .all(|interceptor| interceptor.lets_pass(datagram.bytes))
+            {
+                on_datagram(datagram);
+            }
+        })
+    }
+
+    fn connect(&mut self, to: SocketAddr) -> io::Result<()> {
+        self.socket.connect(to)
+    }
+
+    #[cfg(unix)]
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.socket.descriptor()
+    }
+}

@@ -1,0 +1,23 @@
+//! The media: how datagrams reach other drivers.
+
+pub mod interceptors;
+pub mod timestamps;
+pub mod transport;
+pub mod udp;
+
+#[cfg(test)]
+pub(crate) mod testing;
+
+use crate::config::Context;
+use transport::Network;
+use udp::{Offload, UdpNetwork};
+
+/// The network of the operating system as `context` wants it, and the warnings to show.
+pub fn network(context: &Context) -> (Box<dyn Network>, Vec<String>) {
+    let offload = match context.udp_gso || context.udp_gro {
+        true => Offload::probe().limited_to(context.udp_gso, context.udp_gro),
+        false => Offload::NONE,
+    };
+    let network = UdpNetwork::new(offload, context.mtu_length);
+    interceptors::intercept(Box::new(network), context)
+}

@@ -1,0 +1,392 @@
+//! A network in memory for unit tests: delivers at once, keeps what was sent, refuses on demand.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use aeron_memory::Words;
+
+use super::transport::{
+    Datagram, MAX_RUN_DATAGRAMS, Network, Poller, Run, Socket, SocketSpec, Token,
+};
+use crate::socket_buffers::SocketBufferLengths;
+
+const FIRST_EPHEMERAL_PORT: u16 = 40_000;
+const SYSTEM_BUFFER_LENGTH: usize = 212_992;
+
+/// A network whose sockets reach each other, and whom the test may watch and play. Clones are the same network.
+#[derive(Clone)]
+pub(crate) struct MemoryNetwork {
+    wire: Arc<Mutex<Wire>>,
+}
+
+/// A datagram that some socket sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sent {
+    pub from: SocketAddr,
+    pub to: SocketAddr,
+    pub bytes: Vec<u8>,
+}
+
+struct Wire {
+    next_port: u16,
+    next_id: u64,
+    sockets: HashMap<u64, Bound>,
+    sent: Vec<Sent>,
+    run_lengths: Vec<usize>,
+    max_run_datagrams: usize,
+    room: Option<usize>,
+    error: Option<io::ErrorKind>,
+}
+
+struct Bound {
+    hears: SocketAddr,
+    group: Option<IpAddr>,
+    peer: Option<SocketAddr>,
+    media_timestamp_ns: Option<i64>,
+    inbox: VecDeque<(SocketAddr, Vec<u8>)>,
+}
+
+impl MemoryNetwork {
+    pub fn new() -> Self {
+        let wire = Wire {
+            next_port: FIRST_EPHEMERAL_PORT,
+            next_id: 0,
+            sockets: HashMap::new(),
+            sent: Vec::new(),
+            run_lengths: Vec::new(),
+            max_run_datagrams: MAX_RUN_DATAGRAMS,
+            room: None,
+            error: None,
+        };
+        MemoryNetwork {
+            wire: Arc::new(Mutex::new(wire)),
+        }
+    }
+
+    /// Everything that was sent since the last call, in order.
+    pub fn take_sent(&self) -> Vec<Sent> {
+        std::mem::take(&mut self.wire().sent)
+    }
+
+    /// The number of datagrams of every run that was sent since the last call, in order.
+    pub fn take_run_lengths(&self) -> Vec<usize> {
+        std::mem::take(&mut self.wire().run_lengths)
+    }
+
+    /// Puts a datagram into the sockets that hear at `to`, as if `from` had sent it.
+    pub fn deliver(&self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
+        self.wire().deliver(from, to, bytes);
+    }
+
+    /// Sockets now have segmentation offload (64) or none (1).
+    pub fn set_max_run_datagrams(&self, max_run_datagrams: usize) {
+        self.wire().max_run_datagrams = max_run_datagrams;
+    }
+
+    /// Sockets take this many more datagrams, then no more (`None`: as many as there are).
+    pub fn set_room(&self, room: Option<usize>) {
+        self.wire().room = room;
+    }
+
+    /// Every send fails like this (`None`: none fails).
+    pub fn fail_sends(&self, error: Option<io::ErrorKind>) {
+        self.wire().error = error;
+    }
+
+    fn wire(&self) -> MutexGuard<'_, Wire> {
+        self.wire.lock().expect("no test panics while sending")
+    }
+}
+
+impl Network for MemoryNetwork {
+    fn open(&mut self, spec: &SocketSpec) -> io::Result<Box<dyn Socket>> {
+        let mut wire = self.wire();
+        let hears = wire.bind(spec)?;
+        let id = wire.next_id;
+        wire.next_id += 1;
+        wire.sockets.insert(
+            id,
+            Bound {
+                hears,
+                group: spec.multicast.map(|multicast| multicast.group),
+                peer: spec.connect,
+                media_timestamp_ns: spec.receive_timestamps.then_some(0),
+                inbox: VecDeque::new(),
+            },
+        );
+        let granted = |length: usize| match length {
+            0 => SYSTEM_BUFFER_LENGTH as i32,
+            length => length as i32,
+        };
+        Ok(Box::new(MemorySocket {
+            network: self.clone(),
+            id,
+            local_address: hears,
+            buffer_lengths: SocketBufferLengths {
+                send: granted(spec.send_buffer_length),
+                receive: granted(spec.receive_buffer_length),
+            },
+        }))
+    }
+
+    fn poller(&mut self) -> Box<dyn Poller> {
+        Box::new(MemoryPoller(Vec::new()))
+    }
+}
+
+impl Wire {
+    fn bind(&mut self, spec: &SocketSpec) -> io::Result<SocketAddr> {
+        let mut hears = spec.bind;
+        if spec.multicast.is_some() {
+            hears.set_ip(match hears {
+                SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+                SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+            });
+        }
+        if hears.port() == 0 {
+            hears.set_port(self.next_port);
+            self.next_port += 1;
+        }
+        let is_taken = |other: &Bound| other.group.is_none() && other.hears == hears;
+        if spec.multicast.is_none() && self.sockets.values().any(is_taken) {
+            return Err(io::ErrorKind::AddrInUse.into());
+        }
+        Ok(hears)
+    }
+
+    fn deliver(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
+        for socket in self.sockets.values_mut() {
+            let hears = socket.hears;
+            let is_addressed = hears.port() == to.port()
+                && match socket.group {
+                    Some(group) => to.ip() == group || to.ip() == hears.ip(),
+                    None => to.ip() == hears.ip() || hears.ip().is_unspecified(),
+                };
+            // A connected multicast sender hears with a second socket, which is not connected.
+            let is_peer = socket.group.is_some() || socket.peer.is_none_or(|peer| peer == from);
+            if is_addressed && is_peer {
+                socket.inbox.push_back((from, bytes.to_vec()));
+            }
+        }
+    }
+
+    fn send(&mut self, from: SocketAddr, to: SocketAddr, bytes: Vec<u8>) -> io::Result<bool> {
+        if let Some(error) = self.error {
+            return Err(error.into());
+        }
+        match &mut self.room {
+            Some(0) => return Ok(false),
+            Some(room) => *room -= 1,
+            None => {}
+        }
+        self.deliver(from, to, &bytes);
+        self.sent.push(Sent { from, to, bytes });
+        Ok(true)
+    }
+}
+
+struct MemorySocket {
+    network: MemoryNetwork,
+    id: u64,
+    local_address: SocketAddr,
+    buffer_lengths: SocketBufferLengths,
+}
+
+impl MemorySocket {
+    fn with_bound<R>(&self, action: impl FnOnce(&mut Bound) -> R) -> R {
+        let mut wire = self.network.wire();
+        action(wire.sockets.get_mut(&self.id).expect("open"))
+    }
+
+    fn destination(&self, to: Option<SocketAddr>) -> io::Result<SocketAddr> {
+        to.or_else(|| self.with_bound(|bound| bound.peer))
+            .ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+
+    /// What others see as the source.
+    fn source(&self) -> SocketAddr {
+        let mut source = self.local_address;
+        if source.ip().is_unspecified() {
+            source.set_ip(match source {
+                SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+                SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+            });
+        }
+        source
+    }
+}
+
+impl Socket for MemorySocket {
+    fn local_address(&self) -> SocketAddr {
+        self.local_address
+    }
+
+    fn buffer_lengths(&self) -> SocketBufferLengths {
+        self.buffer_lengths
+    }
+
+    fn max_run_datagrams(&self, _to: Option<SocketAddr>) -> usize {
+        self.network.wire().max_run_datagrams
+    }
+
+    fn send_runs(&mut self, to: Option<SocketAddr>, runs: &[Run<'_>]) -> io::Result<usize> {
+        let (from, to) = (self.source(), self.destination(to)?);
+        let mut wire = self.network.wire();
+        for (taken, run) in runs.iter().enumerate() {
+            for datagram in run.datagrams() {
+                let mut bytes = vec![0; datagram.length];
+                datagram.memory.copy_out(datagram.offset, &mut bytes);
+                match wire.send(from, to, bytes) {
+                    Ok(true) => {}
+                    Err(error) if taken == 0 => return Err(error),
+                    Ok(false) | Err(_) => return Ok(taken),
+                }
+            }
+            wire.run_lengths.push(run.datagram_count());
+        }
+        Ok(runs.len())
+    }
+
+    fn send(&mut self, to: Option<SocketAddr>, datagram: &[u8]) -> io::Result<bool> {
+        let (from, to) = (self.source(), self.destination(to)?);
+        self.network.wire().send(from, to, datagram.to_vec())
+    }
+
+    fn receive(
+        &mut self,
+        limit: usize,
+        on_datagram: &mut dyn FnMut(Datagram<'_>),
+    ) -> io::Result<usize> {
+        let mut received = 0;
+        for _ in 0..limit {
+            // The handler may send: the wire is not locked while it runs.
+            let Some((source, mut bytes)) = self.with_bound(|bound| bound.inbox.pop_front()) else {
+                break;
+            };
+            received += bytes.len();
+            on_datagram(Datagram {
+                bytes: &mut bytes,
+                source,
+                media_timestamp_ns: self.with_bound(|bound| bound.media_timestamp_ns),
+            });
+        }
+        Ok(received)
+    }
+
+    fn connect(&mut self, to: SocketAddr) -> io::Result<()> {
+        self.with_bound(|bound| bound.peer = Some(to));
+        Ok(())
+    }
+}
+
+impl Drop for MemorySocket {
+    fn drop(&mut self) {
+        self.network.wire().sockets.remove(&self.id);
+    }
+}
+
+/// All sockets, always.
+struct MemoryPoller(Vec<Token>);
+
+impl Poller for MemoryPoller {
+    fn add(&mut self, token: Token, _socket: &dyn Socket) -> io::Result<()> {
+        self.0.push(token);
+        Ok(())
+    }
+
+    fn remove(&mut self, token: Token, _socket: &dyn Socket) {
+        self.0.retain(|known| *known != token);
+    }
+
+    fn ready(&mut self, on_ready: &mut dyn FnMut(Token)) -> io::Result<()> {
+        self.0.iter().copied().for_each(on_ready);
+        Ok(())
+    }
+}
+
+mod tests {
+    use super::super::transport::{MulticastSpec, SocketSide};
+    use super::*;
+    use aeron_memory::SharedBuffer;
+
+    fn spec(bind: &str, connect: Option<&str>) -> SocketSpec {
+        SocketSpec {
+            bind: bind.parse().unwrap(),
+            connect: connect.map(|address| address.parse().unwrap()),
+            multicast: None,
+            send_buffer_length: 0,
+            receive_buffer_length: 0,
+            receive_timestamps: false,
+            side: SocketSide::Receiver,
+        }
+    }
+
+    fn received(socket: &mut dyn Socket) -> Vec<Vec<u8>> {
+        let mut datagrams = Vec::new();
+        socket
+            .receive(16, &mut |datagram| datagrams.push(datagram.bytes.to_vec()))
+            .unwrap();
+        datagrams
+    }
+
+    #[test]
+    fn runs_arrive_as_datagrams_and_a_full_socket_takes_whole_runs_only() {
+        let mut network = MemoryNetwork::new();
+        let mut to = network.open(&spec("127.0.0.1:5000", None)).unwrap();
+        let mut from = network
+            .open(&spec("0.0.0.0:0", Some("127.0.0.1:5000")))
+            .unwrap();
+        let memory = SharedBuffer::copy_of(&[7; 1024]);
+        let run = Run {
+            memory: &memory,
+            offset: 32,
+            length: 250,
+            datagram_length: 100,
+        };
+        assert_eq!(from.send_runs(None, &[run, run]).unwrap(), 2);
+        let lengths: Vec<usize> = received(to.as_mut()).iter().map(Vec::len).collect();
+        assert_eq!(lengths, [100, 100, 50, 100, 100, 50]);
+        network.set_room(Some(4));
+        assert_eq!(from.send_runs(None, &[run, run]).unwrap(), 1);
+        assert_eq!(network.take_run_lengths(), [3, 3, 3]);
+        assert_eq!(network.take_sent().len(), 10);
+        network.fail_sends(Some(io::ErrorKind::PermissionDenied));
+        assert!(from.send(None, b"x").is_err());
+        network.set_max_run_datagrams(1);
+        assert_eq!(from.max_run_datagrams(None), 1);
+    }
+
+    #[test]
+    fn a_group_reaches_its_members_and_a_peer_is_the_only_one_heard() {
+        let mut network = MemoryNetwork::new();
+        let group = MulticastSpec {
+            group: "224.20.30.39".parse().unwrap(),
+            interface: "0.0.0.0".parse().unwrap(),
+            interface_index: 0,
+            ttl: 0,
+        };
+        let member = SocketSpec {
+            multicast: Some(group),
+            ..spec("224.20.30.39:5000", None)
+        };
+        let (mut a, mut b) = (
+            network.open(&member).unwrap(),
+            network.open(&member).unwrap(),
+        );
+        let mut sender = network
+            .open(&spec("127.0.0.1:0", Some("127.0.0.1:6000")))
+            .unwrap();
+        sender
+            .send(Some("224.20.30.39:5000".parse().unwrap()), b"x")
+            .unwrap();
+        assert_eq!(received(a.as_mut()), [b"x"]);
+        assert_eq!(received(b.as_mut()), [b"x"]);
+        let local = sender.local_address();
+        network.deliver("127.0.0.1:6001".parse().unwrap(), local, b"stranger");
+        network.deliver("127.0.0.1:6000".parse().unwrap(), local, b"peer");
+        assert_eq!(received(sender.as_mut()), [b"peer"]);
+        assert!(network.open(&spec(&local.to_string(), None)).is_err());
+    }
+}

@@ -1,0 +1,190 @@
+//! Times written into messages on their way: eight bytes, nanoseconds since 1970, little-endian.
+//!
+//! A channel says where: at an offset of the payload, or in the header's reserved value. Only data frames that begin a message get
+//! one, and only if it fits; heartbeats, padding and the further fragments of a message stay as they are.
+
+use aeron_memory::{SharedBuffer, Words};
+use aeron_protocol::uri::RESERVED_VALUE_TIMESTAMP_OFFSET;
+
+use super::transport::Run;
+
+const HEADER_LENGTH: usize = 32;
+const FRAME_ALIGNMENT: usize = 32;
+const FLAGS: usize = 5;
+const TYPE: usize = 6;
+const RESERVED_VALUE: usize = 24;
+const BEGIN_FLAG: u8 = 0x80;
+const DATA: u16 = 1;
+const TIME_LENGTH: usize = 8;
+
+/// Writes a time of receiving into every message that begins in `datagram`, at `offset` as the channel states it.
+pub fn stamp_received(datagram: &mut [u8], offset: i32, time_ns: i64) {
+    let mut at = 0;
+    while let Some(frame) = datagram
+        .get_mut(at..)
+        .filter(|rest| rest.len() >= HEADER_LENGTH)
+    {
+        let header = FrameHeader::of_bytes(frame);
+        let Some(length) = header.length() else {
+            return;
+        };
+        let place = header.time_position(offset);
+        if let Some(position) = place.filter(|_| length <= frame.len()) {
+            frame[position..position + TIME_LENGTH].copy_from_slice(&time_ns.to_le_bytes());
+        }
+        at += length.next_multiple_of(FRAME_ALIGNMENT);
+    }
+}
+
+/// Writes a time of sending into the first frame of each datagram of `run`, at `offset` as the channel states it.
+pub fn stamp_sent(run: &Run<'_>, offset: i32, time_ns: i64) {
+    for datagram in run
+        .datagrams()
+        .filter(|datagram| datagram.length >= HEADER_LENGTH)
+    {
+        let header = FrameHeader::of_memory(run.memory, datagram.offset);
+        let is_complete = header
+            .length()
+            .is_some_and(|length| length <= datagram.length);
+        if let Some(position) = header.time_position(offset).filter(|_| is_complete) {
+            let bytes = time_ns.to_le_bytes();
+            run.memory.copy_in(datagram.offset + position, &bytes);
+        }
+    }
+}
+
+/// What decides whether a frame gets a time.
+struct FrameHeader {
+    frame_length: i32,
+    flags: u8,
+    frame_type: u16,
+}
+
+impl FrameHeader {
+    fn of_bytes(frame: &[u8]) -> Self {
+        FrameHeader {
+            frame_length: i32::from_le_bytes([frame[0], frame[1], frame[2], frame[3]]),
+            flags: frame[FLAGS],
+            frame_type: u16::from_le_bytes([frame[TYPE], frame[TYPE + 1]]),
+        }
+    }
+
+    fn of_memory(memory: &SharedBuffer, at: usize) -> Self {
+        FrameHeader {
+            frame_length: memory.load_i32_relaxed(at),
+            flags: memory.load_u8_relaxed(at + FLAGS),
+            frame_type: memory.load_u16_relaxed(at + TYPE),
+        }
+    }
+
+    /// Bytes of the frame; `None` for heartbeats and nonsense.
+    fn length(&self) -> Option<usize> {
+        usize::try_from(self.frame_length)
+            .ok()
+            .filter(|length| *length > 0)
+    }
+
+    /// Where in the frame the time goes, `None` if it gets none.
+    fn time_position(&self, offset: i32) -> Option<usize> {
+        let length = self.length()?;
+        if self.frame_type != DATA || self.flags & BEGIN_FLAG == 0 {
+            return None;
+        }
+        let position = match offset {
+            RESERVED_VALUE_TIMESTAMP_OFFSET => RESERVED_VALUE,
+            offset => HEADER_LENGTH + usize::try_from(offset).ok()?,
+        };
+        (position + TIME_LENGTH <= length).then_some(position)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIME_NS: i64 = 0x0102_0304_0506_0708;
+    const STAMP: [u8; 8] = [8, 7, 6, 5, 4, 3, 2, 1];
+    const PAD: u16 = 0;
+
+    /// A frame with its padding up to the alignment.
+    fn frame(payload_length: usize, flags: u8, frame_type: u16) -> Vec<u8> {
+        let length = HEADER_LENGTH + payload_length;
+        let mut bytes = vec![0xEE; length.next_multiple_of(FRAME_ALIGNMENT)];
+        bytes[..4].copy_from_slice(&(length as i32).to_le_bytes());
+        bytes[FLAGS] = flags;
+        bytes[TYPE..TYPE + 2].copy_from_slice(&frame_type.to_le_bytes());
+        bytes
+    }
+
+    fn stamped(mut datagram: Vec<u8>, offset: i32) -> Vec<usize> {
+        let before = datagram.clone();
+        stamp_received(&mut datagram, offset, TIME_NS);
+        let places = (0..datagram.len().saturating_sub(7))
+            .filter(|at| datagram[*at..at + 8] == STAMP)
+            .collect::<Vec<_>>();
+        let changed = (0..datagram.len()).filter(|at| datagram[*at] != before[*at]);
+        assert_eq!(changed.count(), 8 * places.len());
+        places
+    }
+
+    /// 02-99, 02-101
+    #[test]
+    fn every_message_that_begins_in_a_received_datagram_gets_its_time() {
+        let messages = [frame(16, 0xC0, DATA), frame(40, 0x80, DATA)].concat();
+        assert_eq!(stamped(messages.clone(), 0), [32, 64 + 32]);
+        assert_eq!(stamped(messages.clone(), 5), [37, 64 + 37]);
+        assert_eq!(
+            stamped(messages, RESERVED_VALUE_TIMESTAMP_OFFSET),
+            [24, 64 + 24]
+        );
+    }
+
+    /// 02-100
+    #[test]
+    fn heartbeats_padding_continuations_and_short_messages_stay_as_they_are() {
+        let mut heartbeat = frame(0, 0xC0, DATA);
+        heartbeat[..4].fill(0);
+        for offset in [0, RESERVED_VALUE_TIMESTAMP_OFFSET] {
+            assert_eq!(stamped(heartbeat.clone(), offset), []);
+            assert_eq!(stamped(frame(64, 0xC0, PAD), offset), []);
+            assert_eq!(stamped(frame(64, 0x00, DATA), offset), []);
+            assert_eq!(stamped(frame(64, 0x40, DATA), offset), []);
+        }
+        assert_eq!(stamped(frame(15, 0xC0, DATA), 8), []);
+        assert_eq!(stamped(frame(16, 0xC0, DATA), 8), [40]);
+        assert_eq!(stamped(frame(16, 0xC0, DATA), i32::MAX), []);
+        assert_eq!(stamped(frame(16, 0xC0, DATA), -2), []);
+    }
+
+    #[test]
+    fn a_datagram_that_lies_about_its_frames_is_left_alone_beyond_its_end() {
+        let mut cut = frame(64, 0xC0, DATA);
+        cut.truncate(64);
+        assert_eq!(stamped(cut, 0), []);
+        assert_eq!(stamped(vec![0xFF; 31], 0), []);
+        assert_eq!(stamped(vec![0xFF; 64], 0), []);
+        assert_eq!(stamped(Vec::new(), 0), []);
+    }
+
+    /// 02-99, 02-101: at the sending side, in the publication's own memory
+    #[test]
+    fn the_first_message_of_each_sent_datagram_gets_its_time() {
+        let datagram = [frame(16, 0xC0, DATA), frame(16, 0xC0, DATA)].concat();
+        let continuation = frame(64, 0x00, DATA);
+        let bytes = [datagram.clone(), datagram, continuation].concat();
+        let memory = SharedBuffer::copy_of(&bytes);
+        let run = Run {
+            memory: &memory,
+            offset: 0,
+            length: bytes.len(),
+            datagram_length: 128,
+        };
+        stamp_sent(&run, 8, TIME_NS);
+        let mut after = vec![0; bytes.len()];
+        memory.copy_out(0, &mut after);
+        let places: Vec<usize> = (0..after.len() - 7)
+            .filter(|at| after[*at..at + 8] == STAMP)
+            .collect();
+        assert_eq!(places, [40, 128 + 40]);
+    }
+}

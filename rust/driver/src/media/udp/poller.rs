@@ -1,0 +1,87 @@
+//! Tells which sockets to read from: all of them while they are few, those that epoll names when they are many.
+
+use std::io;
+#[cfg(target_os = "linux")]
+use std::mem::MaybeUninit;
+#[cfg(target_os = "linux")]
+use std::os::fd::OwnedFd;
+
+#[cfg(target_os = "linux")]
+use rustix::event::epoll;
+
+use crate::media::transport::{Poller, Socket, Token};
+
+/// Up to this number, trying all sockets costs less than asking which.
+#[cfg(target_os = "linux")]
+const MAX_SOCKETS_TRIED: usize = 5;
+
+/// Sockets that one question names; the others are named by the next.
+#[cfg(target_os = "linux")]
+const MAX_EVENTS: usize = 64;
+
+/// Watches sockets of the system.
+#[derive(Debug, Default)]
+pub struct UdpPoller {
+    tokens: Vec<Token>,
+    #[cfg(target_os = "linux")]
+    epoll: Option<OwnedFd>,
+}
+
+impl Poller for UdpPoller {
+    fn add(&mut self, token: Token, socket: &dyn Socket) -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        {
+            let descriptor = socket.descriptor().ok_or(io::ErrorKind::Unsupported)?;
+            let epoll = match &mut self.epoll {
+                Some(epoll) => epoll,
+                none => none.insert(epoll::create(epoll::CreateFlags::CLOEXEC)?),
+            };
+            let data = epoll::EventData::new_u64(token);
+            epoll::add(epoll, descriptor, data, epoll::EventFlags::IN)?;
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = socket;
+        self.tokens.push(token);
+        Ok(())
+    }
+
+    fn remove(&mut self, token: Token, socket: &dyn Socket) {
+        #[cfg(target_os = "linux")]
+        if let (Some(epoll), Some(descriptor)) = (&self.epoll, socket.descriptor()) {
+            // Fails only for a socket that is not watched.
+            let _ = epoll::delete(epoll, descriptor);
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = socket;
+        self.tokens.retain(|known| *known != token);
+    }
+
+    fn ready(&mut self, on_ready: &mut dyn FnMut(Token)) -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        if let (Some(epoll), true) = (&self.epoll, self.tokens.len() > MAX_SOCKETS_TRIED) {
+            return ready_by(epoll, on_ready);
+        }
+        self.tokens.iter().copied().for_each(on_ready);
+        Ok(())
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn ready_by(epoll: &OwnedFd, on_ready: &mut dyn FnMut(Token)) -> io::Result<()> {
+    let mut events = [const { MaybeUninit::uninit() }; MAX_EVENTS];
+    let ready = match epoll::wait(epoll, &mut events, Some(&NOW)) {
+        Ok((ready, _)) => ready,
+        Err(rustix::io::Errno::INTR) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    for event in ready {
+        on_ready(event.data.u64());
+    }
+    Ok(())
+}
+
+#[cfg(target_os = "linux")]
+const NOW: rustix::event::Timespec = rustix::event::Timespec {
+    tv_sec: 0,
+    tv_nsec: 0,
+};

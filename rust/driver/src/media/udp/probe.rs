@@ -1,0 +1,85 @@
+//! What the kernel can take off us, found out by trying.
+
+use std::io;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use aeron_memory::SharedBuffer;
+
+use super::receiving::ReceiveBuffer;
+use super::{MAX_TRAIN_LENGTH, system};
+use crate::media::transport::Run;
+
+const PROBE_DATAGRAM_LENGTH: usize = 64;
+const PROBE_LENGTH: usize = 160;
+const PROBE_ARRIVES: [usize; 3] = [64, 64, 32];
+
+/// Datagrams over loopback are there at once; a machine so busy that they are not gets along without.
+const PROBE_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// Work on datagrams that is left to the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offload {
+    /// The kernel cuts runs into datagrams.
+    pub segmentation: bool,
+    /// The kernel hands over trains of datagrams.
+    pub coalescing: bool,
+}
+
+impl Offload {
+    /// None of it: datagrams go one by one.
+    pub const NONE: Offload = Offload {
+        segmentation: false,
+        coalescing: false,
+    };
+
+    /// What this kernel can do, tried on the loopback device.
+    pub fn probe() -> Self {
+        probe_on_loopback().unwrap_or(Offload::NONE)
+    }
+
+    /// What is both in this one and wanted.
+    pub fn limited_to(self, segmentation: bool, coalescing: bool) -> Self {
+        Offload {
+            segmentation: self.segmentation && segmentation,
+            coalescing: self.coalescing && coalescing,
+        }
+    }
+}
+
+fn probe_on_loopback() -> io::Result<Offload> {
+    let from = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let to = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    to.set_nonblocking(true)?;
+    from.connect(to.local_addr()?)?;
+    let coalescing = system::enable_coalescing(&to).is_ok();
+    let memory = SharedBuffer::heap(PROBE_LENGTH);
+    let run = Run {
+        memory: &memory,
+        offset: 0,
+        length: PROBE_LENGTH,
+        datagram_length: PROBE_DATAGRAM_LENGTH,
+    };
+    let segmentation = system::send(&from, None, &[run]).is_ok() && arrive(&to) == PROBE_ARRIVES;
+    Ok(Offload {
+        segmentation,
+        coalescing,
+    })
+}
+
+/// Lengths of the datagrams that arrive.
+fn arrive(socket: &UdpSocket) -> Vec<usize> {
+    let mut buffer = ReceiveBuffer::new(MAX_TRAIN_LENGTH);
+    let mut lengths = Vec::new();
+    let deadline = Instant::now() + PROBE_TIMEOUT;
+    while lengths.len() < PROBE_ARRIVES.len() && Instant::now() < deadline {
+        let received = buffer.receive(socket, 1, &mut |datagram| {
+            lengths.push(datagram.bytes.len());
+        });
+        if !received.is_ok_and(|bytes| bytes > 0) {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+    lengths
+}

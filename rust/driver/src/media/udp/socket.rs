@@ -1,0 +1,94 @@
+//! A socket of a channel: sends by [`RunSender`], receives by [`ReceiveBuffer`].
+
+use std::io;
+use std::net::{self, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use super::creation::Sockets;
+use super::receiving::ReceiveBuffer;
+use super::sending::{RunSender, SendCall};
+use super::{Offload, is_not_now, system};
+use crate::media::transport::{Datagram, Run, Socket, SocketSide, SocketSpec};
+use crate::socket_buffers::SocketBufferLengths;
+
+/// A UDP socket, or two of them where a multicast sender needs two.
+#[derive(Debug)]
+pub struct UdpSocket {
+    sockets: Sockets,
+    local_address: SocketAddr,
+    sender: RunSender,
+    buffer: ReceiveBuffer,
+}
+
+impl UdpSocket {
+    /// Opens what `spec` asks for. Messages longer than `capacity` are cut off there when they are received.
+    pub fn open(spec: &SocketSpec, offload: Offload, capacity: usize) -> io::Result<Self> {
+        let sockets = Sockets::open(spec)?;
+        let receives_trains = spec.side == SocketSide::Receiver && !spec.receive_timestamps;
+        if offload.coalescing && receives_trains {
+            system::enable_coalescing(&sockets.receive)?;
+        }
+        Ok(UdpSocket {
+            local_address: sockets.receive.local_addr()?,
+            sockets,
+            sender: RunSender::new(offload.segmentation),
+            buffer: ReceiveBuffer::new(capacity),
+        })
+    }
+}
+
+impl Socket for UdpSocket {
+    fn local_address(&self) -> SocketAddr {
+        self.local_address
+    }
+
+    fn buffer_lengths(&self) -> SocketBufferLengths {
+        SocketBufferLengths::of(self.sockets.sending(), &self.sockets.receive)
+    }
+
+    fn max_run_datagrams(&self, to: Option<SocketAddr>) -> usize {
+        self.sender.max_run_datagrams(to)
+    }
+
+    fn send_runs(&mut self, to: Option<SocketAddr>, runs: &[Run<'_>]) -> io::Result<usize> {
+        self.sender.send(self.sockets.sending(), to, runs)
+    }
+
+    fn send(&mut self, to: Option<SocketAddr>, datagram: &[u8]) -> io::Result<bool> {
+        let socket = self.sockets.sending();
+        let result = match to {
+            Some(to) => socket.send_to(datagram, to),
+            None => socket.send(datagram),
+        };
+        match result {
+            Ok(_) => Ok(true),
+            Err(error) if is_not_now(&error) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn receive(
+        &mut self,
+        limit: usize,
+        on_datagram: &mut dyn FnMut(Datagram<'_>),
+    ) -> io::Result<usize> {
+        self.buffer
+            .receive(&self.sockets.receive, limit, on_datagram)
+    }
+
+    fn connect(&mut self, to: SocketAddr) -> io::Result<()> {
+        self.sockets.sending().connect(to)?;
+        self.sender.forget_peer();
+        Ok(())
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.sockets.receive.as_fd())
+    }
+}
+
+impl SendCall for net::UdpSocket {
+    fn send(&self, to: Option<SocketAddr>, runs: &[Run<'_>]) -> io::Result<usize> {
+        system::send(self, to, runs)
+    }
+}
