@@ -26,7 +26,10 @@ use crate::config::{Context, LoopKind, ThreadingMode};
 use crate::diagnostics::ErrorRecorder;
 use crate::duty_cycle::StallTracker;
 use crate::log_storage::MappedLogs;
+use crate::media::ChannelResolver;
+use crate::media::interfaces::SystemInterfaces;
 use crate::media_driver::StartError;
+use crate::names::{SystemNames, TimedNames};
 use crate::queue::queue;
 use crate::resources::{NativeResourceAgent, ResourceCounters, StorageLimits};
 use crate::socket_buffers::SocketBufferLengths;
@@ -142,8 +145,18 @@ impl Agents {
             SystemCounter::ReceiverCycleTimeExceeded,
         );
         let is_terminated = Arc::new(AtomicBool::new(false));
+        let names = TimedNames::new(
+            Box::new(SystemNames),
+            stall_tracker(
+                context.name_resolver_threshold_ns,
+                SystemCounter::NameResolverMaxTime,
+                SystemCounter::NameResolverTimeExceeded,
+            ),
+            Arc::new(SystemNanoClock),
+        );
         let resources = NativeResourceAgent::new(
             Box::new(MappedLogs::new(context.dir.clone())),
+            ChannelResolver::new(Box::new(names), Box::new(SystemInterfaces)),
             (for_resources, replies),
             storage_limits(context),
             ResourceCounters {

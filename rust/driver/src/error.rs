@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+use aeron_protocol::uri::UriError;
 use aeron_protocol::{DecodeError, ErrorCode};
 
 /// A failure. Its text begins with `(<number>) <what that number means>`, then says one thing per line, the innermost first.
@@ -74,5 +75,14 @@ impl std::error::Error for DriverError {}
 impl From<DecodeError> for DriverError {
     fn from(error: DecodeError) -> Self {
         DriverError::coded(error.code(), error)
+    }
+}
+
+impl From<UriError> for DriverError {
+    fn from(error: UriError) -> Self {
+        match error.code {
+            ErrorCode::GenericError => DriverError::invalid_argument(error.message),
+            code => DriverError::coded(code, error.message),
+        }
     }
 }

@@ -12,6 +12,7 @@ pub mod config;
 pub mod diagnostics;
 pub mod log_storage;
 pub mod media;
+pub mod names;
 pub mod queue;
 pub mod resources;
 pub mod socket_buffers;

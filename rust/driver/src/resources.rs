@@ -1,10 +1,12 @@
 //! The native resource agent: does everything that can block, so that the conductor never does.
 //!
-//! It creates, extends and removes logs, one command per duty cycle, and answers through a queue of its own.
+//! It creates, extends and removes logs and resolves names, one command per duty cycle, and answers through a queue of its own.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
 
 use aeron_agent::{Agent, AgentError};
 use aeron_memory::buffer::SharedBuffer;
@@ -16,6 +18,7 @@ use aeron_protocol::ErrorCode;
 use crate::diagnostics::ErrorRecorder;
 use crate::error::DriverError;
 use crate::log_storage::LogStorage;
+use crate::media::{ChannelResolver, ChannelRole, UdpChannel};
 use crate::queue::{Receiver, Sender};
 
 /// What the conductor asks for.
@@ -44,6 +47,24 @@ pub enum ResourceCommand {
         /// Names the log.
         registration_id: i64,
     },
+    /// Find the addresses of a UDP channel.
+    ResolveChannel {
+        /// Names the request.
+        id: i64,
+        /// The channel as it came in a command.
+        channel: Box<[u8]>,
+        /// What it is for.
+        role: ChannelRole,
+    },
+    /// Find one address of a channel, for the first time or again.
+    ResolveName {
+        /// Names the request.
+        id: i64,
+        /// `host:port`.
+        name: String,
+        /// The parameter of the channel that says it.
+        parameter: &'static str,
+    },
 }
 
 /// What became of a command.
@@ -62,6 +83,20 @@ pub enum ResourceReply {
         registration_id: i64,
         /// How many bytes were allocated.
         result: Result<usize, DriverError>,
+    },
+    /// A channel's addresses are known, or it is refused.
+    ChannelResolved {
+        /// Names the request.
+        id: i64,
+        /// The channel.
+        result: Result<Arc<UdpChannel>, DriverError>,
+    },
+    /// A name's address is known, or there is none.
+    NameResolved {
+        /// Names the request.
+        id: i64,
+        /// The address.
+        result: Result<SocketAddr, DriverError>,
     },
 }
 
@@ -89,6 +124,7 @@ pub struct StorageLimits {
 /// The agent. See the [module](self).
 pub struct NativeResourceAgent {
     storage: Box<dyn LogStorage>,
+    channels: ChannelResolver,
     commands: Receiver<ResourceCommand>,
     replies: Sender<ResourceReply>,
     /// Lengths of the logs there are, by registration id.
@@ -115,6 +151,7 @@ impl NativeResourceAgent {
     /// An agent that takes `commands` and answers with `replies`.
     pub fn new(
         storage: Box<dyn LogStorage>,
+        channels: ChannelResolver,
         (commands, replies): (Receiver<ResourceCommand>, Sender<ResourceReply>),
         limits: StorageLimits,
         counters: ResourceCounters,
@@ -122,6 +159,7 @@ impl NativeResourceAgent {
     ) -> Self {
         Self {
             storage,
+            channels,
             commands,
             replies,
             log_lengths: HashMap::new(),
@@ -135,7 +173,7 @@ impl NativeResourceAgent {
 
     /// One duty cycle; answers how much was done.
     pub fn do_work(&mut self) -> usize {
-        let mut work_count = self.replies.flush();
+        let mut work_count = self.replies.flush() + self.channels.do_work();
         if let Some(allocation) = self.allocation.take() {
             self.allocate(allocation);
             work_count += 1;
@@ -196,6 +234,20 @@ impl NativeResourceAgent {
             }
             ResourceCommand::RemoveLog { registration_id } => {
                 self.remove(registration_id);
+            }
+            ResourceCommand::ResolveChannel { id, channel, role } => {
+                let result = self.channels.resolve(&channel, role).map(Arc::new);
+                self.replies
+                    .send(ResourceReply::ChannelResolved { id, result });
+            }
+            ResourceCommand::ResolveName {
+                id,
+                name,
+                parameter,
+            } => {
+                let result = self.channels.resolve_name(&name, parameter);
+                self.replies
+                    .send(ResourceReply::NameResolved { id, result });
             }
         }
     }

@@ -7,6 +7,9 @@ use std::sync::{Arc, Mutex};
 use aeron_agent::CachedEpochClock;
 use aeron_driver::diagnostics::ErrorRecorder;
 use aeron_driver::log_storage::LogStorage;
+use aeron_driver::media::interfaces::SystemInterfaces;
+use aeron_driver::media::{ChannelResolver, ChannelRole};
+use aeron_driver::names::SystemNames;
 use aeron_driver::queue::{CAPACITY, Receiver, Sender, queue};
 use aeron_driver::resources::{
     NativeResourceAgent, ResourceCommand, ResourceCounters, ResourceReply, StorageLimits,
@@ -120,6 +123,7 @@ impl Fixture {
         );
         let agent = NativeResourceAgent::new(
             Box::new(logs.clone()),
+            ChannelResolver::new(Box::new(SystemNames), Box::new(SystemInterfaces)),
             (for_agent, for_conductor),
             limits,
             resource_counters,
@@ -258,4 +262,34 @@ fn a_full_queue_is_counted_and_loses_nothing() {
     }
     assert!(received.into_iter().eq(0..total));
     assert!(sender.has_room());
+}
+
+#[test]
+fn channels_and_names_are_resolved_one_per_duty_cycle() {
+    let mut fixture = Fixture::new();
+    fixture.commands.send(ResourceCommand::ResolveChannel {
+        id: 7,
+        channel: (*b"aeron:udp?endpoint=127.0.0.1:40123").into(),
+        role: ChannelRole::Publication,
+    });
+    fixture.commands.send(ResourceCommand::ResolveName {
+        id: 8,
+        name: "127.0.0.1:port".into(),
+        parameter: "control",
+    });
+    fixture.agent.do_work();
+    let Ok(ResourceReply::ChannelResolved { id: 7, result }) = fixture.replies.pop() else {
+        panic!("no answer");
+    };
+    assert_eq!(
+        result.unwrap().canonical_form,
+        "UDP-0.0.0.0:0-127.0.0.1:40123"
+    );
+    assert!(fixture.replies.pop().is_err());
+    fixture.agent.do_work();
+    let Ok(ResourceReply::NameResolved { id: 8, result }) = fixture.replies.pop() else {
+        panic!("no answer");
+    };
+    let error = result.unwrap_err();
+    assert!(error.text().contains("Unresolved - control=127.0.0.1:port"));
 }

@@ -151,11 +151,7 @@ impl Outlets {
 
 /// The failure of a channel, as clients and the error log are told of it.
 pub(super) fn bad_channel(error: UriError, channel: &[u8]) -> DriverError {
-    let failure = match error.code {
-        ErrorCode::GenericError => DriverError::invalid_argument(error.message),
-        code => DriverError::coded(code, error.message),
-    };
-    failure.context(format_args!("channel={}", String::from_utf8_lossy(channel)))
+    DriverError::from(error).context(format_args!("channel={}", String::from_utf8_lossy(channel)))
 }
 
 /// What is wrong with a channel that needs a socket: its text, or that there are no sockets.

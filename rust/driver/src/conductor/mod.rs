@@ -220,6 +220,7 @@ impl Conductor {
                 registration_id,
                 result,
             } => self.on_log_allocated(registration_id, result),
+            ResourceReply::ChannelResolved { .. } | ResourceReply::NameResolved { .. } => {}
         }
         1
     }

@@ -1,12 +1,23 @@
-//! The media: how datagrams reach other drivers.
+//! The media: how datagrams reach other drivers, and what a channel's text means on this machine.
 
+pub mod address;
+pub mod channel;
+pub mod destination;
 pub mod interceptors;
+pub mod interfaces;
+pub mod ports;
+pub mod resolver;
 pub mod timestamps;
 pub mod transport;
 pub mod udp;
 
 #[cfg(test)]
 pub(crate) mod testing;
+
+pub use channel::{ChannelRole, NamedAddress, UdpChannel};
+pub use interfaces::Interface;
+pub use ports::PortManager;
+pub use resolver::ChannelResolver;
 
 use crate::config::Context;
 use transport::Network;

@@ -9,6 +9,9 @@ use aeron_driver::Context;
 use aeron_driver::conductor::{Conductor, ConductorParts};
 use aeron_driver::diagnostics::ErrorRecorder;
 use aeron_driver::log_storage::HeapLogs;
+use aeron_driver::media::ChannelResolver;
+use aeron_driver::media::interfaces::SystemInterfaces;
+use aeron_driver::names::SystemNames;
 use aeron_driver::queue::queue;
 use aeron_driver::resources::{NativeResourceAgent, ResourceCounters, StorageLimits};
 use aeron_memory::broadcast::{BroadcastReceiver, BroadcastTransmitter};
@@ -180,6 +183,7 @@ impl TestDriver {
         };
         let resources = NativeResourceAgent::new(
             Box::new(logs.clone()),
+            ChannelResolver::new(Box::new(SystemNames), Box::new(SystemInterfaces)),
             (for_resources, replies),
             limits,
             resource_counters,

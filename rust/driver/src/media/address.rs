@@ -1,0 +1,157 @@
+//! `host:port` as channels write it, and the arithmetic of multicast groups.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use crate::error::DriverError;
+
+/// An address family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Family {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+/// Where something is, by host and port. The host is a name or an address and not resolved yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostAndPort<'a> {
+    /// The host, without brackets and without the scope of an IPv6 address.
+    pub host: &'a str,
+    /// The port.
+    pub port: u16,
+    /// The host stood in brackets, so only an IPv6 address will do.
+    pub is_bracketed: bool,
+}
+
+const MAX_HOST_LENGTH: usize = 383;
+const MAX_PORT_TEXT_LENGTH: usize = 7;
+
+impl Family {
+    /// The family of an address.
+    pub fn of(address: IpAddr) -> Self {
+        match address {
+            IpAddr::V4(_) => Self::V4,
+            IpAddr::V6(_) => Self::V6,
+        }
+    }
+
+    /// The other one.
+    pub fn other(self) -> Self {
+        match self {
+            Self::V4 => Self::V6,
+            Self::V6 => Self::V4,
+        }
+    }
+
+    /// The address that means any.
+    pub fn wildcard(self) -> IpAddr {
+        match self {
+            Self::V4 => Ipv4Addr::UNSPECIFIED.into(),
+            Self::V6 => Ipv6Addr::UNSPECIFIED.into(),
+        }
+    }
+
+    /// Length of an address in bits.
+    pub fn address_bits(self) -> u8 {
+        match self {
+            Self::V4 => 32,
+            Self::V6 => 128,
+        }
+    }
+}
+
+impl<'a> HostAndPort<'a> {
+    /// Takes `host:port` or `[IPv6 address]:port` apart.
+    ///
+    /// # Errors
+    /// Code 11 with what is wrong, usually the port.
+    pub fn parse(text: &'a str) -> Result<Self, DriverError> {
+        let (host, port, is_bracketed) = match split_brackets(text) {
+            Some((inside, after)) => (without_scope(inside), after.strip_prefix(':'), true),
+            None => match text.rsplit_once(':') {
+                Some((host, port)) => (host, Some(port), false),
+                None => (text, None, false),
+            },
+        };
+        let Some(port) = port else {
+            return Err(DriverError::invalid_argument("port invalid: ''"));
+        };
+        if port.is_empty() || port.len() > MAX_PORT_TEXT_LENGTH {
+            return Err(DriverError::invalid_argument(format_args!(
+                "port invalid: {text}"
+            )));
+        }
+        let port = parse_port(port)?;
+        check_host(host, is_bracketed)?;
+        Ok(Self {
+            host,
+            port,
+            is_bracketed,
+        })
+    }
+}
+
+/// What stands in the brackets that `text` begins with, and what follows them.
+pub(super) fn split_brackets(text: &str) -> Option<(&str, &str)> {
+    text.strip_prefix('[')?.split_once(']')
+}
+
+/// An IPv6 address without its scope, which the C driver does not use either.
+pub(super) fn without_scope(address: &str) -> &str {
+    address.split_once('%').map_or(address, |(plain, _)| plain)
+}
+
+/// Reads a decimal port.
+pub(super) fn parse_port(text: &str) -> Result<u16, DriverError> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(DriverError::invalid_argument(format_args!(
+            "port invalid: '{text}'"
+        )));
+    }
+    text.parse()
+        .map_err(|_| DriverError::invalid_argument(format_args!("port out of range: '{text}'")))
+}
+
+fn check_host(host: &str, is_bracketed: bool) -> Result<(), DriverError> {
+    if host.len() > MAX_HOST_LENGTH {
+        return Err(DriverError::invalid_argument(format_args!(
+            "host name of {} bytes exceeds the limit of {MAX_HOST_LENGTH}",
+            host.len()
+        )));
+    }
+    // An open bracket that is never closed is taken for a name, which nobody knows.
+    if !is_bracketed && !host.starts_with('[') && host.contains(':') {
+        return Err(DriverError::invalid_argument(format_args!(
+            "an IPv6 address must be in brackets: {host}"
+        )));
+    }
+    Ok(())
+}
+
+/// The group that control frames of a multicast channel go to: the data group with its last byte one higher, without carry.
+///
+/// # Errors
+/// Code 11 when the data group's last byte is even.
+pub fn multicast_control_group(data: SocketAddr) -> Result<SocketAddr, DriverError> {
+    let next = |last: u8| match last % 2 {
+        1 => Ok(last.wrapping_add(1)),
+        _ => Err(DriverError::invalid_argument(
+            "Multicast data address must be odd",
+        )),
+    };
+    let group = match data.ip() {
+        IpAddr::V4(group) => {
+            let mut octets = group.octets();
+            octets[3] = next(octets[3])?;
+            IpAddr::from(octets)
+        }
+        IpAddr::V6(group) => {
+            let mut octets = group.octets();
+            octets[15] = next(octets[15])?;
+            IpAddr::from(octets)
+        }
+    };
+    Ok(SocketAddr::new(group, data.port()))
+}

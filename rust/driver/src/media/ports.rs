@@ -1,0 +1,87 @@
+//! The ports that a driver may give to channels that ask for any.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+
+use crate::error::DriverError;
+
+/// Hands out the ports of a range in turn. Without a range it changes nothing: the operating system picks ports.
+///
+/// Ports in the range that channels name themselves are marked as used too. What was leased must be released.
+#[derive(Debug, Default)]
+pub struct PortManager {
+    range: Option<PortRange>,
+}
+
+#[derive(Debug)]
+struct PortRange {
+    low: u16,
+    high: u16,
+    next: u16,
+    /// How many channels use a port: those of several multicast groups can share one.
+    used: HashMap<u16, usize>,
+}
+
+impl PortManager {
+    /// A manager of the ports from `low` to `high`, both included; of none if both are 0.
+    pub fn new((low, high): (u16, u16)) -> Self {
+        let range = PortRange {
+            low,
+            high,
+            next: low,
+            used: HashMap::new(),
+        };
+        Self {
+            range: (high != 0).then_some(range),
+        }
+    }
+
+    /// The address to bind instead of `address`, whose port is in use from now on.
+    ///
+    /// # Errors
+    /// Code 11 when `address` has port 0 and all ports of the range are in use.
+    pub fn lease(&mut self, address: SocketAddr) -> Result<SocketAddr, DriverError> {
+        let Some(range) = &mut self.range else {
+            return Ok(address);
+        };
+        let port = match address.port() {
+            0 => range.take_next()?,
+            port => port,
+        };
+        if (range.low..=range.high).contains(&port) {
+            *range.used.entry(port).or_default() += 1;
+        }
+        Ok(SocketAddr::new(address.ip(), port))
+    }
+
+    /// Gives the port of an address that [`lease`](Self::lease) answered back.
+    pub fn release(&mut self, address: SocketAddr) {
+        let Some(range) = &mut self.range else { return };
+        if let Some(users) = range.used.get_mut(&address.port()) {
+            *users -= 1;
+            if *users == 0 {
+                range.used.remove(&address.port());
+            }
+        }
+    }
+}
+
+impl PortRange {
+    fn take_next(&mut self) -> Result<u16, DriverError> {
+        for _ in self.low..=self.high {
+            let port = self.next;
+            self.next = if port == self.high {
+                self.low
+            } else {
+                port + 1
+            };
+            if !self.used.contains_key(&port) {
+                return Ok(port);
+            }
+        }
+        Err(DriverError::invalid_argument(format_args!(
+            "no available ports in range {} {}",
+            self.low, self.high
+        )))
+    }
+}

@@ -1,0 +1,63 @@
+//! The addresses of hosts: from the operating system, from a table, or from what drivers tell each other.
+
+mod csv_table;
+mod system;
+mod timed;
+
+pub use csv_table::{CsvTableNames, NameRow, parse_rows};
+pub use system::SystemNames;
+pub use timed::TimedNames;
+
+use std::net::{IpAddr, SocketAddr};
+
+use crate::error::DriverError;
+use crate::media::address::{Family, HostAndPort};
+
+/// Finds the addresses of hosts. It may block for as long as the network takes to answer.
+pub trait NameResolver: Send {
+    /// The address of a host, which is a name or an address itself.
+    ///
+    /// # Errors
+    /// Code 9 when the host is not known or has no address of this family.
+    fn resolve(&mut self, host: &str, family: Family) -> Result<IpAddr, DriverError>;
+
+    /// What is to be done beside answering, once per duty cycle; answers how much it was.
+    fn do_work(&mut self) -> usize {
+        0
+    }
+}
+
+/// The address of a host as channels write it: in brackets only IPv6 will do, else the preferred family comes first.
+///
+/// # Errors
+/// Code 9 when there is none.
+pub fn resolve_host(
+    names: &mut dyn NameResolver,
+    host: &str,
+    is_bracketed: bool,
+    preferred: Family,
+) -> Result<IpAddr, DriverError> {
+    if is_bracketed {
+        return names.resolve(host, Family::V6);
+    }
+    names
+        .resolve(host, preferred)
+        .or_else(|error| names.resolve(host, preferred.other()).map_err(|_| error))
+}
+
+/// The address of a `host:port`.
+///
+/// # Errors
+/// Code 9 when the host is not known, code 11 for a bad port.
+pub fn resolve_address(
+    names: &mut dyn NameResolver,
+    text: &str,
+) -> Result<SocketAddr, DriverError> {
+    let HostAndPort {
+        host,
+        port,
+        is_bracketed,
+    } = HostAndPort::parse(text)?;
+    let address = resolve_host(names, host, is_bracketed, Family::V4)?;
+    Ok(SocketAddr::new(address, port))
+}

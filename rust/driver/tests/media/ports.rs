@@ -1,0 +1,69 @@
+//! Ports from a range.
+
+use std::net::SocketAddr;
+
+use aeron_driver::media::PortManager;
+use aeron_protocol::ErrorCode::GenericError;
+
+use super::machine::assert_refused;
+
+fn address(port: u16) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], port))
+}
+
+fn lease(ports: &mut PortManager, port: u16) -> u16 {
+    ports.lease(address(port)).unwrap().port()
+}
+
+/// 04-178
+#[test]
+fn ports_are_given_in_turn_and_an_exhausted_range_is_named() {
+    let mut ports = PortManager::new((500, 502));
+    assert_eq!([0; 3].map(|any| lease(&mut ports, any)), [500, 501, 502]);
+    assert_refused(
+        ports.lease(address(0)),
+        GenericError,
+        "no available ports in range 500 502",
+    );
+    ports.release(address(501));
+    assert_eq!(lease(&mut ports, 0), 501);
+}
+
+#[test]
+fn a_freed_port_waits_for_its_turn() {
+    let mut ports = PortManager::new((500, 502));
+    assert_eq!(lease(&mut ports, 0), 500);
+    ports.release(address(500));
+    assert_eq!([0; 3].map(|any| lease(&mut ports, any)), [501, 502, 500]);
+}
+
+#[test]
+fn ports_that_channels_name_are_skipped_until_the_last_one_is_gone() {
+    let mut ports = PortManager::new((500, 501));
+    assert_eq!(
+        [500, 500, 700].map(|named| lease(&mut ports, named)),
+        [500, 500, 700]
+    );
+    assert_eq!(lease(&mut ports, 0), 501);
+    ports.release(address(501));
+    ports.release(address(500));
+    assert_eq!(lease(&mut ports, 0), 501);
+    ports.release(address(500));
+    ports.release(address(700));
+    assert_eq!(lease(&mut ports, 0), 500);
+}
+
+#[test]
+fn a_range_up_to_the_last_port_wraps() {
+    let mut ports = PortManager::new((65534, 65535));
+    assert_eq!([0; 2].map(|any| lease(&mut ports, any)), [65534, 65535]);
+    ports.release(address(65534));
+    assert_eq!(lease(&mut ports, 0), 65534);
+}
+
+#[test]
+fn without_a_range_the_system_picks() {
+    let mut ports = PortManager::new((0, 0));
+    assert_eq!([0, 9].map(|any| lease(&mut ports, any)), [0, 9]);
+    ports.release(address(9));
+}

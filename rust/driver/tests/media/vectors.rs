@@ -1,0 +1,152 @@
+//! Channels that real drivers were asked about, with their addresses resolved.
+
+use aeron_driver::DriverError;
+use aeron_driver::media::destination::send_destination_endpoint;
+use aeron_driver::media::{ChannelRole, UdpChannel};
+use serde_json::{Value, json};
+
+use super::machine::resolve;
+
+const VECTORS: &str = include_str!("../../../protocol/tests/vectors/uris.json");
+
+/// How the refusals begin that come of addresses and of what they are for.
+const REFUSALS: [&str; 15] = [
+    "port ",
+    "endpoint has port=0",
+    "control has port=0",
+    "Unable to resolve host",
+    "Multicast data address",
+    "unknown interface",
+    "name length",
+    "unexpected character after name",
+    "could not find matching interface",
+    "prefixlen",
+    "'control' parameter requires",
+    "UDP channels must use UDP URIs",
+    "Aeron spies are invalid",
+    "destinations m",
+    "incorrect URI format",
+];
+
+fn cases() -> Vec<Value> {
+    let vectors: Value = serde_json::from_str(VECTORS).unwrap();
+    vectors["cases"].as_array().unwrap().clone()
+}
+
+fn text<'a>(case: &'a Value, key: &str) -> &'a str {
+    case[key].as_str().unwrap_or_default()
+}
+
+/// The channel in its role; `None` for what is no UDP channel or its place in a driver is another one.
+fn resolved(case: &Value) -> Option<Result<UdpChannel, DriverError>> {
+    let channel = text(case, "uri");
+    let (prefix, role) = match text(case, "op") {
+        "parse" if case["as_destination"] == true => ("", ChannelRole::ReceiveDestination),
+        // Nothing but the text of a spy's channel is looked at.
+        "parse" => ("aeron-spy:", ChannelRole::Spy),
+        "pub" | "xpub" => ("", ChannelRole::Publication),
+        "pub-dest" => return None,
+        _ if channel.starts_with("aeron-spy:") => ("", ChannelRole::Spy),
+        "sub" => ("", ChannelRole::Subscription),
+        "sub-dest" => ("", ChannelRole::ReceiveDestination),
+        _ => return None,
+    };
+    if channel.is_empty() || channel.starts_with("aeron:ipc") && role != ChannelRole::Spy {
+        return None;
+    }
+    Some(resolve(&format!("{prefix}{channel}"), role))
+}
+
+fn assert_error(case: &Value, error: &DriverError) {
+    let expected = &case["error"];
+    assert_eq!(
+        json!(error.code().value()),
+        expected["code"],
+        "{case}: {error}"
+    );
+    let words = text(expected, "text").trim_end_matches("Success").trim();
+    let words = words.trim_end_matches("<padding>");
+    assert!(error.text().contains(words), "{case}: {error}");
+}
+
+/// 05-16: numbers that tell channels of one process apart are free.
+/// 05-8: IPv4, IPv6 in brackets, scope and names are among the cases.
+#[test]
+fn every_channel_resolves_to_what_real_drivers_resolved_it_to() {
+    let mut compared = 0;
+    for case in cases() {
+        let expected = &case["decoded"];
+        if case["product"] != "accept" || expected["canonical"].is_null() {
+            continue;
+        }
+        let Some(result) = resolved(&case) else {
+            continue;
+        };
+        let channel = result.unwrap_or_else(|error| panic!("{case}: {error}"));
+        let canonical = text(expected, "canonical").replace("<N>", "0");
+        assert_eq!(channel.canonical_form, canonical, "{case}");
+        for (address, key) in [
+            (channel.remote_data, "data_remote"),
+            (channel.local_data, "data_local"),
+            (channel.remote_control, "control_remote"),
+            (channel.local_control, "control_local"),
+        ] {
+            assert_eq!(address.to_string(), text(expected, key), "{key}: {case}");
+        }
+        let mode = format!("{:?}", channel.control_mode()).to_lowercase();
+        assert_eq!(mode, text(expected, "control_mode"), "{case}");
+        assert_eq!(expected["multicast"], channel.is_multicast, "{case}");
+        assert_eq!(
+            expected["explicit_endpoint"],
+            channel.endpoint.is_some(),
+            "{case}"
+        );
+        assert_eq!(
+            expected["explicit_control"],
+            channel.control.is_some(),
+            "{case}"
+        );
+        assert_eq!(json!(channel.tag()), expected["channel_tag"], "{case}");
+        compared += 1;
+    }
+    assert!(compared > 180, "{compared}");
+}
+
+#[test]
+fn every_channel_with_bad_addresses_is_refused_as_real_drivers_refuse_it() {
+    let mut refused = 0;
+    for case in cases() {
+        let Some(result) = resolved(&case) else {
+            continue;
+        };
+        let words = text(&case["error"], "text");
+        let is_due = REFUSALS.iter().any(|start| words.starts_with(start));
+        match result {
+            Err(error) if case["product"] == "reject" && case["error"].is_object() => {
+                assert_error(&case, &error);
+                refused += usize::from(is_due);
+            }
+            Err(error) => assert_ne!(case["product"], "accept", "{case}: {error}"),
+            Ok(_) => assert!(!is_due || case["product"] != "reject", "{case}"),
+        }
+    }
+    assert!(refused > 40, "{refused}");
+}
+
+#[test]
+fn every_send_destination_is_answered_as_real_drivers_answer() {
+    let mut judged = 0;
+    for case in cases().iter().filter(|case| text(case, "op") == "pub-dest") {
+        let words = text(&case["error"], "text");
+        match send_destination_endpoint(text(case, "uri").as_bytes()) {
+            Ok(endpoint) => {
+                let ends_here = REFUSALS.iter().any(|start| words.starts_with(start));
+                assert!(!ends_here, "{case}");
+                assert_eq!(case["decoded"]["params"]["endpoint"], endpoint, "{case}");
+            }
+            Err(error) => assert_error(case, &error),
+        }
+        judged += 1;
+    }
+    assert_eq!(judged, 19);
+}
