@@ -9,12 +9,18 @@
 pub mod command_line;
 pub mod conductor;
 pub mod config;
+pub mod congestion;
 pub mod diagnostics;
+pub mod flow_control;
+pub mod image_loss;
 pub mod log_storage;
+pub mod loss_detector;
 pub mod media;
+pub mod nak_delay;
 pub mod names;
 pub mod queue;
 pub mod resources;
+pub mod retransmit;
 pub mod socket_buffers;
 
 mod agents;

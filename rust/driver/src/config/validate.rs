@@ -1,6 +1,7 @@
 //! The checks of a configuration before anything is created on disk.
 
 use super::{Context, LoopKind, SETTINGS, TerminationValidator, Value};
+use crate::flow_control::FlowControlSupplier;
 use crate::media::interceptors::INCOMING as INCOMING_INTERCEPTORS;
 
 /// The reason why a driver does not start with its configuration.
@@ -169,16 +170,14 @@ impl Context {
         if let TerminationValidator::Unknown(name) = &self.termination_validator {
             return unknown("termination validator", name);
         }
-        check_name(
-            "flow control supplier",
+        for name in [
             &self.unicast_flow_control_supplier,
-            &["unicast_max"],
-        )?;
-        check_name(
-            "flow control supplier",
             &self.multicast_flow_control_supplier,
-            &["multicast_max", "multicast_min", "multicast_tagged"],
-        )?;
+        ] {
+            if FlowControlSupplier::from_name(name).is_none() {
+                return unknown("flow control supplier", name);
+            }
+        }
         check_name(
             "congestion control supplier",
             &self.congestion_control_supplier,

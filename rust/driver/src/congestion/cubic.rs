@@ -1,0 +1,133 @@
+//! CUBIC: a window that shrinks on loss and grows along a cubic curve afterwards (Ha, Rhee and Xu, 2008; RFC 9438).
+//!
+//! The names are the paper's: *cwnd* is the window in datagrams, *w_max* what it was when something was lost, *K* the time that the
+//! curve takes to be back there, *C* its steepness and *B* the part that a loss takes away.
+
+use aeron_memory::SharedBuffer;
+use aeron_memory::counters::AtomicCounter;
+
+use super::{CongestionControl, RttShared, TrackRebuild, WindowUpdate};
+
+const C: f64 = 0.4;
+const B: f64 = 0.2;
+const INITIAL_CWND: i32 = 10;
+const SECOND_NS: f64 = 1e9;
+
+/// What makes a [`Cubic`].
+#[derive(Clone, Debug)]
+pub struct CubicConfig {
+    /// Largest window in bytes.
+    pub max_window_length: i32,
+    /// Longest datagram of the sender, in bytes.
+    pub mtu_length: i32,
+    /// Time between two steps of growth, and the round trip until one was measured.
+    pub initial_rtt_ns: i64,
+    /// Grow at least as TCP would.
+    pub is_tcp_mode: bool,
+}
+
+/// A window in whole datagrams; see the [module](self).
+#[derive(Debug)]
+pub struct Cubic {
+    config: CubicConfig,
+    rtt: RttShared,
+    /// The window in bytes, for those who watch.
+    window_indicator: AtomicCounter<SharedBuffer>,
+    max_cwnd: i32,
+    cwnd: i32,
+    w_max: i32,
+    k: f64,
+    time_of_last_loss_ns: i64,
+    time_of_last_update_ns: i64,
+}
+
+impl Cubic {
+    /// Starts with the window of ten datagrams. `rtt` was made with the initial round trip.
+    pub fn new(
+        config: CubicConfig,
+        rtt: RttShared,
+        window_indicator: AtomicCounter<SharedBuffer>,
+        now_ns: i64,
+    ) -> Self {
+        let max_cwnd = (config.max_window_length / config.mtu_length).max(1);
+        let cubic = Cubic {
+            config,
+            rtt,
+            window_indicator,
+            max_cwnd,
+            cwnd: max_cwnd.min(INITIAL_CWND),
+            w_max: max_cwnd,
+            k: time_to_grow_back(max_cwnd),
+            time_of_last_loss_ns: now_ns,
+            time_of_last_update_ns: now_ns,
+        };
+        cubic.window_indicator.set(cubic.window_length().into());
+        cubic
+    }
+
+    fn window_length(&self) -> i32 {
+        let window_length = i64::from(self.cwnd) * i64::from(self.config.mtu_length);
+        window_length.min(self.config.max_window_length.into()) as i32
+    }
+
+    fn shrink(&mut self, now_ns: i64) {
+        self.w_max = self.cwnd;
+        self.k = time_to_grow_back(self.w_max);
+        self.cwnd = ((f64::from(self.cwnd) * (1.0 - B)) as i32).max(1);
+        self.time_of_last_loss_ns = now_ns;
+    }
+
+    fn grow(&mut self, now_ns: i64) {
+        let t = (now_ns - self.time_of_last_loss_ns) as f64 / SECOND_NS;
+        // Truncated toward zero, and negative before K.
+        let curve = (C * (t - self.k).powi(3)) as i32;
+        self.cwnd = self.w_max.saturating_add(curve).min(self.max_cwnd);
+        if self.config.is_tcp_mode && self.cwnd < self.w_max {
+            self.cwnd = self.cwnd.max(self.tcp_cwnd(t)).min(self.max_cwnd);
+        }
+        self.time_of_last_update_ns = now_ns;
+    }
+
+    /// The window that standard TCP would have at time `t`.
+    fn tcp_cwnd(&self, t: f64) -> i32 {
+        let rtt = self.rtt.get_ns() as f64 / SECOND_NS;
+        (f64::from(self.w_max) * (1.0 - B) + 3.0 * B / (2.0 - B) * (t / rtt)) as i32
+    }
+}
+
+impl CongestionControl for Cubic {
+    fn initial_window_length(&self) -> i32 {
+        self.window_length()
+    }
+
+    fn max_window_length(&self) -> i32 {
+        self.config.max_window_length
+    }
+
+    fn on_track_rebuild(&mut self, rebuild: &TrackRebuild) -> WindowUpdate {
+        let next_update_ns = self
+            .time_of_last_update_ns
+            .saturating_add(self.config.initial_rtt_ns);
+        let mut is_forced = false;
+        if rebuild.is_loss_found {
+            self.shrink(rebuild.now_ns);
+            is_forced = true;
+        } else if self.cwnd < self.max_cwnd && rebuild.now_ns > next_update_ns {
+            self.grow(rebuild.now_ns);
+        } else if self.cwnd == 1 && rebuild.consumption_position > rebuild.next_sm_position {
+            is_forced = true;
+        }
+        let window_length = self.window_length();
+        if self.window_indicator.get_relaxed() != window_length.into() {
+            self.window_indicator.set(window_length.into());
+        }
+        WindowUpdate {
+            window_length,
+            is_forced,
+        }
+    }
+}
+
+fn time_to_grow_back(w_max: i32) -> f64 {
+    (f64::from(w_max) * B / C).cbrt()
+}

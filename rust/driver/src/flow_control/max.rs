@@ -1,0 +1,32 @@
+//! The fastest receiver's window.
+
+use super::{FlowControl, LimitUpdate, ReceiverStatus};
+
+/// Sends as far as any receiver has room: one that cannot keep up loses data. For a single receiver it is that one's window.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MaxFlowControl;
+
+impl FlowControl for MaxFlowControl {
+    fn on_status_message(
+        &mut self,
+        status: &ReceiverStatus,
+        sender_limit: i64,
+        _now_ns: i64,
+    ) -> LimitUpdate {
+        LimitUpdate::to(sender_limit.max(status.limit()))
+    }
+
+    fn on_setup_elicited(&mut self, _status: &ReceiverStatus) {}
+
+    fn on_setup(&mut self, _sender_limit: i64, _now_ns: i64) {}
+
+    fn on_error(&mut self, _receiver_id: i64) {}
+
+    fn on_idle(&mut self, sender_limit: i64, _now_ns: i64) -> i64 {
+        sender_limit
+    }
+
+    fn has_required_receivers(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,142 @@
+//! The choice of a strategy: by the channel's `fc`, and where that says nothing by the driver's settings.
+
+use aeron_memory::SharedBuffer;
+use aeron_memory::counters::AtomicCounter;
+use aeron_protocol::uri::{ChannelUri, FlowControlStrategy, UriError};
+
+use super::{FlowControl, GroupConfig, MaxFlowControl, MinFlowControl};
+use crate::config::Context;
+
+const UNICAST_RETRANSMIT_WINDOW_MULTIPLE: usize = 16;
+const GROUP_RETRANSMIT_WINDOW_MULTIPLE: usize = 4;
+
+/// A strategy that a setting names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlowControlSupplier {
+    /// `unicast_max`: the only receiver's window.
+    UnicastMax,
+    /// `multicast_max`: the fastest receiver's.
+    MulticastMax,
+    /// `multicast_min`: the slowest receiver's.
+    MulticastMin,
+    /// `multicast_tagged`: the slowest one's of those with the group tag.
+    MulticastTagged,
+}
+
+/// What flow control a publication gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowControlSpec {
+    /// The group to wait for; `None` for the fastest receiver, who waits for nobody.
+    pub group: Option<GroupConfig>,
+    /// Longest answer to a NAK, in initial receiver windows.
+    pub retransmit_window_multiple: usize,
+}
+
+impl FlowControlSupplier {
+    /// The strategy with this name: a short one, or that of the C driver's function.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "unicast_max" | "aeron_unicast_flow_control_strategy_supplier" => {
+                Some(Self::UnicastMax)
+            }
+            "multicast_max" | "aeron_max_multicast_flow_control_strategy_supplier" => {
+                Some(Self::MulticastMax)
+            }
+            "multicast_min" | "aeron_min_flow_control_strategy_supplier" => {
+                Some(Self::MulticastMin)
+            }
+            "multicast_tagged" | "aeron_tagged_flow_control_strategy_supplier" => {
+                Some(Self::MulticastTagged)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl FlowControlSpec {
+    /// What a publication of this channel gets; its `fc` counts only where it can have several receivers. `context` was validated.
+    ///
+    /// # Errors
+    /// Code 11 for a strategy or option that is not known, and for options with a bad value.
+    pub fn of_channel(
+        uri: &ChannelUri,
+        has_group_semantics: bool,
+        context: &Context,
+    ) -> Result<Self, UriError> {
+        if !has_group_semantics {
+            return Ok(Self::of_supplier(
+                &context.unicast_flow_control_supplier,
+                context,
+            ));
+        }
+        let Some(stated) = uri.flow_control()? else {
+            return Ok(Self::of_supplier(
+                &context.multicast_flow_control_supplier,
+                context,
+            ));
+        };
+        let mut spec = Self::of_strategy(stated.strategy, context);
+        if let Some(multiple) = stated.retransmit_window_multiple {
+            spec.retransmit_window_multiple = multiple as usize;
+        }
+        if let Some(group) = &mut spec.group {
+            group.group_tag = group.group_tag.map(|tag| stated.group_tag.unwrap_or(tag));
+            if let Some(size) = stated.group_min_size {
+                group.group_min_size = size as usize;
+            }
+            if let Some(timeout_ns) = stated.receiver_timeout_ns {
+                group.receiver_timeout_ns = timeout_ns;
+            }
+        }
+        Ok(spec)
+    }
+
+    /// The strategy; `receiver_count` is asked for its counter if it counts receivers.
+    ///
+    /// # Errors
+    /// What `receiver_count` answered.
+    pub fn build<E>(
+        &self,
+        receiver_count: impl FnOnce() -> Result<AtomicCounter<SharedBuffer>, E>,
+    ) -> Result<Box<dyn FlowControl>, E> {
+        Ok(match self.group {
+            Some(group) => Box::new(MinFlowControl::new(group, receiver_count()?)),
+            None => Box::new(MaxFlowControl),
+        })
+    }
+
+    fn of_supplier(name: &str, context: &Context) -> Self {
+        match FlowControlSupplier::from_name(name) {
+            Some(FlowControlSupplier::MulticastMax) => {
+                Self::of_strategy(FlowControlStrategy::Max, context)
+            }
+            Some(FlowControlSupplier::MulticastMin) => {
+                Self::of_strategy(FlowControlStrategy::Min, context)
+            }
+            Some(FlowControlSupplier::MulticastTagged) => {
+                Self::of_strategy(FlowControlStrategy::Tagged, context)
+            }
+            Some(FlowControlSupplier::UnicastMax) | None => FlowControlSpec {
+                group: None,
+                retransmit_window_multiple: UNICAST_RETRANSMIT_WINDOW_MULTIPLE,
+            },
+        }
+    }
+
+    /// A strategy for several receivers as the settings have it.
+    fn of_strategy(strategy: FlowControlStrategy, context: &Context) -> Self {
+        let group = |group_tag| GroupConfig {
+            group_tag,
+            group_min_size: context.flow_control_group_min_size.max(0) as usize,
+            receiver_timeout_ns: context.flow_control_receiver_timeout_ns,
+        };
+        FlowControlSpec {
+            group: match strategy {
+                FlowControlStrategy::Max => None,
+                FlowControlStrategy::Min => Some(group(None)),
+                FlowControlStrategy::Tagged => Some(group(Some(context.flow_control_group_tag))),
+            },
+            retransmit_window_multiple: GROUP_RETRANSMIT_WINDOW_MULTIPLE,
+        }
+    }
+}

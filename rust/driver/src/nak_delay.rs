@@ -1,0 +1,101 @@
+//! How long a receiver waits before it asks for what is missing.
+//!
+//! A receiver that is alone asks almost at once. Of many receivers of a group that miss the same, one should ask, and the repair
+//! that all get should spare the others the question: each waits for a random time, distributed so that few wait briefly (the
+//! optimal multicast feedback of Nonnenmacher and Biersack).
+
+use crate::config::Context;
+
+/// The delays of one image.
+#[derive(Clone, Debug)]
+pub enum NakDelay {
+    /// The same delay for every gap.
+    Fixed {
+        /// From when a gap is found until it is reported.
+        delay_ns: i64,
+        /// From one report of a gap to the next.
+        retry_ns: i64,
+    },
+    /// A new random delay each time.
+    Multicast(MulticastBackoff),
+}
+
+/// Random delays from 0 up to a maximum.
+#[derive(Clone, Debug)]
+pub struct MulticastBackoff {
+    random: fastrand::Rng,
+    max_backoff_ns: i64,
+    /// Delay at which the density has grown e-fold, in ns: T / lambda.
+    scale_ns: f64,
+    /// e^lambda - 1.
+    growth: f64,
+}
+
+impl NakDelay {
+    /// The delays of an image: `nak_delay_ns` is what the channel says about unicast, `seed` decides those of a group.
+    pub fn of_image(
+        context: &Context,
+        is_reliable: bool,
+        is_multicast: bool,
+        nak_delay_ns: Option<i64>,
+        seed: u64,
+    ) -> Self {
+        if !is_reliable {
+            return NakDelay::immediate();
+        }
+        if is_multicast {
+            return NakDelay::Multicast(MulticastBackoff::new(
+                context.nak_multicast_group_size,
+                context.nak_multicast_max_backoff_ns,
+                seed,
+            ));
+        }
+        let delay_ns = nak_delay_ns.unwrap_or(context.nak_unicast_delay_ns);
+        NakDelay::Fixed {
+            delay_ns,
+            retry_ns: delay_ns.saturating_mul(context.nak_unicast_retry_delay_ratio),
+        }
+    }
+
+    /// No delay at all: gaps are filled, not asked for.
+    pub fn immediate() -> Self {
+        NakDelay::Fixed {
+            delay_ns: 0,
+            retry_ns: 0,
+        }
+    }
+
+    /// How long to wait with a gap that was just found.
+    pub fn delay_ns(&mut self) -> i64 {
+        match self {
+            NakDelay::Fixed { delay_ns, .. } => *delay_ns,
+            NakDelay::Multicast(backoff) => backoff.draw_ns(),
+        }
+    }
+
+    /// How long to wait before a gap is reported again.
+    pub fn retry_ns(&mut self) -> i64 {
+        match self {
+            NakDelay::Fixed { retry_ns, .. } => *retry_ns,
+            NakDelay::Multicast(backoff) => backoff.draw_ns(),
+        }
+    }
+}
+
+impl MulticastBackoff {
+    /// Delays of less than `max_backoff_ns` for a group of about `group_size` (at least 1) receivers.
+    pub fn new(group_size: i32, max_backoff_ns: i64, seed: u64) -> Self {
+        let lambda = f64::from(group_size.max(1)).ln() + 1.0;
+        MulticastBackoff {
+            random: fastrand::Rng::with_seed(seed),
+            max_backoff_ns,
+            scale_ns: max_backoff_ns as f64 / lambda,
+            growth: lambda.exp() - 1.0,
+        }
+    }
+
+    fn draw_ns(&mut self) -> i64 {
+        let delay_ns = self.scale_ns * (1.0 + self.random.f64() * self.growth).ln();
+        (delay_ns as i64).clamp(0, self.max_backoff_ns)
+    }
+}

@@ -1,0 +1,479 @@
+//! Answers to NAKs.
+
+use aeron_driver::retransmit::{
+    FREE_RETRANSMIT_LENGTH, Nak, NakOutcome, RETRANSMIT_MULTIPLE, RetransmitBudgetExceeded,
+    RetransmitConfig, RetransmitHandler,
+};
+use aeron_memory::log::Positions;
+use proptest::prelude::*;
+
+use super::support::{MS, SECOND};
+
+const TERM: usize = 64 * 1024;
+const INITIAL_TERM: i32 = i32::MAX;
+const LINGER: i64 = 10 * MS;
+const MTU: i32 = 1408;
+
+fn config(term_length: usize) -> RetransmitConfig {
+    RetransmitConfig {
+        positions: Positions::new(term_length, INITIAL_TERM).unwrap(),
+        start_position: 0,
+        max_resend: None,
+        window_multiple: 16,
+        delay_ns: 0,
+        linger_ns: LINGER,
+    }
+}
+
+fn group_config(max_resend: usize) -> RetransmitConfig {
+    RetransmitConfig {
+        max_resend: Some(max_resend),
+        window_multiple: 4,
+        ..config(TERM)
+    }
+}
+
+fn nak(term: i32, term_offset: i32, length: i32) -> Nak {
+    Nak {
+        term_id: INITIAL_TERM.wrapping_add(term),
+        term_offset,
+        length,
+    }
+}
+
+/// A handler with the sender that it sends for.
+struct Sender {
+    handler: RetransmitHandler,
+    position: i64,
+    now_ns: i64,
+    resent: Vec<(i64, usize)>,
+}
+
+impl Sender {
+    fn new(config: RetransmitConfig) -> Self {
+        Sender {
+            handler: RetransmitHandler::new(config),
+            position: 40_000,
+            now_ns: 1000 * SECOND,
+            resent: Vec::new(),
+        }
+    }
+
+    fn hears(&mut self, nak: Nak) -> NakOutcome {
+        let resent = &mut self.resent;
+        self.handler
+            .on_nak(nak, self.position, self.now_ns, |position, length| {
+                resent.push((position, length));
+                length
+            })
+    }
+
+    fn tick(&mut self) -> bool {
+        let resent = &mut self.resent;
+        self.handler
+            .on_tick(self.position, self.now_ns, |position, length| {
+                resent.push((position, length));
+                length
+            })
+    }
+
+    fn resent(&mut self) -> Vec<(i64, usize)> {
+        std::mem::take(&mut self.resent)
+    }
+
+    fn waits(&mut self, duration_ns: i64) {
+        self.now_ns += duration_ns;
+        assert!(self.tick());
+    }
+}
+
+#[test]
+fn a_nak_is_answered_at_once_and_again_only_after_the_linger_time_04_115_02_40() {
+    let mut sender = Sender::new(config(TERM));
+    assert_eq!(sender.hears(nak(0, 1024, MTU)), NakOutcome::Accepted);
+    assert_eq!(sender.resent(), [(1024, 1408)]);
+    for inside in [nak(0, 1024, MTU), nak(0, 1024, 32), nak(0, 2400, 64)] {
+        assert_eq!(sender.hears(inside), NakOutcome::Ignored);
+    }
+    sender.waits(LINGER);
+    assert_eq!(sender.hears(nak(0, 1024, MTU)), NakOutcome::Ignored);
+    sender.waits(1);
+    assert_eq!(sender.hears(nak(0, 1024, MTU)), NakOutcome::Accepted);
+    assert_eq!(sender.resent(), [(1024, 1408)]);
+}
+
+#[test]
+fn a_range_that_no_receiver_asks_for_is_invalid_04_116_02_47() {
+    let mut sender = Sender::new(config(TERM));
+    let term = TERM as i32;
+    for wrong in [
+        nak(0, -32, 32),
+        nak(0, i32::MIN, 32),
+        nak(0, 0, -1),
+        nak(0, 0, i32::MIN),
+        nak(0, term - 31, 0),
+        nak(0, term, 0),
+        nak(0, i32::MAX, i32::MAX),
+        nak(0, 33, 32),
+        nak(0, term - 32, 64),
+        nak(0, 0, term + 1),
+    ] {
+        assert_eq!(sender.hears(wrong), NakOutcome::Invalid, "{wrong:?}");
+    }
+    assert_eq!(sender.resent(), []);
+}
+
+#[test]
+fn a_nak_of_no_bytes_is_ignored_04_117() {
+    let mut sender = Sender::new(config(TERM));
+    assert_eq!(sender.hears(nak(0, 1024, 0)), NakOutcome::Ignored);
+    assert_eq!(sender.hears(nak(0, 1024, 32)), NakOutcome::Accepted);
+}
+
+#[test]
+fn only_what_was_sent_and_can_still_be_there_is_sent_again_04_118_02_44() {
+    let max_message = (TERM / 8) as i64;
+    let mut sender = Sender::new(config(TERM));
+    sender.position = 2 * TERM as i64 + 640;
+    let oldest = sender.position - TERM as i64 / 2 - max_message;
+    let positions = config(TERM).positions;
+    let mut is_sent = |position: i64| {
+        let asked = Nak {
+            term_id: positions.term_id(position),
+            term_offset: positions.term_offset(position) as i32,
+            length: 32,
+        };
+        assert_eq!(sender.hears(asked), NakOutcome::Accepted);
+        sender.resent() == [(position, 32)]
+    };
+    assert!(is_sent(oldest));
+    assert!(!is_sent(oldest - 32));
+    assert!(is_sent(2 * TERM as i64 + 608));
+    assert!(!is_sent(2 * TERM as i64 + 640));
+    assert!(!is_sent(5 * TERM as i64));
+    assert!(!is_sent(0));
+}
+
+#[test]
+fn nothing_before_the_start_of_the_stream_is_sent_again() {
+    for start_position in [0, TERM as i64 + 4096] {
+        let mut sender = Sender::new(RetransmitConfig {
+            start_position,
+            ..config(TERM)
+        });
+        sender.position = start_position + 64;
+        let positions = config(TERM).positions;
+        let before = start_position - 32;
+        let asked = Nak {
+            term_id: positions.term_id(before),
+            term_offset: positions.term_offset(before) as i32,
+            length: 32,
+        };
+        assert_eq!(sender.hears(asked), NakOutcome::Accepted);
+        assert_eq!(sender.resent(), []);
+    }
+}
+
+#[test]
+fn with_one_receiver_another_range_replaces_the_one_in_flight_04_119_02_41() {
+    let mut sender = Sender::new(config(TERM));
+    for offset in [0, 4096, 8192] {
+        assert_eq!(sender.hears(nak(0, offset, MTU)), NakOutcome::Accepted);
+    }
+    assert_eq!(sender.resent(), [(0, 1408), (4096, 1408), (8192, 1408)]);
+    assert_eq!(
+        sender.hears(nak(0, 0, MTU)),
+        NakOutcome::Accepted,
+        "forgotten"
+    );
+    assert_eq!(sender.hears(nak(0, 0, MTU)), NakOutcome::Ignored);
+}
+
+#[test]
+fn with_several_receivers_only_so_many_ranges_are_in_flight_04_119_02_42() {
+    let mut sender = Sender::new(group_config(16));
+    for index in 0..20 {
+        let expected = match index {
+            0..16 => NakOutcome::Accepted,
+            _ => NakOutcome::PoolOverflow,
+        };
+        assert_eq!(sender.hears(nak(0, index * 1408, MTU)), expected);
+    }
+    assert_eq!(sender.resent().len(), 16);
+    assert_eq!(sender.hears(nak(0, 1408, MTU)), NakOutcome::Ignored);
+    sender.waits(LINGER + 1);
+    assert_eq!(sender.hears(nak(0, 16 * 1408, MTU)), NakOutcome::Accepted);
+}
+
+#[test]
+fn an_answer_is_bounded_by_the_window_times_its_multiple_and_by_the_term_04_120_02_43() {
+    const LARGE: usize = 16 * 1024 * 1024;
+    for (term_length, window_multiple, longest) in [
+        (TERM, 1, 32 * 1024),
+        (TERM, 4, TERM),
+        (LARGE, 1, 128 * 1024),
+        (LARGE, 4, 512 * 1024),
+        (LARGE, 16, 2 * 1024 * 1024),
+    ] {
+        let mut sender = Sender::new(RetransmitConfig {
+            window_multiple,
+            ..config(term_length)
+        });
+        sender.position = term_length as i64;
+        sender.tick();
+        // As much as a receiver may ask for: all up to the end of the term.
+        let all = nak(0, (term_length / 2) as i32, (term_length / 2) as i32);
+        assert_eq!(sender.hears(all), NakOutcome::Accepted);
+        let expected = longest.min(term_length / 2);
+        assert_eq!(sender.resent(), [(term_length as i64 / 2, expected)]);
+    }
+}
+
+#[test]
+fn with_a_delay_the_answer_waits_and_then_lingers_02_45() {
+    let mut sender = Sender::new(RetransmitConfig {
+        delay_ns: 2 * MS,
+        ..group_config(2)
+    });
+    assert_eq!(sender.hears(nak(0, 0, MTU)), NakOutcome::Accepted);
+    sender.waits(MS);
+    assert_eq!(sender.hears(nak(0, 4096, MTU)), NakOutcome::Accepted);
+    assert_eq!(sender.hears(nak(0, 0, MTU)), NakOutcome::Ignored);
+    sender.waits(MS);
+    assert_eq!(sender.resent(), []);
+    sender.waits(1);
+    assert_eq!(sender.resent(), [(0, 1408)]);
+    sender.waits(MS);
+    assert_eq!(sender.resent(), [(4096, 1408)]);
+    sender.waits(LINGER - MS);
+    assert_eq!(sender.hears(nak(0, 0, MTU)), NakOutcome::Ignored);
+    sender.waits(1);
+    assert_eq!(sender.hears(nak(0, 0, MTU)), NakOutcome::Accepted);
+    assert_eq!(sender.hears(nak(0, 4096, MTU)), NakOutcome::Ignored);
+}
+
+#[test]
+fn what_is_new_when_the_delay_is_over_can_be_sent_again_by_then() {
+    let mut sender = Sender::new(RetransmitConfig {
+        delay_ns: 2 * MS,
+        ..config(TERM)
+    });
+    sender.position = 1024;
+    assert_eq!(sender.hears(nak(0, 1024, 32)), NakOutcome::Accepted);
+    sender.position = 2048;
+    sender.waits(2 * MS + 1);
+    assert_eq!(sender.resent(), [(1024, 32)]);
+}
+
+/// A publication that sends `new_per_ms` while a flood of NAKs asks for its latest bytes; answers new and resent bytes by millisecond.
+fn flood(new_per_ms: i64, duration_ms: usize) -> Vec<(usize, usize)> {
+    const TERM: usize = 16 * 1024 * 1024;
+    let mut sender = Sender::new(RetransmitConfig {
+        max_resend: Some(256),
+        ..config(TERM)
+    });
+    sender.position = TERM as i64;
+    sender.tick();
+    sender.waits(10 * SECOND);
+    let positions = config(TERM).positions;
+    let mut offset = 0;
+    (0..duration_ms)
+        .map(|_| {
+            sender.now_ns += MS;
+            sender.position += new_per_ms;
+            sender.tick();
+            for _ in 0..100 {
+                offset = (offset + 4096) % (4 * 1024 * 1024);
+                let position = (sender.position - 64 - offset) & !31;
+                sender.hears(Nak {
+                    term_id: positions.term_id(position),
+                    term_offset: positions.term_offset(position) as i32,
+                    length: 4096.min(TERM as i32 - positions.term_offset(position) as i32),
+                });
+            }
+            let resent = sender.resent().iter().map(|(_, length)| length).sum();
+            (new_per_ms as usize, resent)
+        })
+        .collect()
+}
+
+#[test]
+fn a_flood_of_naks_gets_no_more_than_the_budget_in_any_second() {
+    for new_per_ms in [0, 64, 320, 3200] {
+        let traffic = flood(new_per_ms, 4000);
+        for second in traffic.windows(1000) {
+            let new: usize = second.iter().map(|it| it.0).sum();
+            let resent: usize = second.iter().map(|it| it.1).sum();
+            // What is new in a second is known to the length of one slot.
+            let bound = (new + new / 4) * RETRANSMIT_MULTIPLE;
+            assert!(resent <= bound.max(FREE_RETRANSMIT_LENGTH));
+        }
+        let total: usize = traffic.iter().map(|it| it.1).sum();
+        assert!(
+            total >= 3 * FREE_RETRANSMIT_LENGTH,
+            "the budget is also given: {total}"
+        );
+    }
+}
+
+#[test]
+fn an_answer_beyond_the_budget_is_cut_short_and_its_rest_can_be_asked_for() {
+    const TERM: usize = 16 * 1024 * 1024;
+    let mut sender = Sender::new(config(TERM));
+    sender.position = TERM as i64;
+    sender.tick();
+    sender.waits(10 * SECOND);
+    let begin = (TERM / 2) as i32;
+    let long = 2 * FREE_RETRANSMIT_LENGTH as i32;
+    assert_eq!(sender.hears(nak(0, begin, long)), NakOutcome::OverBudget);
+    assert_eq!(
+        sender.resent(),
+        [(i64::from(begin), FREE_RETRANSMIT_LENGTH)]
+    );
+    let rest = nak(0, begin + FREE_RETRANSMIT_LENGTH as i32, MTU);
+    assert_eq!(sender.hears(rest), NakOutcome::OverBudget);
+    assert_eq!(sender.resent(), []);
+    sender.waits(2 * SECOND);
+    assert_eq!(sender.hears(rest), NakOutcome::Accepted);
+    assert!(RetransmitBudgetExceeded.to_string().contains("1048576"));
+}
+
+#[test]
+fn a_delayed_answer_counts_when_it_is_sent() {
+    const TERM: usize = 16 * 1024 * 1024;
+    let mut sender = Sender::new(RetransmitConfig {
+        delay_ns: MS,
+        ..config(TERM)
+    });
+    sender.position = TERM as i64;
+    sender.tick();
+    sender.waits(10 * SECOND);
+    let long = 2 * FREE_RETRANSMIT_LENGTH as i32;
+    let asked = nak(0, (TERM / 2) as i32, long);
+    assert_eq!(sender.hears(asked), NakOutcome::Accepted);
+    sender.now_ns += 2 * MS;
+    assert!(!sender.tick());
+    assert_eq!(sender.resent(), [(TERM as i64 / 2, FREE_RETRANSMIT_LENGTH)]);
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Nak(Nak),
+    Send(i64),
+    Wait(i64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let ranges = (-1..3i32, 0..40i32, 0..8i32);
+    prop_oneof![
+        6 => ranges.prop_map(|(term, offset, length)| Step::Nak(nak(term, offset * 1408, length * 1408))),
+        1 => any::<(i32, i32, i32)>().prop_map(|(term, offset, length)| Step::Nak(nak(term, offset, length))),
+        2 => (0..4i64).prop_map(|n| Step::Send(n * 1408)),
+        3 => (0..8i64).prop_map(|n| Step::Wait(n * MS)),
+    ]
+}
+
+/// The rules of reference 04, section 9, for an immediate answer; too slow a sender for the budget to matter.
+struct Model {
+    max_resend: Option<usize>,
+    /// Begin, end, and when it stops to linger.
+    lingering: Vec<(i64, i64, i64)>,
+}
+
+impl Model {
+    fn on_nak(
+        &mut self,
+        nak: Nak,
+        sender_position: i64,
+        now_ns: i64,
+    ) -> (NakOutcome, Option<(i64, usize)>) {
+        let (term, offset, length) = (
+            TERM as i64,
+            i64::from(nak.term_offset),
+            i64::from(nak.length),
+        );
+        if offset < 0
+            || offset % 32 != 0
+            || offset > term - 32
+            || length < 0
+            || offset + length > term
+        {
+            return (NakOutcome::Invalid, None);
+        }
+        let position = i64::from(nak.term_id.wrapping_sub(INITIAL_TERM)) * term + offset;
+        let is_covered = self
+            .lingering
+            .iter()
+            .any(|(begin, end, _)| (*begin..*end).contains(&position));
+        if length == 0 || is_covered {
+            return (NakOutcome::Ignored, None);
+        }
+        match self.max_resend {
+            None => self.lingering.clear(),
+            Some(limit) if self.lingering.len() == limit => {
+                return (NakOutcome::PoolOverflow, None);
+            }
+            Some(_) => {}
+        }
+        self.lingering
+            .push((position, position + length, now_ns + LINGER));
+        let oldest = sender_position - term / 2 - term / 8;
+        let is_there = position >= oldest && position >= 0 && position < sender_position;
+        (
+            NakOutcome::Accepted,
+            is_there.then_some((position, length as usize)),
+        )
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_handler_does_what_the_rules_say_after_any_script(
+        max_resend in prop_oneof![Just(None), (1..5usize).prop_map(Some)],
+        steps in prop::collection::vec(step(), 0..80),
+    ) {
+        let mut sender = Sender::new(RetransmitConfig { max_resend, ..config(TERM) });
+        let mut model = Model { max_resend, lingering: Vec::new() };
+        for step in steps {
+            match step {
+                Step::Nak(nak) => {
+                    let (outcome, range) = model.on_nak(nak, sender.position, sender.now_ns);
+                    prop_assert_eq!(sender.hears(nak), outcome);
+                    prop_assert_eq!(sender.resent(), Vec::from_iter(range));
+                }
+                Step::Send(length) => sender.position += length,
+                Step::Wait(duration_ns) => {
+                    sender.waits(duration_ns);
+                    model.lingering.retain(|it| it.2 >= sender.now_ns);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_script_of_naks_makes_the_handler_panic_or_send_what_is_not_there(
+        term_shift in 16..=30u32,
+        start_term in 0..1i64 << 31,
+        naks in prop::collection::vec(any::<(i32, i32, i32, i64)>(), 0..40),
+    ) {
+        let term_length = 1usize << term_shift;
+        let start_position = start_term << term_shift;
+        let mut sender = Sender::new(RetransmitConfig { start_position, ..config(term_length) });
+        sender.position = start_position;
+        for (term_id, term_offset, length, step) in naks {
+            sender.position += step & (term_length as i64 - 32);
+            sender.now_ns += step & (SECOND - 1);
+            let offset = term_offset & (term_length as i32 - 32);
+            for nak in [
+                Nak { term_id, term_offset, length },
+                Nak { term_id: config(term_length).positions.term_id(sender.position), term_offset: offset, length },
+            ] {
+                sender.hears(nak);
+            }
+            for (position, length) in sender.resent() {
+                prop_assert!((start_position..sender.position).contains(&position));
+                prop_assert!(position % term_length as i64 + length as i64 <= term_length as i64);
+            }
+        }
+    }
+}
