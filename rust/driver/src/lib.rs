@@ -12,6 +12,7 @@ pub mod config;
 pub mod congestion;
 pub mod diagnostics;
 pub mod flow_control;
+pub mod image;
 pub mod image_loss;
 pub mod log_storage;
 pub mod loss_detector;

@@ -16,7 +16,9 @@ pub mod loom_words;
 pub mod loss_report;
 pub mod mapped;
 pub mod ring;
+pub mod snapshot;
 pub mod words;
 
 pub use buffer::SharedBuffer;
+pub use snapshot::Snapshot;
 pub use words::Words;

@@ -10,6 +10,7 @@
 mod broadcast;
 mod counters;
 mod ring;
+mod snapshot;
 #[path = "../loom_support/mod.rs"]
 mod support;
 

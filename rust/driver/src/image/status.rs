@@ -1,0 +1,257 @@
+//! [`ImageStatus`]: what the conductor's and the receiver's half of an image tell each other.
+//!
+//! Each value has one writer. What belongs together, a position with its window and the three numbers of a gap, is a
+//! [`Snapshot`]: the receiver acts on it once for each time it was published, and only when it has read it whole.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use aeron_memory::{SharedBuffer, Snapshot};
+
+/// What the next status messages say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScheduledStatusMessage {
+    /// Rises with each schedule.
+    pub change_number: i64,
+    /// Up to here the slowest subscriber has consumed the stream.
+    pub position: i64,
+    /// Bytes that the sender may send from there, at most half a term.
+    pub window_length: i64,
+}
+
+/// Bytes of a term that did not arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MissingRange {
+    /// Rises with each report, of the same range too.
+    pub change_number: i64,
+    /// Their term.
+    pub term_id: i32,
+    /// Offset of the first one in the term.
+    pub term_offset: usize,
+    /// Their number.
+    pub length: usize,
+}
+
+/// No response publication.
+const NO_SESSION: i64 = i64::MIN;
+
+/// The state that the halves of an image share.
+#[derive(Debug)]
+pub struct ImageStatus {
+    // Written by the conductor.
+    status_message: Snapshot<SharedBuffer, 2>,
+    missing: Snapshot<SharedBuffer, 3>,
+    allocated_end: AtomicI64,
+    response_session_id: AtomicI64,
+    is_ending: AtomicBool,
+    // Set by the conductor, cleared by the receiver.
+    is_status_message_due: AtomicBool,
+    // Written by the receiver.
+    high_water_mark: AtomicI64,
+    time_of_last_packet_ns: AtomicI64,
+    is_end_of_stream: AtomicBool,
+    is_revoked: AtomicBool,
+}
+
+impl ImageStatus {
+    /// The status of an image that begins at `position`, offers `window_length` bytes at first, and whose log has all its
+    /// pages up to the position `allocated_end`.
+    pub fn new(position: i64, window_length: i64, allocated_end: i64, now_ns: i64) -> Self {
+        Self {
+            status_message: Snapshot::new([position, window_length]),
+            missing: Snapshot::new([0; 3]),
+            allocated_end: AtomicI64::new(allocated_end),
+            response_session_id: AtomicI64::new(NO_SESSION),
+            is_ending: AtomicBool::new(false),
+            is_status_message_due: AtomicBool::new(false),
+            high_water_mark: AtomicI64::new(position),
+            time_of_last_packet_ns: AtomicI64::new(now_ns),
+            is_end_of_stream: AtomicBool::new(false),
+            is_revoked: AtomicBool::new(false),
+        }
+    }
+}
+
+/// The conductor's side.
+impl ImageStatus {
+    /// Has the receiver send a status message in its next cycle, and this one from then on.
+    pub fn schedule_status_message(&self, position: i64, window_length: i64) {
+        self.status_message.publish([position, window_length]);
+    }
+
+    /// Has the receiver ask for these bytes once, or fill them when the stream is not reliable.
+    pub fn report_missing(&self, term_id: i32, term_offset: usize, length: usize) {
+        self.missing
+            .publish([term_id.into(), term_offset as i64, length as i64]);
+    }
+
+    /// Has the receiver send what is due in its next cycle, without waiting for its timer.
+    pub fn request_status_message(&self) {
+        self.is_status_message_due.store(true, Ordering::Release);
+    }
+
+    /// From now on status messages say that this receiver is about to leave the stream.
+    pub fn begin_ending(&self) {
+        self.is_ending.store(true, Ordering::Release);
+    }
+
+    /// The session of the publication that answers this stream; with `None` the sender is not told of one any more.
+    pub fn set_response_session_id(&self, session_id: Option<i32>) {
+        self.response_session_id
+            .store(session_id.map_or(NO_SESSION, i64::from), Ordering::Release);
+    }
+
+    /// The log has all its pages up to this position.
+    pub fn set_allocated_end(&self, position: i64) {
+        self.allocated_end.store(position, Ordering::Release);
+    }
+
+    /// The end of what was received, gaps or not. The counter of the same name only shows it: clients can write that.
+    pub fn high_water_mark(&self) -> i64 {
+        self.high_water_mark.load(Ordering::Acquire)
+    }
+
+    /// When a datagram was last accepted.
+    pub fn time_of_last_packet_ns(&self) -> i64 {
+        self.time_of_last_packet_ns.load(Ordering::Acquire)
+    }
+
+    /// Whether every source of the stream has said that it ends; the log then knows where.
+    pub fn is_end_of_stream(&self) -> bool {
+        self.is_end_of_stream.load(Ordering::Acquire)
+    }
+
+    /// Whether the publisher revoked the stream.
+    pub fn is_revoked(&self) -> bool {
+        self.is_revoked.load(Ordering::Acquire)
+    }
+}
+
+/// The receiver's side.
+impl ImageStatus {
+    /// How often a status message was scheduled.
+    #[inline]
+    pub fn status_message_change_number(&self) -> i64 {
+        self.status_message.change_number()
+    }
+
+    /// What to send, unless it is being changed just now.
+    pub fn scheduled_status_message(&self) -> Option<ScheduledStatusMessage> {
+        let row = self.status_message.read()?;
+        let [position, window_length] = row.values;
+        Some(ScheduledStatusMessage {
+            change_number: row.change_number,
+            position,
+            window_length,
+        })
+    }
+
+    /// How often missing bytes were reported.
+    #[inline]
+    pub fn missing_change_number(&self) -> i64 {
+        self.missing.change_number()
+    }
+
+    /// What is missing, unless it is being changed just now.
+    pub fn missing(&self) -> Option<MissingRange> {
+        let row = self.missing.read()?;
+        let [term_id, term_offset, length] = row.values;
+        Some(MissingRange {
+            change_number: row.change_number,
+            term_id: term_id as i32,
+            term_offset: term_offset as usize,
+            length: length as usize,
+        })
+    }
+
+    /// Whether a status message was asked for since the last call.
+    #[inline]
+    pub fn take_status_message_request(&self) -> bool {
+        self.is_status_message_due.load(Ordering::Relaxed)
+            && self.is_status_message_due.swap(false, Ordering::Acquire)
+    }
+
+    /// Whether status messages say that this receiver is about to leave.
+    pub fn is_ending(&self) -> bool {
+        self.is_ending.load(Ordering::Acquire)
+    }
+
+    /// The session of the publication that answers this stream.
+    pub fn response_session_id(&self) -> Option<i32> {
+        match self.response_session_id.load(Ordering::Acquire) {
+            NO_SESSION => None,
+            session_id => Some(session_id as i32),
+        }
+    }
+
+    /// Nothing may be stored at or beyond this position.
+    #[inline]
+    pub fn allocated_end(&self) -> i64 {
+        self.allocated_end.load(Ordering::Acquire)
+    }
+
+    /// Something was received up to here.
+    #[inline]
+    pub fn set_high_water_mark(&self, position: i64) {
+        self.high_water_mark.store(position, Ordering::Release);
+    }
+
+    /// A datagram was accepted.
+    #[inline]
+    pub fn on_packet(&self, now_ns: i64) {
+        self.time_of_last_packet_ns.store(now_ns, Ordering::Release);
+    }
+
+    /// The stream ends; the log says where.
+    pub fn end_stream(&self, is_revoked: bool) {
+        self.is_revoked.store(is_revoked, Ordering::Release);
+        self.is_end_of_stream.store(true, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_schedule_and_every_report_is_seen_as_a_change() {
+        let status = ImageStatus::new(64, 4096, i64::MAX, 5);
+        let first = status.scheduled_status_message().unwrap();
+        assert_eq!(
+            (first.change_number, first.position, first.window_length),
+            (0, 64, 4096)
+        );
+        status.schedule_status_message(128, 2048);
+        status.schedule_status_message(128, 2048);
+        assert_eq!(status.status_message_change_number(), 2);
+        status.report_missing(-7, 96, 64);
+        status.report_missing(-7, 96, 64);
+        let missing = MissingRange {
+            change_number: 2,
+            term_id: -7,
+            term_offset: 96,
+            length: 64,
+        };
+        assert_eq!(status.missing(), Some(missing));
+    }
+
+    #[test]
+    fn a_request_for_a_status_message_is_taken_once() {
+        let status = ImageStatus::new(0, 0, 0, 0);
+        assert!(!status.take_status_message_request());
+        status.request_status_message();
+        assert!(status.take_status_message_request());
+        assert!(!status.take_status_message_request());
+    }
+
+    #[test]
+    fn a_response_session_may_be_any_number() {
+        let status = ImageStatus::new(0, 0, 0, 0);
+        assert_eq!(status.response_session_id(), None);
+        for session_id in [0, -1, i32::MIN, i32::MAX] {
+            status.set_response_session_id(Some(session_id));
+            assert_eq!(status.response_session_id(), Some(session_id));
+        }
+        status.set_response_session_id(None);
+        assert_eq!(status.response_session_id(), None);
+    }
+}

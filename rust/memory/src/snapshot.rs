@@ -1,0 +1,100 @@
+//! [`Snapshot`]: a few values that one thread changes together and others read together, without waiting for each other.
+//!
+//! The writer raises the first change number, stores the values, and sets the second change number to the first. A reader
+//! loads the second number, the values and the first number, and has read one row when the numbers are equal; if they are
+//! not, the writer was at work, and there will be a newer row in a moment.
+
+use crate::buffer::SharedBuffer;
+use crate::words::Words;
+
+const BEGIN: usize = 0;
+const END: usize = 8;
+const VALUES: usize = 16;
+
+/// A row of `N` values with one writer and any number of readers.
+#[derive(Clone, Debug)]
+pub struct Snapshot<W, const N: usize> {
+    words: W,
+}
+
+/// A row that was read whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row<const N: usize> {
+    /// How often the row had been published: 0 is what was there from the start.
+    pub change_number: i64,
+    /// The values.
+    pub values: [i64; N],
+}
+
+impl<const N: usize> Snapshot<SharedBuffer, N> {
+    /// A row on the heap that holds `values`.
+    pub fn new(values: [i64; N]) -> Self {
+        let snapshot = Self::attach(SharedBuffer::heap(VALUES + 8 * N));
+        snapshot.words.store_i64s_relaxed(VALUES, values);
+        snapshot
+    }
+}
+
+impl<W: Words, const N: usize> Snapshot<W, N> {
+    /// The row that lies in `words`: 16 bytes and 8 for each value, at first zero.
+    pub fn attach(words: W) -> Self {
+        assert!(words.len() >= VALUES + 8 * N);
+        Self { words }
+    }
+
+    /// Replaces the row. For one thread only.
+    pub fn publish(&self, values: [i64; N]) {
+        let change_number = self.words.load_i64_relaxed(BEGIN).wrapping_add(1);
+        self.words.store_i64_relaxed(BEGIN, change_number);
+        self.words.fence_release();
+        self.words.store_i64s_relaxed(VALUES, values);
+        self.words.store_i64_release(END, change_number);
+    }
+
+    /// The number of the row that [`read`](Self::read) would answer.
+    #[inline]
+    pub fn change_number(&self) -> i64 {
+        self.words.load_i64_acquire(END)
+    }
+
+    /// The row, unless it is being replaced just now.
+    #[inline]
+    pub fn read(&self) -> Option<Row<N>> {
+        let change_number = self.change_number();
+        let values = std::array::from_fn(|i| self.words.load_i64_relaxed(VALUES + 8 * i));
+        self.words.fence_acquire();
+        let is_whole = self.words.load_i64_relaxed(BEGIN) == change_number;
+        is_whole.then_some(Row {
+            change_number,
+            values,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_what_was_published_last() {
+        let snapshot = Snapshot::new([7, -1]);
+        let row = |change_number, values| {
+            Some(Row {
+                change_number,
+                values,
+            })
+        };
+        assert_eq!(snapshot.read(), row(0, [7, -1]));
+        snapshot.publish([8, 2]);
+        snapshot.publish([9, i64::MIN]);
+        assert_eq!(snapshot.change_number(), 2);
+        assert_eq!(snapshot.read(), row(2, [9, i64::MIN]));
+    }
+
+    #[test]
+    fn a_row_that_is_being_replaced_is_not_answered() {
+        let snapshot = Snapshot::new([7]);
+        snapshot.words.store_i64_relaxed(BEGIN, 1);
+        assert_eq!(snapshot.read(), None);
+    }
+}
