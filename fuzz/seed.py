@@ -27,6 +27,13 @@ def commands() -> Iterator[bytes]:
         yield message["msg_type_id"].to_bytes(4, "little", signed=True) + bytes.fromhex(message["hex"])
 
 
+def frames() -> Iterator[bytes]:
+    """Each captured datagram, and each that a real driver was annoyed with; of the longest, its beginning."""
+    for case in vectors("protocol/tests/vectors/frames.json") + vectors("protocol/tests/vectors/malformed.json"):
+        datagrams = case["hex"] if isinstance(case["hex"], list) else [case["hex"]]
+        yield from map(bytes.fromhex, datagrams)
+
+
 def uri() -> Iterator[bytes]:
     """Each captured channel."""
     for case in vectors("protocol/tests/vectors/uris.json")["cases"]:
@@ -84,6 +91,7 @@ TARGETS = {
     "cnc": cnc,
     "commands": commands,
     "driver": operations,
+    "frames": frames,
     "log": operations,
     "reports": reports,
     "ring": ring,
