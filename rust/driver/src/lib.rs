@@ -31,6 +31,9 @@ mod duty_cycle;
 mod error;
 mod media_driver;
 mod publication;
+// Until the conductor has endpoints for it.
+#[allow(dead_code, unused_imports)]
+mod receiver;
 mod session_ids;
 
 pub use agents::NetworkCommand;

@@ -1,0 +1,288 @@
+//! The receiver: reads the sockets of receive endpoints, puts data into images, and tells senders what the images need.
+//!
+//! [`Receiver`] is a state machine: it is handed the time, sockets are traits. The conductor tells it by [`ReceiverCommand`]s
+//! what to receive, it answers by [`ReceiverEvent`]s; what concerns one image goes through its
+//! [`ImageStatus`](crate::image::ImageStatus). Datagrams are hostile: see [`MAX_REMEMBERED_SESSIONS`], [`MAX_IMAGES`] and
+//! [`MAX_PENDING_SETUPS`] for what they can make the receiver keep.
+
+mod arrivals;
+mod command;
+mod commands;
+mod connections;
+mod destination;
+mod dispatcher;
+mod endpoint;
+mod feedback;
+mod image;
+mod pending_setups;
+mod sessions;
+
+use std::net::SocketAddr;
+
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::counters::system::{SystemCounter, SystemCounters};
+use aeron_protocol::frame::Rttm;
+use slab::Slab;
+
+pub use command::{
+    DestinationId, EndpointId, ForgettableState, ImageRequest, ReceiverCommand, ReceiverEvent,
+};
+pub use destination::{Control, EpochNanos, ReceiveDestination};
+pub use dispatcher::MAX_IMAGES;
+pub use endpoint::{ReceiveEndpoint, ReceiverIdentity};
+pub use image::{ReceiverImage, ReceiverImageConfig};
+pub use pending_setups::MAX_PENDING_SETUPS;
+pub use sessions::{MAX_REMEMBERED_SESSIONS, StreamSession};
+
+use arrivals::{Arrivals, Reply};
+use destination::Outbound;
+use feedback::FeedbackTimeouts;
+use pending_setups::{PendingSetup, PendingSetups};
+
+use crate::config::Context;
+use crate::diagnostics::ErrorRecorder;
+use crate::duty_cycle::StallTracker;
+use crate::error::DriverError;
+use crate::media::transport::{Poller, Token};
+use crate::queue;
+
+/// What the receiver works with.
+pub struct ReceiverParts {
+    pub commands: queue::Receiver<ReceiverCommand>,
+    pub events: queue::Sender<ReceiverEvent>,
+    pub poller: Box<dyn Poller>,
+    pub system_counters: SystemCounters<SharedBuffer>,
+    pub errors: ErrorRecorder,
+    pub stall_tracker: StallTracker,
+    /// For times that are written into messages.
+    pub epoch_nanos: EpochNanos,
+}
+
+/// The receiver agent.
+pub struct Receiver {
+    commands: queue::Receiver<ReceiverCommand>,
+    events: queue::Sender<ReceiverEvent>,
+    poller: Box<dyn Poller>,
+    system: SystemCounters<SharedBuffer>,
+    errors: ErrorRecorder,
+    stall_tracker: StallTracker,
+    epoch_nanos: EpochNanos,
+    endpoints: Slab<Box<ReceiveEndpoint>>,
+    /// Their keys are the poller's tokens.
+    destinations: Slab<ReceiveDestination>,
+    images: Slab<Box<ReceiverImage>>,
+    pending_setups: PendingSetups,
+    receive_limit: usize,
+    timeouts: FeedbackTimeouts,
+    re_resolution_check_interval_ns: i64,
+    time_of_last_re_resolution_check_ns: i64,
+    // Kept for their memory.
+    ready: Vec<Token>,
+    replies: Vec<Reply>,
+}
+
+impl Receiver {
+    /// A receiver without endpoints.
+    pub fn new(context: &Context, parts: ReceiverParts, now_ns: i64) -> Self {
+        Self {
+            commands: parts.commands,
+            events: parts.events,
+            poller: parts.poller,
+            system: parts.system_counters,
+            errors: parts.errors,
+            stall_tracker: parts.stall_tracker,
+            epoch_nanos: parts.epoch_nanos,
+            endpoints: Slab::new(),
+            destinations: Slab::new(),
+            images: Slab::new(),
+            pending_setups: PendingSetups::default(),
+            receive_limit: context.receiver_io_vector_capacity as usize,
+            timeouts: FeedbackTimeouts {
+                status_message_ns: context.status_message_timeout_ns,
+                image_liveness_ns: context.image_liveness_timeout_ns,
+            },
+            re_resolution_check_interval_ns: context.re_resolution_check_interval_ns,
+            time_of_last_re_resolution_check_ns: now_ns,
+            ready: Vec::new(),
+            replies: Vec::new(),
+        }
+    }
+
+    /// The receiver's thread begins; time before does not count as a stall.
+    pub fn on_start(&mut self, now_ns: i64) {
+        self.stall_tracker.restart(now_ns);
+    }
+
+    /// One duty cycle; answers how much was done.
+    pub fn do_work(&mut self, now_ns: i64) -> usize {
+        self.stall_tracker.on_duty_cycle(now_ns);
+        let mut work_count = self.events.flush();
+        if let Ok(command) = self.commands.pop() {
+            self.on_command(command, now_ns);
+            work_count += 1;
+        }
+        work_count += self.receive(now_ns);
+        work_count += self.send_pending(now_ns);
+        self.check_pending_setups(now_ns);
+        self.check_for_re_resolution(now_ns);
+        work_count
+    }
+
+    /// Reads one batch from each socket that has something; answers the number of bytes.
+    fn receive(&mut self, now_ns: i64) -> usize {
+        let mut ready = std::mem::take(&mut self.ready);
+        if let Err(error) = self.poller.ready(&mut |token| ready.push(token)) {
+            let message = "failed to poll receive sockets";
+            self.errors.record(&DriverError::io(&error, message));
+        }
+        let mut bytes_received = 0;
+        for token in ready.drain(..) {
+            bytes_received += self.receive_from(token as usize, now_ns);
+        }
+        self.ready = ready;
+        if bytes_received > 0 {
+            self.system
+                .get(SystemCounter::BytesReceived)
+                .add_release(bytes_received as i64);
+        }
+        bytes_received
+    }
+
+    fn receive_from(&mut self, key: usize, now_ns: i64) -> usize {
+        let Some(destination) = self.destinations.get_mut(key) else {
+            return 0;
+        };
+        let link = &mut destination.link;
+        let Some(endpoint) = self.endpoints.get_mut(link.endpoint) else {
+            return 0;
+        };
+        let mut arrivals = Arrivals {
+            now_ns,
+            destination: key,
+            link,
+            endpoint,
+            images: &mut self.images,
+            replies: &mut self.replies,
+            events: &mut self.events,
+            system: &self.system,
+            errors: &self.errors,
+            epoch_nanos: &self.epoch_nanos,
+        };
+        let received = destination
+            .socket
+            .receive(self.receive_limit, &mut |mut datagram| {
+                arrivals.on_datagram(&mut datagram);
+            });
+        arrivals.note_forgotten_sessions();
+        if !self.replies.is_empty() {
+            self.send_replies(key, now_ns);
+        }
+        received.unwrap_or_else(|error| {
+            let message = "failed to receive from a socket";
+            self.errors.record(&DriverError::io(&error, message));
+            0
+        })
+    }
+
+    fn send_replies(&mut self, key: usize, now_ns: i64) {
+        let mut replies = std::mem::take(&mut self.replies);
+        let endpoint = self.destinations[key].link.endpoint;
+        for reply in replies.drain(..) {
+            match reply {
+                Reply::SetupRequest { to, session } => {
+                    self.ask_for_setup(key, to, session);
+                    let forgotten = self.pending_setups.add(PendingSetup {
+                        endpoint,
+                        session,
+                        time_ns: now_ns,
+                    });
+                    if let Some(forgotten) = forgotten {
+                        self.forget_pending_setup(&forgotten);
+                    }
+                }
+                Reply::RoundTrip { to, answer } => {
+                    let mut frame = [0; Rttm::LENGTH];
+                    answer.encode(&mut frame);
+                    self.outbound().send(key, to, &frame);
+                }
+            }
+        }
+        self.replies = replies;
+    }
+
+    fn send_pending(&mut self, now_ns: i64) -> usize {
+        let mut outbound = Outbound {
+            destinations: &mut self.destinations,
+            system: &self.system,
+            errors: &self.errors,
+        };
+        let mut sent = 0;
+        for (_, image) in &mut self.images {
+            sent += image.send_pending(now_ns, &self.timeouts, &mut outbound);
+        }
+        sent
+    }
+
+    fn check_pending_setups(&mut self, now_ns: i64) {
+        while let Some(expired) = self.pending_setups.next_expired(now_ns) {
+            self.forget_pending_setup(&expired);
+        }
+        while let Some(key) = self.pending_setups.next_due(now_ns) {
+            let endpoint = self.destinations[key].link.endpoint;
+            if self.endpoints[endpoint].dispatcher.has_interest() {
+                self.ask_control_for_setup(key, StreamSession::ANY);
+            }
+        }
+    }
+
+    fn forget_pending_setup(&mut self, setup: &PendingSetup) {
+        if let Some(endpoint) = self.endpoints.get_mut(setup.endpoint) {
+            endpoint.dispatcher.forget_pending_setup(setup.session);
+        }
+    }
+
+    /// Asks the sender behind a destination for the SETUP of a session, if its control address is given by the channel.
+    fn ask_control_for_setup(&mut self, key: usize, session: StreamSession) {
+        if let Control::Explicit { address, .. } = self.destinations[key].link.control {
+            self.ask_for_setup(key, address, session);
+        }
+    }
+
+    fn ask_for_setup(&mut self, key: usize, to: SocketAddr, session: StreamSession) {
+        let endpoint = self.destinations[key].link.endpoint;
+        let identity = self.endpoints[endpoint].identity;
+        let request = identity.setup_request(session);
+        self.outbound().send(key, to, request.bytes());
+    }
+
+    /// Has the names of control addresses looked up from which nothing comes.
+    fn check_for_re_resolution(&mut self, now_ns: i64) {
+        let interval_ns = self.re_resolution_check_interval_ns;
+        let deadline_ns = self
+            .time_of_last_re_resolution_check_ns
+            .saturating_add(interval_ns);
+        if interval_ns == 0 || now_ns <= deadline_ns {
+            return;
+        }
+        self.time_of_last_re_resolution_check_ns = now_ns;
+        for (_, destination) in &mut self.destinations {
+            let (endpoint, id) = (destination.link.endpoint, destination.link.id);
+            if let Some((name, current)) = destination.take_silent_control(now_ns) {
+                self.events.send(ReceiverEvent::ReResolveControl {
+                    endpoint: self.endpoints[endpoint].id,
+                    destination: id,
+                    name: name.to_owned(),
+                    current,
+                });
+            }
+        }
+    }
+
+    fn outbound(&mut self) -> Outbound<'_> {
+        Outbound {
+            destinations: &mut self.destinations,
+            system: &self.system,
+            errors: &self.errors,
+        }
+    }
+}
