@@ -38,6 +38,11 @@ impl ErrorRecorder {
     /// Writes down what a person should know; on stderr when the log is full.
     pub fn note(&self, text: &str) {
         self.errors.fetch_add(1);
+        self.note_uncounted(text);
+    }
+
+    /// As [`note`](Self::note), for what is no failure of this driver: the counter of errors stays.
+    pub fn note_uncounted(&self, text: &str) {
         if self.log.record(self.clock.time_ms(), text).is_err() {
             eprint!("{text}");
         }

@@ -22,6 +22,7 @@ pub mod names;
 pub mod queue;
 pub mod resources;
 pub mod retransmit;
+pub mod sender;
 pub mod socket_buffers;
 
 mod agents;

@@ -307,6 +307,8 @@ settings! {
     sender_io_vector_capacity: i32 = 4, "AERON_SENDER_IO_VECTOR_CAPACITY" Integer(1, 16);
     /// Datagrams per publication and duty cycle.
     network_publication_max_messages_per_send: i32 = 4, "AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND" Integer(1, 16);
+    /// How long small messages may wait for others that share their datagram, while the publication is busy; 0 is not at all.
+    sender_batch_wait_ns: i64 = 20 * US, "AERON_SENDER_BATCH_WAIT" Duration(0, SECOND);
     /// Log files whose removal failed that are tried again in one duty cycle.
     resource_free_limit: i32 = 1, "AERON_DRIVER_RESOURCE_FREE_LIMIT" Integer(1, MAX_I32);
 }

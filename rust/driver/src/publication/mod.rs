@@ -2,7 +2,9 @@
 
 mod ipc;
 mod pages;
+mod status;
 mod subscribers;
 
 pub use ipc::{IpcPublication, IpcPublicationConfig, State, Tick};
+pub use status::PublicationStatus;
 pub use subscribers::{LinkId, Subscriber, TetherAction, TetherTimeouts};

@@ -15,6 +15,8 @@ pub enum Available {
         length: usize,
         /// Bytes of padding behind them.
         padding: usize,
+        /// No frame can join them: the next one is too long for the limit, or the limit is reached, or the term ends.
+        is_full: bool,
     },
     /// The first frame has this many bytes, more than the limit.
     TooLong(usize),
@@ -32,12 +34,17 @@ pub fn scan<W: Words>(
     let begin = log.cursor(position)?.offset();
     let term = log.term_at(position);
     let limit = max_length.min(term.len() - begin);
+    let frames = |length, padding, is_full| Available::Frames {
+        length,
+        padding,
+        is_full,
+    };
     let mut length = 0;
     while length < limit {
         let at = begin + length;
         let frame_length = term.load_i32_acquire(at + field::FRAME_LENGTH);
         if frame_length <= 0 {
-            break;
+            return Ok(frames(length, 0, false));
         }
         let aligned = aligned_length(frame_length as usize);
         if frame_length < HEADER_LENGTH as i32 || aligned > term.len() - at {
@@ -57,8 +64,8 @@ pub fn scan<W: Words>(
         length += to_send;
         let padding = aligned - to_send;
         if padding > 0 {
-            return Ok(Available::Frames { length, padding });
+            return Ok(frames(length, padding, true));
         }
     }
-    Ok(Available::Frames { length, padding: 0 })
+    Ok(frames(length, 0, true))
 }

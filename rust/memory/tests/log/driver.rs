@@ -122,18 +122,24 @@ fn a_scan_takes_whole_frames_up_to_the_limit_01_71() {
     for _ in 0..4 {
         appender.offer(NO_LIMIT, &[0; 100]).unwrap();
     }
-    let frames = |length| Ok(Available::Frames { length, padding: 0 });
-    assert_eq!(scan(&log, 0, 1408), frames(640));
-    assert_eq!(scan(&log, 0, 640), frames(640));
-    assert_eq!(scan(&log, 0, 639), frames(480));
-    assert_eq!(scan(&log, 160, 160), frames(160));
+    let frames = |length, is_full| {
+        Ok(Available::Frames {
+            length,
+            padding: 0,
+            is_full,
+        })
+    };
+    assert_eq!(scan(&log, 0, 1408), frames(640, false));
+    assert_eq!(scan(&log, 0, 640), frames(640, true));
+    assert_eq!(scan(&log, 0, 639), frames(480, true));
+    assert_eq!(scan(&log, 160, 160), frames(160, true));
     assert_eq!(scan(&log, 0, 159), Ok(Available::TooLong(160)));
-    assert_eq!(scan(&log, 0, 0), frames(0));
-    assert_eq!(scan(&log, 640, 1408), frames(0));
+    assert_eq!(scan(&log, 0, 0), frames(0, true));
+    assert_eq!(scan(&log, 640, 1408), frames(0, false));
     let claim = appender.try_claim(NO_LIMIT, 10).unwrap();
-    assert_eq!(scan(&log, 480, 1408), frames(160));
+    assert_eq!(scan(&log, 480, 1408), frames(160, false));
     claim.commit();
-    assert_eq!(scan(&log, 480, 1408), frames(224));
+    assert_eq!(scan(&log, 480, 1408), frames(224, false));
 }
 
 #[test]
@@ -144,13 +150,19 @@ fn a_scan_sends_padding_as_its_header_and_ends_there_01_71() {
     appender.offer(NO_LIMIT, &[0; 32]).unwrap();
     let _ = appender.offer(NO_LIMIT, &[0; 1000]);
     appender.offer(NO_LIMIT, &[0; 1000]).unwrap();
-    let frames = |length, padding| Ok(Available::Frames { length, padding });
-    assert_eq!(scan(&log, start, 1408), frames(96, 160));
-    assert_eq!(scan(&log, start, 96), frames(96, 160));
-    assert_eq!(scan(&log, start, 95), frames(64, 0));
-    assert_eq!(scan(&log, start + 64, 32), frames(32, 160));
+    let frames = |length, padding, is_full| {
+        Ok(Available::Frames {
+            length,
+            padding,
+            is_full,
+        })
+    };
+    assert_eq!(scan(&log, start, 1408), frames(96, 160, true));
+    assert_eq!(scan(&log, start, 96), frames(96, 160, true));
+    assert_eq!(scan(&log, start, 95), frames(64, 0, true));
+    assert_eq!(scan(&log, start + 64, 32), frames(32, 160, true));
     assert_eq!(scan(&log, start + 64, 31), Ok(Available::TooLong(32)));
-    assert_eq!(scan(&log, TERM as i64, 1408), frames(1056, 0));
+    assert_eq!(scan(&log, TERM as i64, 1408), frames(1056, 0, false));
 }
 
 #[test]

@@ -1,0 +1,333 @@
+//! The sender: sends what publishers wrote, and takes what receivers say about it.
+//!
+//! [`Sender`] owns the [send endpoints](SendEndpoint) with their sockets and the sending halves of the
+//! [publications](SenderPublication). It does no I/O of its own: sockets, time and memory are handed to it. The conductor makes
+//! its objects and hands them over by [`SenderCommand`]s; the sender tells it what happened by [`SenderEvent`]s.
+
+mod command;
+mod context;
+mod counters;
+mod destinations;
+mod dispatch;
+mod endpoint;
+mod inbox;
+mod publication;
+mod receivers;
+mod runs;
+#[cfg(test)]
+mod tests;
+
+pub use command::{
+    EndpointId, ManualDestination, PublicationErrorReport, SenderCommand, SenderEvent,
+};
+pub use context::EpochNanos;
+pub use destinations::{DestinationControl, DestinationTracker, MAX_DYNAMIC_DESTINATIONS};
+pub use endpoint::{Destinations, Peer, SendEndpoint, SendEndpointConfig};
+pub use publication::{PublicationCounters, Response, SenderPublication, SenderPublicationConfig};
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::counters::system::{SystemCounter, SystemCounters};
+
+use crate::config::Context;
+use crate::diagnostics::ErrorRecorder;
+use crate::duty_cycle::StallTracker;
+use crate::media::transport::{Poller, Token};
+use crate::queue;
+use context::{SenderContext, SenderSettings};
+use counters::SenderCounters;
+use dispatch::Routes;
+use inbox::Inbox;
+
+/// What a sender is made of.
+pub struct SenderParts {
+    /// From the conductor.
+    pub commands: queue::Receiver<SenderCommand>,
+    /// To the conductor.
+    pub events: queue::Sender<SenderEvent>,
+    /// Tells which sockets have control frames.
+    pub poller: Box<dyn Poller>,
+    /// The driver's own counters.
+    pub system_counters: SystemCounters<SharedBuffer>,
+    /// Where its failures go.
+    pub errors: ErrorRecorder,
+    /// The wall clock, for times that are written into messages.
+    pub epoch_nanos: EpochNanos,
+}
+
+/// The sender; see the [module](self).
+pub struct Sender {
+    context: SenderContext,
+    commands: queue::Receiver<SenderCommand>,
+    poller: Box<dyn Poller>,
+    stall_tracker: StallTracker,
+    /// An endpoint keeps its slot as long as it lives.
+    endpoints: Vec<Option<SendEndpoint>>,
+    publications: Vec<Sending>,
+    routes: Routes,
+    inbox: Inbox,
+    /// The publication that sends first in the next duty cycle.
+    next: usize,
+    cycles_since_poll: usize,
+    time_of_last_poll_ns: i64,
+    time_of_last_re_resolution_check_ns: i64,
+}
+
+/// A publication and the slot of its endpoint.
+struct Sending {
+    slot: usize,
+    publication: Box<SenderPublication>,
+}
+
+/// What a pass over all publications did.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pass {
+    bytes_sent: usize,
+    is_waiting: bool,
+}
+
+impl Sender {
+    /// A sender without endpoints, which goes by `settings`.
+    pub fn new(settings: &Context, parts: SenderParts, now_ns: i64) -> Self {
+        let system = &parts.system_counters;
+        let stall_tracker = StallTracker::new(
+            settings.sender_cycle_threshold_ns,
+            system.get(SystemCounter::SenderMaxCycleTime).clone(),
+            system.get(SystemCounter::SenderCycleTimeExceeded).clone(),
+            now_ns,
+        );
+        Self {
+            context: SenderContext {
+                settings: SenderSettings::of(settings),
+                counters: SenderCounters::of(system),
+                events: parts.events,
+                errors: parts.errors,
+                epoch_nanos: parts.epoch_nanos,
+                now_ns,
+            },
+            commands: parts.commands,
+            poller: parts.poller,
+            stall_tracker,
+            endpoints: Vec::new(),
+            publications: Vec::new(),
+            routes: Routes::default(),
+            inbox: Inbox::default(),
+            next: 0,
+            cycles_since_poll: 0,
+            time_of_last_poll_ns: now_ns,
+            time_of_last_re_resolution_check_ns: now_ns,
+        }
+    }
+
+    /// Starts measuring duty cycles at `now_ns`, whatever was before.
+    pub fn restart_stall_tracker(&mut self, now_ns: i64) {
+        self.stall_tracker.restart(now_ns);
+    }
+
+    /// One duty cycle; answers how much was done, 0 if it may rest.
+    pub fn do_work(&mut self, now_ns: i64) -> usize {
+        self.stall_tracker.on_duty_cycle(now_ns);
+        self.context.now_ns = now_ns;
+        let mut work = self.context.events.flush();
+        if let Ok(command) = self.commands.pop() {
+            self.on_command(command);
+            work += 1;
+        }
+        let short_sends = self.context.counters.short_sends.get_relaxed();
+        let pass = self.send();
+        work += pass.bytes_sent + usize::from(pass.is_waiting);
+        let is_short = self.context.counters.short_sends.get_relaxed() != short_sends;
+        if self.is_poll_due(pass.bytes_sent, is_short) {
+            work += self.poll();
+        }
+        self.check_re_resolution();
+        work
+    }
+
+    /// Lets every publication send once, each time beginning with another one.
+    fn send(&mut self) -> Pass {
+        if self.next >= self.publications.len() {
+            self.next = 0;
+        }
+        let (last, first) = self.publications.split_at_mut(self.next);
+        self.next += 1;
+        let mut pass = Pass::default();
+        for Sending { slot, publication } in first.iter_mut().chain(last) {
+            if let Some(endpoint) = &mut self.endpoints[*slot] {
+                let progress = publication.send(endpoint, &mut self.context);
+                pass.bytes_sent += progress.bytes_sent;
+                pass.is_waiting |= progress.is_waiting;
+            }
+        }
+        if pass.bytes_sent > 0 {
+            let counter = &self.context.counters.bytes_sent;
+            counter.add_release(pass.bytes_sent as i64);
+        }
+        pass
+    }
+
+    /// Whether to look for control frames: when there is time, and often enough when there is not.
+    fn is_poll_due(&mut self, bytes_sent: usize, is_short: bool) -> bool {
+        let settings = &self.context.settings;
+        self.cycles_since_poll += 1;
+        let waited_ns = self.context.now_ns - self.time_of_last_poll_ns;
+        bytes_sent == 0
+            || is_short
+            || self.cycles_since_poll >= settings.send_to_status_poll_ratio
+            || waited_ns > settings.status_message_timeout_ns / 2
+    }
+
+    /// Takes a batch of control frames from every socket that has some; answers how many there were.
+    fn poll(&mut self) -> usize {
+        self.cycles_since_poll = 0;
+        self.time_of_last_poll_ns = self.context.now_ns;
+        let mut received = 0;
+        let Self {
+            context,
+            poller,
+            endpoints,
+            publications,
+            routes,
+            inbox,
+            ..
+        } = self;
+        let ready = poller.ready(&mut |token| {
+            let slot = token as usize;
+            let Some(endpoint) = endpoints.get_mut(slot).and_then(Option::as_mut) else {
+                return;
+            };
+            if let Err(error) = endpoint.receive(context.settings.io_vector_capacity, inbox) {
+                context.on_socket_error(&error, "failed to receive control frames");
+            }
+            received += inbox.drain(|source, datagram| {
+                routes.dispatch((slot, endpoint), publications, source, datagram, context);
+            });
+        });
+        if let Err(error) = ready {
+            context.on_socket_error(&error, "failed to poll for control frames");
+        }
+        received
+    }
+
+    fn check_re_resolution(&mut self) {
+        let interval_ns = self.context.settings.re_resolution_check_interval_ns;
+        let now_ns = self.context.now_ns;
+        if interval_ns == 0 || now_ns - self.time_of_last_re_resolution_check_ns <= interval_ns {
+            return;
+        }
+        self.time_of_last_re_resolution_check_ns = now_ns;
+        let events = &mut self.context.events;
+        for endpoint in self.endpoints.iter_mut().flatten() {
+            let id = endpoint.id();
+            endpoint.check_re_resolution(now_ns, |name: &Arc<str>, current: Option<SocketAddr>| {
+                events.send(SenderEvent::ReResolve {
+                    endpoint: id,
+                    name: name.clone(),
+                    current,
+                });
+            });
+        }
+    }
+
+    fn on_command(&mut self, command: SenderCommand) {
+        let now_ns = self.context.now_ns;
+        match command {
+            SenderCommand::AddEndpoint(endpoint) => self.add_endpoint(*endpoint),
+            SenderCommand::RemoveEndpoint(id) => self.remove_endpoint(id),
+            SenderCommand::AddPublication(id, publication) => self.add_publication(id, publication),
+            SenderCommand::RemovePublication(registration_id) => {
+                self.remove_publication(registration_id);
+            }
+            SenderCommand::AddDestination {
+                endpoint,
+                destination,
+            } => self.with_endpoint(endpoint, |it| it.add_destination(destination, now_ns)),
+            SenderCommand::RemoveDestination { endpoint, address } => {
+                self.with_endpoint(endpoint, |it| it.remove_destination(address));
+            }
+            SenderCommand::RemoveDestinationById {
+                endpoint,
+                registration_id,
+            } => self.with_endpoint(endpoint, |it| it.remove_destination_by_id(registration_id)),
+            SenderCommand::ResolutionChange {
+                endpoint,
+                name,
+                address,
+            } => self.change_resolution(endpoint, &name, address),
+        }
+    }
+
+    fn add_endpoint(&mut self, endpoint: SendEndpoint) {
+        let free = self.endpoints.iter().position(Option::is_none);
+        let slot = free.unwrap_or(self.endpoints.len());
+        if let Err(error) = self.poller.add(slot as Token, endpoint.socket()) {
+            let what = "failed to watch a socket for control frames";
+            self.context.on_socket_error(&error, what);
+        }
+        match free {
+            Some(_) => self.endpoints[slot] = Some(endpoint),
+            None => self.endpoints.push(Some(endpoint)),
+        }
+    }
+
+    fn remove_endpoint(&mut self, id: EndpointId) {
+        if let Some(slot) = self.slot_of(id)
+            && let Some(endpoint) = self.endpoints[slot].take()
+        {
+            self.poller.remove(slot as Token, endpoint.socket());
+        }
+        self.context.events.send(SenderEvent::EndpointReleased(id));
+    }
+
+    fn add_publication(&mut self, id: EndpointId, publication: Box<SenderPublication>) {
+        let Some(slot) = self.slot_of(id) else {
+            debug_assert!(false, "endpoint {id} comes before its publications");
+            return;
+        };
+        let index = self.publications.len();
+        self.routes.add(slot, &publication, index);
+        self.publications.push(Sending { slot, publication });
+    }
+
+    fn remove_publication(&mut self, registration_id: i64) {
+        let is_meant = |it: &Sending| it.publication.registration_id() == registration_id;
+        if let Some(index) = self.publications.iter().position(is_meant) {
+            let removed = self.publications.swap_remove(index);
+            self.routes.remove(removed.slot, &removed.publication);
+            if let Some(moved) = self.publications.get(index) {
+                self.routes.add(moved.slot, &moved.publication, index);
+            }
+        }
+        self.context
+            .events
+            .send(SenderEvent::PublicationReleased(registration_id));
+    }
+
+    fn change_resolution(&mut self, id: EndpointId, name: &str, address: SocketAddr) {
+        self.context.counters.resolution_changes.fetch_add(1);
+        let mut outcome = Ok(());
+        self.with_endpoint(id, |endpoint| {
+            outcome = endpoint.on_resolution_change(name, address);
+        });
+        if let Err(error) = outcome {
+            self.context
+                .on_socket_error(&error, &format!("failed to connect to {name} at {address}"));
+        }
+    }
+
+    fn with_endpoint(&mut self, id: EndpointId, action: impl FnOnce(&mut SendEndpoint)) {
+        if let Some(slot) = self.slot_of(id)
+            && let Some(endpoint) = &mut self.endpoints[slot]
+        {
+            action(endpoint);
+        }
+    }
+
+    fn slot_of(&self, id: EndpointId) -> Option<usize> {
+        self.endpoints
+            .iter()
+            .position(|slot| slot.as_ref().is_some_and(|endpoint| endpoint.id() == id))
+    }
+}

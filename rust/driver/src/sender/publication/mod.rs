@@ -1,0 +1,397 @@
+//! [`SenderPublication`]: the sender's half of a publication that goes out on the network.
+//!
+//! Once per duty cycle it sends what is due: a setup while nobody has answered or somebody asked for one, data as far as flow
+//! control allows, a heartbeat when there was no data for a while, and what receivers lost ([`feedback`] says how they tell).
+
+mod feedback;
+mod stream;
+
+use std::fmt;
+use std::sync::Arc;
+
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::counters::AtomicCounter;
+use aeron_memory::log::LogBuffers;
+use aeron_protocol::frame::{DataHeader, Setup, flags};
+
+use super::context::SenderContext;
+use super::endpoint::SendEndpoint;
+use super::receivers::Receivers;
+use super::runs::{Limits, Stop, Tail, cut};
+use crate::flow_control::FlowControl;
+use crate::publication::PublicationStatus;
+use crate::retransmit::RetransmitHandler;
+use stream::Stream;
+
+/// Time between two setups that nobody answers.
+pub const SETUP_INTERVAL_NS: i64 = 100_000_000;
+/// Time without data after which a sign of life is due.
+pub const HEARTBEAT_INTERVAL_NS: i64 = 100_000_000;
+
+/// What makes a publication's sending half.
+pub struct SenderPublicationConfig {
+    /// Correlation id of the command that created the publication.
+    pub registration_id: i64,
+    /// Its session.
+    pub session_id: i32,
+    /// Its stream.
+    pub stream_id: i32,
+    /// What publishers write to; its MTU is the longest datagram.
+    pub log: LogBuffers<SharedBuffer>,
+    /// Where the first frame goes.
+    pub start_position: i64,
+    /// What it counts.
+    pub counters: PublicationCounters,
+    /// Says how far it may be sent.
+    pub flow_control: Box<dyn FlowControl>,
+    /// Says what is sent again.
+    pub retransmits: RetransmitHandler,
+    /// Shared with the conductor.
+    pub status: Arc<PublicationStatus>,
+    /// The channel's `ttl`, 0 if it has none or is not multicast.
+    pub ttl: u8,
+    /// The channel is multicast or has several destinations.
+    pub has_group_semantics: bool,
+    /// Heartbeats after the end say that it is the end.
+    pub signal_eos: bool,
+    /// Whether it is about responses.
+    pub response: Response,
+    /// A receiver that is silent for so long is gone.
+    pub connection_timeout_ns: i64,
+}
+
+/// What a publication has to do with responses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Response {
+    /// Nothing.
+    None,
+    /// It asks receivers for a response stream, on behalf of the subscription with this registration id.
+    Requested {
+        /// Registration id of the subscription.
+        response_correlation_id: i64,
+    },
+    /// It is one, for the image with this correlation id: silent until somebody asks for it, then it goes there.
+    Given {
+        /// Correlation id of the image.
+        response_correlation_id: i64,
+    },
+}
+
+/// Counters that the sender moves.
+#[derive(Clone, Debug)]
+pub struct PublicationCounters {
+    /// Everything before was sent.
+    pub sender_position: AtomicCounter<SharedBuffer>,
+    /// Up to here flow control allows sending.
+    pub sender_limit: AtomicCounter<SharedBuffer>,
+    /// Times that flow control held back data.
+    pub back_pressure_events: AtomicCounter<SharedBuffer>,
+    /// NAKs for this publication.
+    pub naks_received: AtomicCounter<SharedBuffer>,
+}
+
+/// The sending half; see the [module](self). Made by the conductor, owned by the sender.
+pub struct SenderPublication {
+    registration_id: i64,
+    stream: Stream,
+    counters: PublicationCounters,
+    flow_control: Box<dyn FlowControl>,
+    retransmits: RetransmitHandler,
+    status: Arc<PublicationStatus>,
+    receivers: Receivers,
+    response: Response,
+    ttl: u8,
+    has_group_semantics: bool,
+    signal_eos: bool,
+    start_position: i64,
+    sender_limit: i64,
+    has_initial_connection: bool,
+    is_setup_elicited: bool,
+    /// Data was sent since the limit last held it back.
+    tracks_sender_limit: bool,
+    is_log_corrupt: bool,
+    time_of_last_setup_ns: i64,
+    time_of_last_data_or_heartbeat_ns: i64,
+    time_of_last_data_ns: Option<i64>,
+    /// The last data sent was one frame per datagram.
+    was_last_frame_alone: bool,
+}
+
+/// What one duty cycle did for a publication.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Progress {
+    /// Bytes of data and heartbeats.
+    pub bytes_sent: usize,
+    /// Small messages wait for others to share their datagram.
+    pub is_waiting: bool,
+}
+
+impl SenderPublication {
+    /// A publication of which nothing was sent. Position and limit begin at the start position.
+    pub fn new(config: SenderPublicationConfig, now_ns: i64) -> Self {
+        let position = config.start_position;
+        config.counters.sender_position.set(position);
+        config.counters.sender_limit.set(position);
+        config
+            .status
+            .set_has_required_receivers(config.flow_control.has_required_receivers());
+        let long_ago_ns = now_ns - SETUP_INTERVAL_NS.max(HEARTBEAT_INTERVAL_NS) - 1;
+        Self {
+            registration_id: config.registration_id,
+            stream: Stream {
+                session_id: config.session_id,
+                stream_id: config.stream_id,
+                mtu_length: config.log.framing().mtu_length(),
+                log: config.log,
+                sender_position: position,
+                is_response: matches!(config.response, Response::Given { .. }),
+                response_address: None,
+            },
+            counters: config.counters,
+            flow_control: config.flow_control,
+            retransmits: config.retransmits,
+            status: config.status,
+            receivers: Receivers::new(config.connection_timeout_ns),
+            response: config.response,
+            ttl: config.ttl,
+            has_group_semantics: config.has_group_semantics,
+            signal_eos: config.signal_eos,
+            start_position: position,
+            sender_limit: position,
+            has_initial_connection: false,
+            is_setup_elicited: false,
+            tracks_sender_limit: false,
+            is_log_corrupt: false,
+            time_of_last_setup_ns: long_ago_ns,
+            time_of_last_data_or_heartbeat_ns: long_ago_ns,
+            time_of_last_data_ns: None,
+            was_last_frame_alone: false,
+        }
+    }
+
+    /// Correlation id of the command that created the publication.
+    pub fn registration_id(&self) -> i64 {
+        self.registration_id
+    }
+
+    /// Its session.
+    pub fn session_id(&self) -> i32 {
+        self.stream.session_id
+    }
+
+    /// Its stream.
+    pub fn stream_id(&self) -> i32 {
+        self.stream.stream_id
+    }
+
+    /// Sends what is due now.
+    pub(super) fn send(
+        &mut self,
+        endpoint: &mut SendEndpoint,
+        context: &mut SenderContext,
+    ) -> Progress {
+        self.send_setup_if_due(endpoint, context);
+        let mut progress = self.send_data(endpoint, context);
+        if progress.bytes_sent == 0 {
+            progress.bytes_sent = self.send_heartbeat_if_due(endpoint, context);
+            self.on_idle(context);
+        }
+        self.send_delayed_retransmits(endpoint, context);
+        progress
+    }
+
+    fn send_setup_if_due(&mut self, endpoint: &mut SendEndpoint, context: &mut SenderContext) {
+        let is_wanted = !self.has_initial_connection || self.is_setup_elicited;
+        let now_ns = context.now_ns;
+        if !is_wanted || now_ns - self.time_of_last_setup_ns <= SETUP_INTERVAL_NS {
+            return;
+        }
+        if self.is_setup_elicited {
+            self.flow_control.on_setup(self.sender_limit, now_ns);
+        }
+        let mut datagram = [0; Setup::LENGTH];
+        self.setup().encode(&mut datagram);
+        self.stream.send(&datagram, endpoint, context);
+        self.time_of_last_setup_ns = now_ns;
+        if self.status.has_receivers() {
+            self.is_setup_elicited = false;
+        }
+    }
+
+    fn setup(&self) -> Setup {
+        let stream = &self.stream;
+        let positions = stream.log.positions();
+        Setup {
+            wants_response: matches!(self.response, Response::Requested { .. }),
+            has_group_semantics: self.has_group_semantics,
+            term_offset: positions.term_offset(stream.sender_position) as i32,
+            session_id: stream.session_id,
+            stream_id: stream.stream_id,
+            initial_term_id: positions.initial_term_id(),
+            active_term_id: positions.term_id(stream.sender_position),
+            term_length: positions.term_length() as i32,
+            mtu_length: stream.mtu_length as i32,
+            ttl: self.ttl.into(),
+        }
+    }
+
+    fn send_data(&mut self, endpoint: &mut SendEndpoint, context: &mut SenderContext) -> Progress {
+        if !self.may_have_data() {
+            return Progress::default();
+        }
+        let stream = &self.stream;
+        let limits = Limits {
+            mtu_length: stream.mtu_length,
+            max_runs: context.settings.max_messages_per_send,
+            max_run_datagrams: endpoint.max_run_datagrams(stream.response_address),
+            tail: self.tail(context),
+        };
+        let window = self.sender_limit - stream.sender_position;
+        let cut = match cut(&stream.log, stream.sender_position, window, &limits) {
+            Ok(cut) => cut,
+            Err(corrupt) => {
+                self.is_log_corrupt = true;
+                context.errors.note(&format!(
+                    "publication cannot be sent any further: sessionId={} streamId={}: {corrupt}\n",
+                    stream.session_id, stream.stream_id
+                ));
+                return Progress::default();
+            }
+        };
+        let is_waiting = cut.stop == Stop::Held;
+        if cut.runs.is_empty() {
+            // Once per stall: data must have been sent since the last one.
+            if cut.stop == Stop::Window && self.tracks_sender_limit {
+                self.tracks_sender_limit = false;
+                self.counters.back_pressure_events.add_release(1);
+                context.counters.flow_control_limits.add_release(1);
+            }
+            return Progress {
+                bytes_sent: 0,
+                is_waiting,
+            };
+        }
+        let taken = stream.send_runs(&cut.runs, endpoint, context);
+        let (bytes_sent, position) = (cut.length_of(taken), cut.end_of(taken));
+        if taken > 0 {
+            self.was_last_frame_alone = cut.is_last_frame_alone(&stream.log, taken);
+            self.tracks_sender_limit = true;
+            self.time_of_last_data_ns = Some(context.now_ns);
+            self.time_of_last_data_or_heartbeat_ns = context.now_ns;
+        }
+        drop(cut);
+        self.set_sender_position(position);
+        Progress {
+            bytes_sent,
+            is_waiting,
+        }
+    }
+
+    /// Pages of a log exist from the first limit on that publishers were given; before, there is nothing to look at.
+    fn may_have_data(&self) -> bool {
+        let stream = &self.stream;
+        let has_begun = stream.sender_position > self.start_position
+            || stream.log.producer_position() > self.start_position;
+        has_begun
+            && !self.is_log_corrupt
+            && stream.has_destination()
+            && stream.sender_position < stream.log.positions().max_position()
+    }
+
+    /// Small messages that come quickly wait for each other; the first after some silence does not wait, and one that finds
+    /// itself alone after another such one does not either: it is a question or an answer.
+    fn tail(&self, context: &SenderContext) -> Tail {
+        let wait_ns = context.settings.batch_wait_ns;
+        let is_recent = |time_ns: i64| context.now_ns - time_ns < wait_ns;
+        if !self.time_of_last_data_ns.is_some_and(is_recent) {
+            Tail::Send
+        } else if self.was_last_frame_alone {
+            Tail::HoldSeveral
+        } else {
+            Tail::Hold
+        }
+    }
+
+    /// Answers the bytes sent.
+    fn send_heartbeat_if_due(
+        &mut self,
+        endpoint: &mut SendEndpoint,
+        context: &mut SenderContext,
+    ) -> usize {
+        let silence_ns = context.now_ns - self.time_of_last_data_or_heartbeat_ns;
+        if !self.has_initial_connection || silence_ns <= HEARTBEAT_INTERVAL_NS {
+            return 0;
+        }
+        let positions = self.stream.log.positions();
+        let position = self.stream.sender_position;
+        let heartbeat = DataHeader {
+            frame_length: 0,
+            flags: self.heartbeat_flags(),
+            is_padding: false,
+            term_offset: positions.term_offset(position) as i32,
+            session_id: self.stream.session_id,
+            stream_id: self.stream.stream_id,
+            term_id: positions.term_id(position),
+            reserved_value: 0,
+        };
+        let mut datagram = [0; DataHeader::LENGTH];
+        heartbeat.encode(&mut datagram);
+        let is_sent = self.stream.send(&datagram, endpoint, context);
+        context.counters.heartbeats_sent.add_release(1);
+        self.time_of_last_data_or_heartbeat_ns = context.now_ns;
+        if is_sent { datagram.len() } else { 0 }
+    }
+
+    fn heartbeat_flags(&self) -> u8 {
+        if self.stream.log.metadata().is_publication_revoked() {
+            flags::UNFRAGMENTED | flags::END_OF_STREAM | flags::REVOKED
+        } else if self.signal_eos && self.status.is_end_of_stream() {
+            flags::UNFRAGMENTED | flags::END_OF_STREAM
+        } else {
+            flags::UNFRAGMENTED
+        }
+    }
+
+    /// Nothing was sent: time for those who may be gone, and for spies that stand in for receivers.
+    fn on_idle(&mut self, context: &SenderContext) {
+        let mut limit = self.sender_limit;
+        if self.status.has_spies_that_count() && !self.status.has_receivers() {
+            let spied = self.status.max_spy_position();
+            self.set_sender_position(spied.max(self.stream.sender_position));
+            limit = self.stream.sender_position;
+        }
+        let limit = self.flow_control.on_idle(limit, context.now_ns);
+        self.set_sender_limit(limit);
+        self.status
+            .set_has_required_receivers(self.flow_control.has_required_receivers());
+        self.receivers.forget_silent(context.now_ns);
+        self.status.set_has_receivers(!self.receivers.is_empty());
+    }
+
+    fn set_sender_position(&mut self, position: i64) {
+        if position != self.stream.sender_position {
+            self.stream.sender_position = position;
+            self.counters.sender_position.set(position);
+        }
+    }
+
+    fn set_sender_limit(&mut self, limit: i64) {
+        if limit != self.sender_limit {
+            self.sender_limit = limit;
+            self.counters.sender_limit.set(limit);
+        }
+    }
+}
+
+impl fmt::Debug for SenderPublication {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("SenderPublication")
+            .field("registration_id", &self.registration_id)
+            .field("session_id", &self.stream.session_id)
+            .field("stream_id", &self.stream.stream_id)
+            .field("sender_position", &self.stream.sender_position)
+            .field("sender_limit", &self.sender_limit)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,138 @@
+//! [`Stream`]: a publication's bytes and the way out.
+
+use std::net::SocketAddr;
+
+use aeron_memory::Words;
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::log::LogBuffers;
+use aeron_memory::log::frame::{HEADER_LENGTH, offset as field};
+
+use crate::media::transport::Run;
+use crate::sender::context::SenderContext;
+use crate::sender::endpoint::SendEndpoint;
+use crate::sender::runs::{Limits, MAX_RUNS, Tail, cut};
+
+/// What may be sent, and where to.
+#[derive(Debug)]
+pub struct Stream {
+    pub session_id: i32,
+    pub stream_id: i32,
+    pub log: LogBuffers<SharedBuffer>,
+    pub mtu_length: usize,
+    /// Everything before was sent.
+    pub sender_position: i64,
+    pub is_response: bool,
+    /// Where a response publication goes, once somebody asked for it.
+    pub response_address: Option<SocketAddr>,
+}
+
+impl Stream {
+    /// Whether there is anywhere to send to.
+    pub fn has_destination(&self) -> bool {
+        !self.is_response || self.response_address.is_some()
+    }
+
+    /// Sends runs of the log; answers how many were taken.
+    pub fn send_runs(
+        &self,
+        runs: &[Run<'_>],
+        endpoint: &mut SendEndpoint,
+        context: &SenderContext,
+    ) -> usize {
+        let taken = match endpoint.send_runs(self.response_address, runs, context) {
+            Ok(taken) => taken,
+            Err(error) => {
+                context.on_socket_error(&error, "failed to send data");
+                0
+            }
+        };
+        if taken < runs.len() {
+            context.on_short_send();
+        }
+        taken
+    }
+
+    /// Sends a datagram that is not in the log; answers whether it was taken.
+    pub fn send(
+        &self,
+        datagram: &[u8],
+        endpoint: &mut SendEndpoint,
+        context: &SenderContext,
+    ) -> bool {
+        if !self.has_destination() {
+            return false;
+        }
+        let is_taken = match endpoint.send(self.response_address, datagram, context) {
+            Ok(is_taken) => is_taken,
+            Err(error) => {
+                context.on_socket_error(&error, "failed to send");
+                false
+            }
+        };
+        if !is_taken {
+            context.on_short_send();
+        }
+        is_taken
+    }
+
+    /// Sends up to `length` bytes of whole frames from `position` on again, if a frame begins there, and nothing that was not
+    /// sent before; answers the bytes, padding included.
+    pub fn resend(
+        &self,
+        position: i64,
+        length: usize,
+        endpoint: &mut SendEndpoint,
+        context: &SenderContext,
+    ) -> usize {
+        if !self.begins_frame(position) || !self.has_destination() {
+            return 0;
+        }
+        let end = self
+            .sender_position
+            .min(position.saturating_add(length as i64));
+        let limits = Limits {
+            mtu_length: self.mtu_length,
+            max_runs: MAX_RUNS,
+            max_run_datagrams: endpoint.max_run_datagrams(self.response_address),
+            tail: Tail::Send,
+        };
+        let mut at = position;
+        while at < end {
+            // A receiver may ask for what looks like a frame and is none: that is not sent, and nobody's fault here.
+            let Ok(cut) = cut(&self.log, at, end - at, &limits) else {
+                break;
+            };
+            if cut.runs.is_empty() {
+                break;
+            }
+            let taken = self.send_runs(&cut.runs, endpoint, context);
+            at = cut.end_of(taken);
+            if taken < cut.runs.len() {
+                break;
+            }
+        }
+        let resent = (at - position) as usize;
+        if resent > 0 {
+            context.counters.retransmits_sent.add_release(1);
+            context
+                .counters
+                .retransmitted_bytes
+                .add_release(resent as i64);
+        }
+        resent
+    }
+
+    /// Whether what lies at `position` says of itself that it is a frame of this stream and begins there.
+    fn begins_frame(&self, position: i64) -> bool {
+        let positions = self.log.positions();
+        let (term, offset) = (self.log.term_at(position), positions.term_offset(position));
+        if position < 0 || offset + HEADER_LENGTH > positions.term_length() {
+            return false;
+        }
+        let load = |at: usize| term.load_i32_relaxed(offset + at);
+        load(field::TERM_OFFSET) == offset as i32
+            && load(field::TERM_ID) == positions.term_id(position)
+            && load(field::SESSION_ID) == self.session_id
+            && load(field::STREAM_ID) == self.stream_id
+    }
+}

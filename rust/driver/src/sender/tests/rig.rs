@@ -1,0 +1,555 @@
+//! A sender with everything that it needs, and the receivers' side of it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use aeron_agent::CachedEpochClock;
+use aeron_memory::SharedBuffer;
+use aeron_memory::counters::system::{SystemCounter, SystemCounters, SystemLabels};
+use aeron_memory::counters::{AtomicCounter, CountersManager, NULL_VALUE, NewCounter};
+use aeron_memory::error_log::{self, DistinctErrorLog};
+use aeron_memory::log::buffers::log_length;
+use aeron_memory::log::{AppendError, ExclusiveAppender, LogBuffers, LogDescription, LogType};
+use aeron_protocol::frame::{DataFrame, DataHeader, Nak, Rttm, Setup, StatusMessage};
+
+use crate::config::Context;
+use crate::diagnostics::ErrorRecorder;
+use crate::flow_control::{FlowControl, MaxFlowControl};
+use crate::media::testing::{MemoryNetwork, Sent};
+use crate::media::transport::{Network, SocketSide, SocketSpec};
+use crate::publication::PublicationStatus;
+use crate::queue::{self, queue};
+use crate::retransmit::{RetransmitConfig, RetransmitHandler};
+use crate::sender::*;
+
+pub const STREAM: i32 = 1001;
+pub const SESSION: i32 = 77;
+pub const INITIAL_TERM: i32 = 50;
+pub const TERM: i64 = 64 * 1024;
+pub const MTU: i64 = 1408;
+pub const WINDOW: i32 = 32 * 1024;
+pub const RECEIVER: i64 = 0x1122_3344_5566_7788;
+pub const MS: i64 = 1_000_000;
+pub const US: i64 = 1_000;
+
+/// Where the receiver of unicast publications hears.
+pub fn peer() -> SocketAddr {
+    address("127.0.0.1:5000")
+}
+
+pub fn address(text: &str) -> SocketAddr {
+    text.parse().expect("an address")
+}
+
+pub struct Rig {
+    pub network: MemoryNetwork,
+    pub sender: Sender,
+    commands: queue::Sender<SenderCommand>,
+    events: queue::Receiver<SenderEvent>,
+    counters: CountersManager<SharedBuffer>,
+    system: SystemCounters<SharedBuffer>,
+    error_log: SharedBuffer,
+    pub now_ns: i64,
+    next_id: u64,
+}
+
+/// A publication as its publisher, its receivers and the conductor see it.
+pub struct Publication {
+    pub registration_id: i64,
+    pub session_id: i32,
+    pub stream_id: i32,
+    pub appender: ExclusiveAppender<SharedBuffer>,
+    pub log: LogBuffers<SharedBuffer>,
+    pub counters: PublicationCounters,
+    pub status: Arc<PublicationStatus>,
+    /// Where control frames go.
+    pub control: SocketAddr,
+}
+
+/// What makes a publication, with what most tests want.
+pub struct Options {
+    pub session_id: i32,
+    pub start_position: i64,
+    pub term_length: i64,
+    pub flow_control: Box<dyn FlowControl>,
+    pub ttl: u8,
+    pub has_group_semantics: bool,
+    pub signal_eos: bool,
+    pub response: Response,
+    pub spies_simulate_connection: bool,
+    pub max_resend: Option<usize>,
+    pub retransmit_delay_ns: i64,
+    pub mtu_length: i64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            session_id: SESSION,
+            start_position: 0,
+            term_length: TERM,
+            flow_control: Box::new(MaxFlowControl),
+            ttl: 0,
+            has_group_semantics: false,
+            signal_eos: true,
+            response: Response::None,
+            spies_simulate_connection: false,
+            max_resend: None,
+            retransmit_delay_ns: 0,
+            mtu_length: MTU,
+        }
+    }
+}
+
+/// A datagram of the sender's, understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    Setup(Setup),
+    /// Flags of the heartbeat, and its position.
+    Heartbeat(u8, i64),
+    /// Position and length.
+    Data(i64, usize),
+    Rttm(Rttm),
+}
+
+impl Rig {
+    pub fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    /// Messages of the wait for company are sent at once, unless `configure` says otherwise.
+    pub fn with(configure: impl FnOnce(&mut Context)) -> Self {
+        let mut context = Context {
+            sender_batch_wait_ns: 0,
+            ..Context::default()
+        };
+        configure(&mut context);
+        let mut counters = CountersManager::new(
+            SharedBuffer::heap(1024 * 512),
+            SharedBuffer::heap(1024 * 128),
+            0,
+        )
+        .expect("lengths of counters");
+        let labels = SystemLabels {
+            software: String::new(),
+            resolver_name: String::new(),
+            threading_mode: String::new(),
+            conductor_threshold: String::new(),
+            sender_threshold: String::new(),
+            receiver_threshold: String::new(),
+            name_resolver_threshold: String::new(),
+        };
+        let system = SystemCounters::allocate(&mut counters, &labels, 0).expect("room");
+        let counter = |counter| system.get(counter).clone();
+        let error_log = SharedBuffer::heap(1024 * 1024);
+        let errors = ErrorRecorder::new(
+            Arc::new(DistinctErrorLog::new(error_log.clone())),
+            counter(SystemCounter::Errors),
+            Arc::new(CachedEpochClock::new(1)),
+        );
+        let (commands, for_sender) = queue(counter(SystemCounter::SenderProxyFails));
+        let (from_sender, events) = queue(counter(SystemCounter::ConductorProxyFails));
+        let mut network = MemoryNetwork::new();
+        let now_ns = 1_000_000_000_000;
+        let parts = SenderParts {
+            commands: for_sender,
+            events: from_sender,
+            poller: network.poller(),
+            system_counters: system.clone(),
+            errors,
+            epoch_nanos: Box::new(|| 1_234_567_890_000_000_000),
+        };
+        Rig {
+            network,
+            sender: Sender::new(&context, parts, now_ns),
+            commands,
+            events,
+            counters,
+            system,
+            error_log,
+            now_ns,
+            next_id: 1,
+        }
+    }
+
+    /// An endpoint connected to [`peer`].
+    pub fn unicast(&mut self) -> (EndpointId, SocketAddr) {
+        let peer = Peer {
+            name: Some("peer:5000".into()),
+            address: peer(),
+            is_multicast: false,
+            is_connected: true,
+        };
+        self.endpoint(Destinations::One(peer), None)
+    }
+
+    /// An endpoint with several destinations, and the counter of their number.
+    pub fn mdc(
+        &mut self,
+        control: DestinationControl,
+    ) -> (EndpointId, SocketAddr, AtomicCounter<SharedBuffer>) {
+        let counter = self.counter();
+        let tracker = DestinationTracker::new(control, counter.clone());
+        let (id, local) = self.endpoint(Destinations::Several(tracker), None);
+        (id, local, counter)
+    }
+
+    /// Answers the id and where control frames go.
+    pub fn endpoint(
+        &mut self,
+        destinations: Destinations,
+        send_timestamp_offset: Option<i32>,
+    ) -> (EndpointId, SocketAddr) {
+        let connect = match &destinations {
+            Destinations::One(peer) => peer.is_connected.then_some(peer.address),
+            _ => None,
+        };
+        let spec = SocketSpec {
+            bind: address("127.0.0.1:0"),
+            connect,
+            multicast: None,
+            send_buffer_length: 0,
+            receive_buffer_length: 0,
+            receive_timestamps: false,
+            side: SocketSide::Sender,
+        };
+        let socket = self.network.open(&spec).expect("a free port");
+        let local = socket.local_address();
+        let id = self.next_id();
+        let config = SendEndpointConfig {
+            id,
+            socket,
+            destinations,
+            send_timestamp_offset,
+        };
+        let endpoint = SendEndpoint::new(config, self.now_ns);
+        self.command(SenderCommand::AddEndpoint(Box::new(endpoint)));
+        (id, local)
+    }
+
+    pub fn publication(&mut self, endpoint: (EndpointId, SocketAddr)) -> Publication {
+        self.publication_with(endpoint, Options::default())
+    }
+
+    pub fn publication_with(
+        &mut self,
+        (endpoint, control): (EndpointId, SocketAddr),
+        options: Options,
+    ) -> Publication {
+        let log = new_log(&options);
+        let counters = PublicationCounters {
+            sender_position: self.counter(),
+            sender_limit: self.counter(),
+            back_pressure_events: self.counter(),
+            naks_received: self.counter(),
+        };
+        let status = Arc::new(PublicationStatus::new(
+            options.spies_simulate_connection,
+            options.start_position,
+        ));
+        let registration_id = self.next_id() as i64;
+        let config = SenderPublicationConfig {
+            registration_id,
+            session_id: options.session_id,
+            stream_id: STREAM,
+            log: log.clone(),
+            start_position: options.start_position,
+            counters: counters.clone(),
+            flow_control: options.flow_control,
+            retransmits: RetransmitHandler::new(RetransmitConfig {
+                positions: log.positions(),
+                start_position: options.start_position,
+                max_resend: options.max_resend,
+                window_multiple: 16,
+                delay_ns: options.retransmit_delay_ns,
+                linger_ns: 10 * MS,
+            }),
+            status: status.clone(),
+            ttl: options.ttl,
+            has_group_semantics: options.has_group_semantics,
+            signal_eos: options.signal_eos,
+            response: options.response,
+            connection_timeout_ns: 5_000 * MS,
+        };
+        let publication = SenderPublication::new(config, self.now_ns);
+        self.command(SenderCommand::AddPublication(
+            endpoint,
+            Box::new(publication),
+        ));
+        Publication {
+            registration_id,
+            session_id: options.session_id,
+            stream_id: STREAM,
+            appender: ExclusiveAppender::new(log.clone()).expect("a new log"),
+            log,
+            counters,
+            status,
+            control,
+        }
+    }
+
+    /// A unicast publication whose first receiver has a window of [`WINDOW`] from the start on; what was sent so far is gone.
+    pub fn connected(&mut self) -> Publication {
+        let endpoint = self.unicast();
+        let publication = self.publication(endpoint);
+        self.connect(&publication);
+        publication
+    }
+
+    /// The receiver's first status message, and the heartbeat that answers it.
+    pub fn connect(&mut self, publication: &Publication) {
+        let position = publication.counters.sender_position.get();
+        self.status(publication, RECEIVER, position, WINDOW);
+        self.cycle();
+        self.network.take_sent();
+    }
+
+    /// A duty cycle in which the sender gets a command.
+    pub fn command(&mut self, command: SenderCommand) {
+        self.commands.send(command);
+        self.cycle();
+    }
+
+    /// One duty cycle, and what came of it.
+    pub fn cycle(&mut self) -> usize {
+        self.sender.do_work(self.now_ns)
+    }
+
+    /// One duty cycle, so much later.
+    pub fn after(&mut self, time_ns: i64) -> usize {
+        self.now_ns += time_ns;
+        self.cycle()
+    }
+
+    /// Duty cycles every millisecond for so long.
+    pub fn run(&mut self, time_ns: i64) {
+        for _ in 0..time_ns / MS {
+            self.after(MS);
+        }
+    }
+
+    /// Duty cycles at one moment, until there is nothing to do.
+    pub fn settle(&mut self) {
+        for _ in 0..1_000 {
+            if self.cycle() == 0 {
+                return;
+            }
+        }
+        panic!("the sender does not come to rest");
+    }
+
+    /// A receiver at [`peer`] sends a status message, which the sender reads.
+    pub fn status(
+        &mut self,
+        publication: &Publication,
+        receiver_id: i64,
+        position: i64,
+        window: i32,
+    ) {
+        let message = publication.status_message(receiver_id, position, window);
+        self.hear(publication, &message);
+    }
+
+    /// [`peer`] sends a status message, which the sender reads.
+    pub fn hear(&mut self, publication: &Publication, message: &StatusMessage<'_>) {
+        self.hear_from(peer(), publication.control, message);
+    }
+
+    pub fn hear_from(&mut self, from: SocketAddr, to: SocketAddr, message: &StatusMessage<'_>) {
+        let mut datagram = [0; 128];
+        let length = message.encode(&mut datagram);
+        self.datagram(from, to, &datagram[..length]);
+    }
+
+    /// A datagram arrives, and the sender reads it.
+    pub fn datagram(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
+        self.network.deliver(from, to, bytes);
+        self.cycle();
+    }
+
+    pub fn nak(&mut self, publication: &Publication, position: i64, length: i32) {
+        let positions = publication.log.positions();
+        let nak = Nak {
+            session_id: publication.session_id,
+            stream_id: publication.stream_id,
+            term_id: positions.term_id(position),
+            term_offset: positions.term_offset(position) as i32,
+            length,
+        };
+        let mut datagram = [0; Nak::LENGTH];
+        nak.encode(&mut datagram);
+        self.datagram(peer(), publication.control, &datagram);
+    }
+
+    /// What was sent since the last call.
+    pub fn sent(&self) -> Vec<Sent> {
+        self.network.take_sent()
+    }
+
+    /// What was sent of any stream since the last call, understood.
+    pub fn seen(&self) -> Vec<Seen> {
+        self.sent().iter().map(seen).collect()
+    }
+
+    /// Position and length of the data that was sent since the last call.
+    pub fn data(&self) -> Vec<(i64, usize)> {
+        let data = |it: Seen| match it {
+            Seen::Data(position, length) => Some((position, length)),
+            _ => None,
+        };
+        self.seen().into_iter().filter_map(data).collect()
+    }
+
+    /// Times, from now on, of the datagrams that `is_meant`, in so many milliseconds.
+    pub fn times_ms(&mut self, time_ms: i64, is_meant: impl Fn(&Seen) -> bool) -> Vec<i64> {
+        let mut times = Vec::new();
+        for at in 0..time_ms {
+            self.cycle();
+            times.extend(self.seen().iter().filter(|it| is_meant(it)).map(|_| at));
+            self.now_ns += MS;
+        }
+        times
+    }
+
+    pub fn events(&mut self) -> Vec<SenderEvent> {
+        std::iter::from_fn(|| self.events.pop().ok()).collect()
+    }
+
+    pub fn count(&self, counter: SystemCounter) -> i64 {
+        self.system.get(counter).get()
+    }
+
+    /// Texts of the error log, and how often each was written.
+    pub fn errors(&self) -> Vec<(String, i32)> {
+        error_log::read(&self.error_log, 0)
+            .into_iter()
+            .map(|entry| (entry.text, entry.observation_count))
+            .collect()
+    }
+
+    pub fn counter(&mut self) -> AtomicCounter<SharedBuffer> {
+        let new = NewCounter {
+            type_id: 1,
+            key: &[],
+            label: b"",
+            registration_id: 0,
+            owner_id: NULL_VALUE,
+            reference_id: 0,
+            value: 0,
+        };
+        self.counters.allocate(&new, 0).expect("room")
+    }
+
+    fn next_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id
+    }
+}
+
+impl Publication {
+    /// Appends a message.
+    pub fn offer(&mut self, length: usize) {
+        let message = vec![7; length];
+        let mut offered = self.appender.offer(i64::MAX, &message);
+        while offered == Err(AppendError::AdminAction) {
+            offered = self.appender.offer(i64::MAX, &message);
+        }
+        offered.expect("appended");
+    }
+
+    pub fn position(&self) -> i64 {
+        self.counters.sender_position.get()
+    }
+
+    pub fn limit(&self) -> i64 {
+        self.counters.sender_limit.get()
+    }
+
+    pub fn is_connected(&self) -> bool {
+        self.log.metadata().is_connected()
+    }
+
+    pub fn status_message(
+        &self,
+        receiver_id: i64,
+        position: i64,
+        window: i32,
+    ) -> StatusMessage<'static> {
+        let positions = self.log.positions();
+        StatusMessage {
+            wants_setup: false,
+            is_end_of_stream: false,
+            session_id: self.session_id,
+            stream_id: self.stream_id,
+            consumption_term_id: positions.term_id(position),
+            consumption_term_offset: positions.term_offset(position) as i32,
+            receiver_window: window,
+            receiver_id,
+            feedback: &[],
+        }
+    }
+
+    /// Asks for a setup.
+    pub fn setup_request(&self, receiver_id: i64) -> StatusMessage<'static> {
+        StatusMessage {
+            wants_setup: true,
+            consumption_term_id: 0,
+            consumption_term_offset: 0,
+            ..self.status_message(receiver_id, 0, 0)
+        }
+    }
+}
+
+pub fn is_setup(seen: &Seen) -> bool {
+    matches!(seen, Seen::Setup(_))
+}
+
+pub fn is_heartbeat(seen: &Seen) -> bool {
+    matches!(seen, Seen::Heartbeat(..))
+}
+
+/// What a datagram of a stream that begins with [`INITIAL_TERM`] and has terms of [`TERM`] bytes is.
+fn seen(sent: &Sent) -> Seen {
+    let frame = DataFrame::decode(&sent.bytes)
+        .expect("the sender sends valid frames")
+        .expect("the sender sends frames for receivers");
+    match frame {
+        DataFrame::Setup(setup) => Seen::Setup(setup),
+        DataFrame::Rttm(rttm) => Seen::Rttm(rttm),
+        DataFrame::Data(header) => {
+            let position =
+                i64::from(header.term_id - INITIAL_TERM) * TERM + i64::from(header.term_offset);
+            if header.is_heartbeat(sent.bytes.len()) {
+                assert_eq!((header.reserved_value, header.session_id), (0, SESSION));
+                Seen::Heartbeat(header.flags, position)
+            } else {
+                Seen::Data(position, sent.bytes.len())
+            }
+        }
+    }
+}
+
+/// The header of a data frame.
+pub fn header(datagram: &[u8]) -> DataHeader {
+    DataHeader::decode(datagram).expect("a data frame")
+}
+
+fn new_log(options: &Options) -> LogBuffers<SharedBuffer> {
+    let description = LogDescription {
+        mtu_length: options.mtu_length as i32,
+        term_length: options.term_length as i32,
+        ..LogDescription::new(
+            LogType::ExclusivePublication,
+            options.session_id,
+            STREAM,
+            INITIAL_TERM,
+        )
+    };
+    let length = log_length(options.term_length, description.page_size.into()).expect("a length");
+    LogBuffers::create(
+        &SharedBuffer::heap(length),
+        &description,
+        options.start_position,
+    )
+    .expect("a log")
+}

@@ -1,0 +1,210 @@
+//! Setups: when they are sent, and what they say.
+
+use super::rig::*;
+use crate::sender::{DestinationControl, Destinations, Peer, Response};
+
+fn setups(rig: &Rig) -> usize {
+    rig.seen().iter().filter(|it| is_setup(it)).count()
+}
+
+#[test]
+fn the_first_setup_comes_at_once_then_one_every_100_ms_until_the_first_status_message_02_9_04_91() {
+    let mut rig = Rig::new();
+    let endpoint = rig.unicast();
+    let publication = rig.publication(endpoint);
+    assert_eq!(setups(&rig), 1);
+    assert_eq!(rig.times_ms(350, is_setup), [101, 202, 303]);
+    rig.status(&publication, RECEIVER, 0, WINDOW);
+    assert_eq!(rig.times_ms(1_000, is_setup), []);
+}
+
+#[test]
+fn a_setup_request_is_not_the_answer_that_ends_setups_04_91() {
+    let mut rig = Rig::new();
+    let endpoint = rig.unicast();
+    let publication = rig.publication(endpoint);
+    rig.hear(&publication, &publication.setup_request(RECEIVER));
+    rig.sent();
+    assert_eq!(rig.times_ms(350, is_setup), [101, 202, 303]);
+}
+
+#[test]
+fn a_setup_carries_the_position_of_the_sender_not_of_the_publisher_02_10() {
+    let mut rig = Rig::new();
+    let mut publication = rig.connected();
+    for _ in 0..100 {
+        publication.offer(992);
+    }
+    rig.settle();
+    let sent_to = publication.position();
+    assert!(sent_to < publication.appender.position());
+    rig.now_ns += 101 * MS;
+    rig.hear(&publication, &publication.setup_request(RECEIVER + 1));
+    rig.sent();
+    rig.cycle();
+    let Some(Seen::Setup(setup)) = rig.seen().into_iter().find(is_setup) else {
+        panic!("a setup was asked for");
+    };
+    assert_eq!(setup.initial_term_id, INITIAL_TERM);
+    assert_eq!(
+        i64::from(setup.active_term_id - INITIAL_TERM),
+        sent_to / TERM
+    );
+    assert_eq!(i64::from(setup.term_offset), sent_to % TERM);
+    assert_eq!((setup.session_id, setup.stream_id), (SESSION, STREAM));
+    assert_eq!(i64::from(setup.term_length), TERM);
+    assert_eq!(i64::from(setup.mtu_length), MTU);
+}
+
+#[test]
+fn a_setup_of_a_stream_that_starts_later_says_where_02_10() {
+    let mut rig = Rig::new();
+    let endpoint = rig.unicast();
+    rig.publication_with(
+        endpoint,
+        Options {
+            start_position: 2 * TERM + 96,
+            ..Options::default()
+        },
+    );
+    let Some(Seen::Setup(setup)) = rig.seen().pop() else {
+        panic!("the first setup comes at once");
+    };
+    assert_eq!(
+        (setup.active_term_id, setup.term_offset),
+        (INITIAL_TERM + 2, 96)
+    );
+}
+
+#[test]
+fn flags_tell_of_groups_and_of_wanted_responses_02_11_04_93() {
+    let requested = Response::Requested {
+        response_correlation_id: 9,
+    };
+    for (has_group_semantics, response) in [
+        (false, Response::None),
+        (true, Response::None),
+        (false, requested),
+        (true, requested),
+    ] {
+        let mut rig = Rig::new();
+        let endpoint = rig.unicast();
+        let options = Options {
+            has_group_semantics,
+            response,
+            ..Options::default()
+        };
+        rig.publication_with(endpoint, options);
+        let flags = rig.sent()[0].bytes[5];
+        assert_eq!(flags & 0x40 != 0, has_group_semantics);
+        assert_eq!(flags & 0x80 != 0, response == requested);
+        assert_eq!(flags & 0x3f, 0);
+    }
+}
+
+#[test]
+fn the_ttl_is_that_of_the_channel_02_12() {
+    for ttl in [0, 9, 255] {
+        let mut rig = Rig::new();
+        let group = Peer {
+            name: None,
+            address: address("224.20.30.39:5000"),
+            is_multicast: true,
+            is_connected: true,
+        };
+        let endpoint = rig.endpoint(Destinations::One(group), None);
+        let options = Options {
+            ttl,
+            ..Options::default()
+        };
+        rig.publication_with(endpoint, options);
+        let sent = rig.sent();
+        assert_eq!(sent[0].to, address("224.20.30.39:5000"));
+        assert_eq!(sent[0].bytes[36..40], i32::from(ttl).to_le_bytes());
+    }
+}
+
+#[test]
+fn a_request_brings_a_setup_in_the_next_duty_cycle_if_the_last_is_old_enough_02_14_04_92() {
+    let mut rig = Rig::new();
+    let publication = rig.connected();
+    rig.run(200 * MS);
+    rig.sent();
+    rig.hear(&publication, &publication.setup_request(RECEIVER + 1));
+    assert_eq!(setups(&rig), 0, "nothing is sent from within the dispatch");
+    rig.cycle();
+    assert_eq!(setups(&rig), 1);
+    // The next request comes before 100 ms are over.
+    rig.run(50 * MS);
+    rig.hear(&publication, &publication.setup_request(RECEIVER + 2));
+    let times = rig.times_ms(200, is_setup);
+    assert_eq!(times, [51]);
+}
+
+#[test]
+fn elicited_setups_repeat_until_there_is_a_live_receiver_02_15() {
+    let mut rig = Rig::new();
+    let publication = rig.connected();
+    rig.run(5_200 * MS);
+    assert!(!publication.status.has_receivers());
+    rig.sent();
+    rig.hear(&publication, &publication.setup_request(RECEIVER));
+    assert_eq!(rig.times_ms(250, is_setup), [0, 101, 202]);
+    rig.status(&publication, RECEIVER, 0, WINDOW);
+    // One more: the request is settled by the first setup that is sent while somebody listens.
+    assert_eq!(rig.times_ms(500, is_setup).len(), 1);
+}
+
+#[test]
+fn requests_after_the_end_of_the_stream_are_ignored_02_16_04_92() {
+    let mut rig = Rig::new();
+    let publication = rig.connected();
+    publication.status.set_end_of_stream();
+    rig.run(200 * MS);
+    rig.sent();
+    rig.hear(&publication, &publication.setup_request(RECEIVER + 1));
+    assert_eq!(rig.times_ms(500, is_setup), []);
+}
+
+#[test]
+fn a_request_changes_neither_limit_nor_liveness_nor_connection_02_17() {
+    let mut rig = Rig::new();
+    let endpoint = rig.unicast();
+    let publication = rig.publication(endpoint);
+    let mut request = publication.setup_request(RECEIVER);
+    request.receiver_window = WINDOW;
+    rig.hear(&publication, &request);
+    rig.run(200 * MS);
+    assert_eq!(publication.limit(), 0);
+    assert!(!publication.status.has_receivers());
+    assert!(!publication.is_connected());
+    assert!(!rig.seen().iter().any(is_heartbeat));
+}
+
+#[test]
+fn a_publication_that_lost_its_receivers_asks_for_nobody_by_itself_02_33() {
+    let mut rig = Rig::new();
+    let publication = rig.connected();
+    rig.run(5_100 * MS);
+    assert!(!publication.status.has_receivers());
+    rig.sent();
+    assert_eq!(rig.times_ms(1_000, is_setup), []);
+    let mut rig = Rig::new();
+    rig.connected();
+    rig.run(5_100 * MS);
+    rig.sent();
+    assert_eq!(rig.times_ms(310, is_heartbeat).len(), 3, "heartbeats go on");
+}
+
+#[test]
+fn a_dynamic_endpoint_without_destinations_sends_setups_to_nobody() {
+    let mut rig = Rig::new();
+    let (id, local, _) = rig.mdc(DestinationControl::Dynamic);
+    rig.publication((id, local));
+    rig.run(500 * MS);
+    assert_eq!(rig.sent(), []);
+    assert_eq!(
+        rig.count(aeron_memory::counters::system::SystemCounter::ShortSends),
+        0
+    );
+}
