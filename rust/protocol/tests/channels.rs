@@ -317,6 +317,7 @@ fn a_shared_publication_agrees_in_all_that_is_stated() {
     );
 }
 
+/// 05-24
 #[test]
 fn a_tagged_session_id_borrows_session_mtu_and_term_length() {
     let lender = aeron_protocol::uri::ExistingPublication {
@@ -334,13 +335,15 @@ fn a_tagged_session_id_borrows_session_mtu_and_term_length() {
             (tag == 77).then_some(lender)
         })
     };
-    let params = parse("aeron:udp?endpoint=a:1|session-id=tag:77|mtu=2k").unwrap();
+    let params = parse("aeron:udp?endpoint=a:1|session-id=tag:77").unwrap();
     assert_eq!(params.session_id, SessionId::Explicit(-3));
-    assert_eq!((params.mtu_length, params.term_length), (2048, 131_072));
+    assert_eq!((params.mtu_length, params.term_length), (4096, 131_072));
+    let stated = parse("aeron:udp?endpoint=a:1|session-id=tag:77|mtu=2k").unwrap();
+    assert_eq!((stated.mtu_length, stated.term_length), (2048, 131_072));
+    let refused = parse("aeron:udp?endpoint=a:1|session-id=tag:78").unwrap_err();
+    assert_eq!(refused.code, ErrorCode::GenericError);
     assert_eq!(
-        parse("aeron:udp?endpoint=a:1|session-id=tag:78")
-            .unwrap_err()
-            .message,
+        refused.message,
         "session-id=tag:78 must reference a network publication"
     );
 }

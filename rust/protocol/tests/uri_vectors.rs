@@ -198,21 +198,29 @@ fn every_ipc_publication_is_answered_as_the_product_must() {
 }
 
 fn assert_effect(case: &Value, params: &PublicationParams) {
-    let effect = &case["effect"];
+    // Where the product differs from the C driver on purpose, that is what counts.
+    let effect = |key: &str| {
+        let wanted = &case["product_effect"][key];
+        if wanted.is_null() {
+            case["effect"][key].clone()
+        } else {
+            wanted.clone()
+        }
+    };
     let position = params
         .initial_position
         .map_or(0, |start| start.position(params.term_length));
-    assert_eq!(json!(params.term_length), effect["term_length"], "{case}");
-    assert_eq!(json!(params.mtu_length), effect["mtu"], "{case}");
-    assert_eq!(json!(position), effect["position"], "{case}");
-    if let Some(session_id) = effect["session_id"].as_i64() {
+    assert_eq!(json!(params.term_length), effect("term_length"), "{case}");
+    assert_eq!(json!(params.mtu_length), effect("mtu"), "{case}");
+    assert_eq!(json!(position), effect("position"), "{case}");
+    if let Some(session_id) = effect("session_id").as_i64() {
         assert_eq!(
             params.session_id,
             SessionId::Explicit(session_id as i32),
             "{case}"
         );
     }
-    if let (Some(start), Some(id)) = (params.initial_position, effect["initial_term_id"].as_i64()) {
+    if let (Some(start), Some(id)) = (params.initial_position, effect("initial_term_id").as_i64()) {
         assert_eq!(i64::from(start.initial_term_id), id, "{case}");
     }
 }
@@ -279,17 +287,18 @@ fn whatever_is_wrong_with_the_text_of_a_network_channel_is_refused_and_nothing_e
             continue;
         }
         let answer = match op(&case) {
-            "sub" => subscription(&channel).map(drop),
-            _ => publication(&channel, &setup_of(&case)).map(drop),
+            "sub" => subscription(&channel).map(|_| None),
+            _ => publication(&channel, &setup_of(&case)).map(Some),
         };
         match (case["product"].as_str().unwrap(), answer) {
-            ("accept", Ok(())) | ("either", _) => {}
+            ("accept", Ok(Some(params))) => assert_effect(&case, &params),
+            ("accept", Ok(None)) | ("either", _) => {}
             ("reject", Err(error)) if case["error"].is_object() => {
                 assert_refused(&case, &error);
                 refused += 1;
             }
             ("reject", Err(_)) => {}
-            ("reject", Ok(())) => {
+            ("reject", Ok(_)) => {
                 let text = case["error"]["text"].as_str().unwrap();
                 assert!(
                     BEYOND_THE_TEXT.iter().any(|start| text.starts_with(start)),
@@ -300,6 +309,30 @@ fn whatever_is_wrong_with_the_text_of_a_network_channel_is_refused_and_nothing_e
         }
     }
     assert!(refused > 80, "{refused}");
+}
+
+/// Those on the same channel: where a real driver shared a publication or told what differs.
+#[test]
+fn shared_network_publications_agree_or_say_what_differs() {
+    let mut judged = 0;
+    for case in cases() {
+        let told = case["error"]["text"].as_str().unwrap_or_default();
+        // Whether spies count is no parameter of the log, so not said by `ExistingPublication`.
+        let differs = told.starts_with("existing publication has different '");
+        let shares = case["effect"]["shares_log_with_setup"] == true;
+        let channel = channel_of(&case);
+        if Transport::of(channel.as_bytes()) != Transport::Network || !(differs || shares) {
+            continue;
+        }
+        let existing = existing(&channel_of(&setup_of(&case)[0]));
+        let params = publication(&channel, &[]).unwrap();
+        match params.check_agrees_with(&existing) {
+            Ok(()) => assert!(shares, "{case}"),
+            Err(error) => assert_refused(&case, &error),
+        }
+        judged += 1;
+    }
+    assert!(judged >= 6, "{judged}");
 }
 
 #[test]
