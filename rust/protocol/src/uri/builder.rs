@@ -2,7 +2,10 @@
 
 use aeron_agent::value::{format_duration_ns, format_size, parse_duration_ns, parse_size};
 
-use super::publication::{InitialPosition, check_initial_position, check_term_length};
+use super::publication::{
+    FRAME_ALIGNMENT, InitialPosition, MAX_UDP_PAYLOAD_LENGTH, check_initial_position,
+    check_term_length,
+};
 use super::{ChannelUri, Media, NetworkParams, UriError, key, session_id_tag};
 
 /// Collects the parts of a channel. Each setter checks its value, so what was built parses again.
@@ -325,10 +328,10 @@ fn canonical(key: &str, text: &str) -> Result<String, UriError> {
 fn canonical_size(key: &str, text: &str) -> Result<String, UriError> {
     let size = parse_size(text).map_err(|error| refused(key, text, &error.to_string()))?;
     match key {
-        key::MTU if !(32..=65504).contains(&size) => {
+        key::MTU if !(FRAME_ALIGNMENT..=MAX_UDP_PAYLOAD_LENGTH).contains(&size) => {
             Err(refused(key, text, "not in range 32-65504"))
         }
-        key::MTU if size % 32 != 0 => Err(refused(key, text, "not a multiple of 32")),
+        key::MTU if size % FRAME_ALIGNMENT != 0 => Err(refused(key, text, "not a multiple of 32")),
         key::TERM_LENGTH => check_term_length(size).map(|_| format_size(size)),
         _ => Ok(format_size(size)),
     }

@@ -1,9 +1,7 @@
 //! Changes to a channel that clients make.
 
-use super::publication::{InitialPosition, check_term_length};
+use super::publication::{FRAME_ALIGNMENT, InitialPosition, check_term_length};
 use super::{ChannelUri, UriError, key};
-
-const FRAME_ALIGNMENT: i64 = 32;
 
 impl ChannelUri {
     /// Sets the session id.

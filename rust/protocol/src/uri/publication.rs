@@ -2,12 +2,13 @@
 
 use super::value::{integer_error_reason, parse_integer, unparsable};
 use super::{ChannelUri, ControlMode, Media, ResponseCorrelation, UriError, key, session_id_tag};
+use crate::frame;
 
-const TERM_MIN_LENGTH: i64 = 64 * 1024;
-const TERM_MAX_LENGTH: i64 = 1024 * 1024 * 1024;
-const FRAME_HEADER_LENGTH: i64 = 32;
-const FRAME_ALIGNMENT: i64 = 32;
-const MAX_UDP_PAYLOAD_LENGTH: i64 = 65504;
+const TERM_MIN_LENGTH: i64 = frame::MIN_TERM_LENGTH as i64;
+const TERM_MAX_LENGTH: i64 = frame::MAX_TERM_LENGTH as i64;
+const FRAME_HEADER_LENGTH: i64 = frame::DATA_HEADER_LENGTH as i64;
+pub(super) const FRAME_ALIGNMENT: i64 = frame::FRAME_ALIGNMENT as i64;
+pub(super) const MAX_UDP_PAYLOAD_LENGTH: i64 = frame::MAX_UDP_PAYLOAD_LENGTH as i64;
 const MAX_RESEND_LIMIT: i64 = 256;
 
 /// What applies where a publication's channel says nothing; a driver's settings for IPC or for the network.
