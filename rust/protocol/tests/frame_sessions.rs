@@ -1,0 +1,130 @@
+//! Sessions of real drivers as they were captured, with loss: every datagram is understood, and all of a stream's bytes have
+//! their place.
+
+use std::collections::BTreeMap;
+
+use aeron_protocol::frame::{ControlFrame, DataFrame, FrameHeader, FrameType, walk};
+
+const UNICAST: &[u8] = include_bytes!("vectors/unicast-loss-retransmit-eos.pcap");
+const MULTI_DESTINATION: &[u8] = include_bytes!("vectors/mdc-dynamic-two-receivers.pcap");
+const MULTICAST: &[u8] = include_bytes!("vectors/multicast-loopback-loss.pcap");
+
+const TERM_LENGTH: usize = 64 * 1024;
+
+const FILE_HEADER_LENGTH: usize = 24;
+const RECORD_HEADER_LENGTH: usize = 16;
+/// Ethernet, IPv4 without options, UDP.
+const PACKET_HEADER_LENGTH: usize = 14 + 20 + 8;
+
+/// The datagrams of a capture.
+fn datagrams(mut capture: &'static [u8]) -> Vec<&'static [u8]> {
+    let mut found = Vec::new();
+    capture = &capture[FILE_HEADER_LENGTH..];
+    while let Some((header, rest)) = capture.split_at_checked(RECORD_HEADER_LENGTH) {
+        let length = u32::from_le_bytes(header[8..12].try_into().unwrap()) as usize;
+        let (packet, rest) = rest.split_at(length);
+        found.push(&packet[PACKET_HEADER_LENGTH..]);
+        capture = rest;
+    }
+    found
+}
+
+/// How many datagrams of each type a capture has, all of which are understood by the side that they go to.
+fn understood(capture: &'static [u8]) -> BTreeMap<&'static str, usize> {
+    let mut counts = BTreeMap::new();
+    for datagram in datagrams(capture) {
+        let frame_type = FrameHeader::decode(datagram).unwrap().frame_type;
+        let name = match frame_type {
+            FrameType::Pad | FrameType::Data | FrameType::Setup => {
+                assert!(DataFrame::decode(datagram).unwrap().is_some());
+                assert_eq!(ControlFrame::decode(datagram), Ok(None));
+                data_name(datagram)
+            }
+            _ => {
+                assert_eq!(DataFrame::decode(datagram), Ok(None));
+                control_name(ControlFrame::decode(datagram).unwrap().unwrap())
+            }
+        };
+        *counts.entry(name).or_default() += 1;
+    }
+    counts
+}
+
+fn data_name(datagram: &[u8]) -> &'static str {
+    let Ok(Some(DataFrame::Data(header))) = DataFrame::decode(datagram) else {
+        return "setup";
+    };
+    let walk = walk(datagram, TERM_LENGTH).unwrap();
+    assert!(header.term_offset as usize + walk.length <= TERM_LENGTH);
+    if walk.is_heartbeat {
+        "heartbeat"
+    } else {
+        "data"
+    }
+}
+
+fn control_name(frame: ControlFrame<'_>) -> &'static str {
+    match frame {
+        ControlFrame::Nak(nak) => {
+            assert_eq!(nak.check(TERM_LENGTH), Ok(()));
+            "nak"
+        }
+        ControlFrame::StatusMessage(message) => {
+            assert_eq!(message.check(TERM_LENGTH), Ok(()));
+            "status message"
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn three_captured_sessions_are_understood() {
+    let counts = [
+        ("data", [37, 5, 30]),
+        ("heartbeat", [54, 56, 27]),
+        ("nak", [10, 0, 12]),
+        ("setup", [2, 3, 2]),
+        ("status message", [36, 32, 35]),
+    ];
+    for (index, capture) in [UNICAST, MULTI_DESTINATION, MULTICAST]
+        .into_iter()
+        .enumerate()
+    {
+        let expected: BTreeMap<_, _> = counts
+            .iter()
+            .map(|(name, counts)| (*name, counts[index]))
+            .filter(|(_, count)| *count > 0)
+            .collect();
+        assert_eq!(understood(capture), expected);
+    }
+}
+
+/// With the repeated ones all bytes of the stream were sent, up to where the last heartbeat says that it ends.
+#[test]
+fn what_the_frames_of_a_session_cover_is_the_stream_without_a_gap() {
+    for (capture, initial_term_id, start) in [(UNICAST, 100, 114_688), (MULTICAST, 9, 0)] {
+        let mut covered = BTreeMap::new();
+        let mut end_of_stream = None;
+        for datagram in datagrams(capture) {
+            let Ok(Some(DataFrame::Data(header))) = DataFrame::decode(datagram) else {
+                continue;
+            };
+            let terms = header.term_id.wrapping_sub(initial_term_id) as usize;
+            let position = terms * TERM_LENGTH + header.term_offset as usize;
+            let walk = walk(datagram, TERM_LENGTH).unwrap();
+            match walk.is_heartbeat {
+                true if header.is_end_of_stream() => end_of_stream = Some(position),
+                true => {}
+                false => {
+                    let end = covered.entry(position).or_insert(0);
+                    *end = (position + walk.length).max(*end);
+                }
+            }
+        }
+        let reached = covered.iter().fold(start, |reached, (position, end)| {
+            assert!(*position <= reached, "gap at {reached}");
+            reached.max(*end)
+        });
+        assert_eq!(Some(reached), end_of_stream);
+    }
+}
