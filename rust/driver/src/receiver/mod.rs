@@ -16,6 +16,8 @@ mod feedback;
 mod image;
 mod pending_setups;
 mod sessions;
+#[cfg(test)]
+mod tests;
 
 use std::net::SocketAddr;
 
@@ -53,7 +55,6 @@ pub struct ReceiverParts {
     pub poller: Box<dyn Poller>,
     pub system_counters: SystemCounters<SharedBuffer>,
     pub errors: ErrorRecorder,
-    pub stall_tracker: StallTracker,
     /// For times that are written into messages.
     pub epoch_nanos: EpochNanos,
 }
@@ -84,13 +85,20 @@ pub struct Receiver {
 impl Receiver {
     /// A receiver without endpoints.
     pub fn new(context: &Context, parts: ReceiverParts, now_ns: i64) -> Self {
+        let system = &parts.system_counters;
+        let stall_tracker = StallTracker::new(
+            context.receiver_cycle_threshold_ns,
+            system.get(SystemCounter::ReceiverMaxCycleTime).clone(),
+            system.get(SystemCounter::ReceiverCycleTimeExceeded).clone(),
+            now_ns,
+        );
         Self {
             commands: parts.commands,
             events: parts.events,
             poller: parts.poller,
             system: parts.system_counters,
             errors: parts.errors,
-            stall_tracker: parts.stall_tracker,
+            stall_tracker,
             epoch_nanos: parts.epoch_nanos,
             endpoints: Slab::new(),
             destinations: Slab::new(),
@@ -108,8 +116,8 @@ impl Receiver {
         }
     }
 
-    /// The receiver's thread begins; time before does not count as a stall.
-    pub fn on_start(&mut self, now_ns: i64) {
+    /// Starts measuring duty cycles at `now_ns`, whatever was before.
+    pub fn restart_stall_tracker(&mut self, now_ns: i64) {
         self.stall_tracker.restart(now_ns);
     }
 

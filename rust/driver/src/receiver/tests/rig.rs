@@ -1,0 +1,604 @@
+//! A receiver with everything that it needs, the senders' side of it, and the conductor's.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use aeron_agent::CachedEpochClock;
+use aeron_memory::counters::system::{SystemCounter, SystemCounters, SystemLabels};
+use aeron_memory::counters::{AtomicCounter, CountersManager, NULL_VALUE, NewCounter};
+use aeron_memory::error_log::{self, DistinctErrorLog};
+use aeron_memory::log::buffers::log_length;
+use aeron_memory::log::{LogBuffers, LogDescription, LogType};
+use aeron_memory::{SharedBuffer, Words};
+use aeron_protocol::frame::{
+    ControlFrame, DATA_HEADER_LENGTH, DataHeader, ErrorFrame, Nak, ResponseSetup, Rttm, Setup,
+    StatusMessage, flags,
+};
+
+use crate::config::Context;
+use crate::congestion::RttMeter;
+use crate::diagnostics::ErrorRecorder;
+use crate::image::ImageStatus;
+use crate::media::interfaces::{InterfaceAddress, Interfaces};
+use crate::media::testing::MemoryNetwork;
+use crate::media::transport::{MulticastSpec, Network, Socket, SocketSide, SocketSpec};
+use crate::media::{ChannelResolver, ChannelRole, UdpChannel};
+use crate::names::SystemNames;
+use crate::queue::{self, queue};
+use crate::receiver::*;
+
+pub const STREAM: i32 = 1001;
+pub const SESSION: i32 = 77;
+pub const INITIAL_TERM: i32 = 50;
+pub const TERM: usize = 64 * 1024;
+pub const WINDOW: i64 = 32 * 1024;
+pub const FIRST_RECEIVER_ID: i64 = 0x1122_3344_5566_7788;
+pub const MS: i64 = 1_000_000;
+pub const SECOND: i64 = 1_000 * MS;
+pub const EPOCH_NS: i64 = 1_234_567_890_000_000_000;
+
+pub const UNICAST: &str = "aeron:udp?endpoint=127.0.0.1:24001";
+pub const MULTICAST: &str = "aeron:udp?endpoint=224.20.30.41:24002|interface=10.0.0.1|ttl=3";
+pub const EXPLICIT: &str = "aeron:udp?endpoint=127.0.0.1:24003|control=127.0.0.1:24004";
+
+pub fn address(text: &str) -> SocketAddr {
+    text.parse().expect("an address")
+}
+
+/// Where the sender of most tests sends from.
+pub fn sender() -> SocketAddr {
+    address("127.0.0.1:9000")
+}
+
+pub fn session(session_id: i32) -> StreamSession {
+    StreamSession {
+        stream_id: STREAM,
+        session_id,
+    }
+}
+
+pub struct Rig {
+    pub network: MemoryNetwork,
+    pub receiver: Receiver,
+    commands: queue::Sender<ReceiverCommand>,
+    events: queue::Receiver<ReceiverEvent>,
+    counters: CountersManager<SharedBuffer>,
+    system: SystemCounters<SharedBuffer>,
+    error_log: SharedBuffer,
+    pub now_ns: i64,
+    next_id: i64,
+}
+
+/// An endpoint with its first destination, as senders see it.
+#[derive(Clone, Copy, Debug)]
+pub struct Endpoint {
+    pub id: EndpointId,
+    pub receiver_id: i64,
+    pub destination: DestinationId,
+    /// Where data is sent to.
+    pub address: SocketAddr,
+}
+
+/// An image as the conductor sees it.
+pub struct Image {
+    pub correlation_id: i64,
+    pub log: LogBuffers<SharedBuffer>,
+    pub status: Arc<ImageStatus>,
+    pub high_water_mark: AtomicCounter<SharedBuffer>,
+    pub naks_sent: AtomicCounter<SharedBuffer>,
+}
+
+/// What the conductor decides for an image.
+pub struct Options {
+    pub is_reliable: bool,
+    pub allocated_end: i64,
+    pub window_length: i64,
+    pub rtt_meter: Option<RttMeter>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            is_reliable: true,
+            allocated_end: i64::MAX,
+            window_length: WINDOW,
+            rtt_meter: None,
+        }
+    }
+}
+
+/// A frame of the receiver's, understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// Session and stream.
+    SetupRequest(i32, i32),
+    /// Position of a stream that began with [`INITIAL_TERM`], window, whether it says that the receiver ends.
+    Status(i64, i32, bool),
+    Nak(Nak),
+    /// Code and text.
+    Error(i32, String),
+    Rttm(Rttm),
+    ResponseSetup(ResponseSetup),
+}
+
+/// A machine with one interface beside its loopback.
+struct OneInterface;
+
+impl Interfaces for OneInterface {
+    fn addresses(&mut self) -> io::Result<Vec<InterfaceAddress>> {
+        let address = |index, name: &str, address: [u8; 4], is_loopback| InterfaceAddress {
+            name: name.to_owned(),
+            index,
+            address: IpAddr::from(address),
+            prefix_length: 8,
+            is_up: true,
+            is_loopback,
+            is_multicast: !is_loopback,
+        };
+        Ok(vec![
+            address(1, "lo", [127, 0, 0, 1], true),
+            address(2, "eth0", [10, 0, 0, 1], false),
+        ])
+    }
+}
+
+fn resolve(channel: &str) -> UdpChannel {
+    ChannelResolver::new(Box::new(SystemNames), Box::new(OneInterface))
+        .resolve(channel.as_bytes(), ChannelRole::Subscription)
+        .expect("a channel")
+}
+
+impl Rig {
+    pub fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    pub fn with(configure: impl FnOnce(&mut Context)) -> Self {
+        let mut context = Context::default();
+        configure(&mut context);
+        let mut counters = CountersManager::new(
+            SharedBuffer::heap(4 * 1024 * 1024),
+            SharedBuffer::heap(1024 * 1024),
+            0,
+        )
+        .expect("lengths of counters");
+        let system = SystemCounters::allocate(&mut counters, &no_labels(), 0).expect("room");
+        let counter = |counter| system.get(counter).clone();
+        let error_log = SharedBuffer::heap(1024 * 1024);
+        let errors = ErrorRecorder::new(
+            Arc::new(DistinctErrorLog::new(error_log.clone())),
+            counter(SystemCounter::Errors),
+            Arc::new(CachedEpochClock::new(1)),
+        );
+        let (commands, for_receiver) = queue(counter(SystemCounter::ReceiverProxyFails));
+        let (from_receiver, events) = queue(counter(SystemCounter::ConductorProxyFails));
+        let mut network = MemoryNetwork::new();
+        let now_ns = 1_000 * SECOND;
+        let parts = ReceiverParts {
+            commands: for_receiver,
+            events: from_receiver,
+            poller: network.poller(),
+            system_counters: system.clone(),
+            errors,
+            epoch_nanos: Box::new(|| EPOCH_NS),
+        };
+        Rig {
+            network,
+            receiver: Receiver::new(&context, parts, now_ns),
+            commands,
+            events,
+            counters,
+            system,
+            error_log,
+            now_ns,
+            next_id: 1,
+        }
+    }
+
+    /// An endpoint that wants all sessions of [`STREAM`].
+    pub fn subscribed(&mut self, channel: &str) -> Endpoint {
+        let endpoint = self.endpoint(channel, None);
+        self.command(ReceiverCommand::AddSubscription {
+            endpoint: endpoint.id,
+            stream_id: STREAM,
+        });
+        endpoint
+    }
+
+    /// An endpoint with one destination, which wants nothing yet.
+    pub fn endpoint(&mut self, channel: &str, group_tag: Option<i64>) -> Endpoint {
+        self.endpoint_with_limit(channel, group_tag, usize::MAX)
+    }
+
+    pub fn endpoint_with_limit(
+        &mut self,
+        channel: &str,
+        group_tag: Option<i64>,
+        stream_session_limit: usize,
+    ) -> Endpoint {
+        let id = self.next_id() as EndpointId;
+        let (destination, destination_id, address) = self.destination(channel);
+        let identity = ReceiverIdentity {
+            receiver_id: FIRST_RECEIVER_ID + id as i64,
+            group_tag,
+        };
+        let endpoint = ReceiveEndpoint::new(id, identity, channel.to_owned(), stream_session_limit);
+        self.command(ReceiverCommand::AddEndpoint {
+            endpoint: Box::new(endpoint),
+            destinations: vec![destination],
+        });
+        Endpoint {
+            id,
+            receiver_id: identity.receiver_id,
+            destination: destination_id,
+            address,
+        }
+    }
+
+    /// One more destination of an endpoint.
+    pub fn add_destination(&mut self, endpoint: &Endpoint, channel: &str) -> Endpoint {
+        let (destination, destination_id, address) = self.destination(channel);
+        self.command(ReceiverCommand::AddDestination {
+            endpoint: endpoint.id,
+            destination: Box::new(destination),
+        });
+        Endpoint {
+            destination: destination_id,
+            address,
+            ..*endpoint
+        }
+    }
+
+    fn destination(&mut self, channel: &str) -> (ReceiveDestination, DestinationId, SocketAddr) {
+        let channel = resolve(channel);
+        let socket = self.open(&channel);
+        let mut address = channel.remote_data;
+        if address.port() == 0 {
+            address = socket.local_address();
+        }
+        let id = self.next_id() as DestinationId;
+        let destination = ReceiveDestination::new(id, &channel, socket);
+        (destination, id, address)
+    }
+
+    fn open(&mut self, channel: &UdpChannel) -> Box<dyn Socket> {
+        let spec = SocketSpec {
+            bind: channel.remote_data,
+            connect: None,
+            multicast: channel.is_multicast.then(|| MulticastSpec {
+                group: channel.remote_data.ip(),
+                interface: IpAddr::from([10, 0, 0, 1]),
+                interface_index: 2,
+                ttl: 0,
+            }),
+            send_buffer_length: 0,
+            receive_buffer_length: 0,
+            receive_timestamps: channel.params.timestamp_offsets.media_receive.is_some(),
+            side: SocketSide::Receiver,
+        };
+        self.network.open(&spec).expect("a free address")
+    }
+
+    /// Hands a command to the receiver, which takes it at once; what comes of it stays to be seen.
+    pub fn command(&mut self, command: ReceiverCommand) {
+        self.commands.send(command);
+        self.cycle();
+    }
+
+    /// One duty cycle.
+    pub fn cycle(&mut self) {
+        self.receiver.do_work(self.now_ns);
+    }
+
+    /// One duty cycle, so much later.
+    pub fn after(&mut self, time_ns: i64) {
+        self.now_ns += time_ns;
+        self.cycle();
+    }
+
+    /// Duty cycles every millisecond for so long.
+    pub fn run(&mut self, time_ns: i64) {
+        for _ in 0..time_ns / MS {
+            self.after(MS);
+        }
+    }
+
+    /// A datagram of [`sender`] and a duty cycle.
+    pub fn deliver(&mut self, to: &Endpoint, datagram: &[u8]) {
+        self.deliver_from(sender(), to, datagram);
+    }
+
+    /// A datagram and a duty cycle.
+    pub fn deliver_from(&mut self, from: SocketAddr, to: &Endpoint, datagram: &[u8]) {
+        self.network.deliver(from, to.address, datagram);
+        self.cycle();
+    }
+
+    /// What the receiver has told the conductor since the last call.
+    pub fn events(&mut self) -> Vec<ReceiverEvent> {
+        std::iter::from_fn(|| self.events.pop().ok()).collect()
+    }
+
+    /// The images that the receiver has asked the conductor for since the last call.
+    pub fn image_requests(&mut self) -> Vec<ImageRequest> {
+        self.events()
+            .into_iter()
+            .filter_map(|event| match event {
+                ReceiverEvent::CreateImage(request) => Some(*request),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Makes the image that a SETUP frame is about; what was sent so far, the first status message included, is gone.
+    pub fn image(&mut self, endpoint: &Endpoint, setup: Setup) -> Image {
+        self.image_with(endpoint, setup, Options::default())
+    }
+
+    pub fn image_with(&mut self, endpoint: &Endpoint, setup: Setup, options: Options) -> Image {
+        self.deliver(endpoint, &encoded(|out| setup.encode(out)));
+        let requests = self.image_requests();
+        let [request] = requests.as_slice() else {
+            panic!("{} images were asked for", requests.len());
+        };
+        let image = self.create_image(request, options);
+        self.network.take_sent();
+        image
+    }
+
+    /// What the conductor does when it is asked for an image.
+    pub fn create_image(&mut self, request: &ImageRequest, options: Options) -> Image {
+        let setup = &request.setup;
+        let log = new_log(setup);
+        let position = log
+            .positions()
+            .position(setup.active_term_id, setup.term_offset as usize);
+        let image = Image {
+            correlation_id: self.next_id(),
+            log: log.clone(),
+            status: Arc::new(ImageStatus::new(
+                position,
+                options.window_length,
+                options.allocated_end,
+                self.now_ns,
+            )),
+            high_water_mark: self.counter(),
+            naks_sent: self.counter(),
+        };
+        let config = ReceiverImageConfig {
+            correlation_id: image.correlation_id,
+            endpoint: request.endpoint,
+            destination: request.destination,
+            source_address: request.source_address,
+            session_id: setup.session_id,
+            stream_id: setup.stream_id,
+            log,
+            join_position: position,
+            max_window_length: options.window_length,
+            is_reliable: options.is_reliable,
+            high_water_mark: image.high_water_mark.clone(),
+            naks_sent: image.naks_sent.clone(),
+            rtt_meter: options.rtt_meter,
+            status: image.status.clone(),
+        };
+        self.command(ReceiverCommand::AddImage(Box::new(ReceiverImage::new(
+            config,
+        ))));
+        image
+    }
+
+    /// What was sent since the last call.
+    pub fn sent(&mut self) -> Vec<Seen> {
+        self.sent_to().into_iter().map(|(_, seen)| seen).collect()
+    }
+
+    /// What was sent since the last call, and where to.
+    pub fn sent_to(&mut self) -> Vec<(SocketAddr, Seen)> {
+        self.network
+            .take_sent()
+            .iter()
+            .map(|sent| (sent.to, understood(&sent.bytes)))
+            .collect()
+    }
+
+    pub fn count(&self, counter: SystemCounter) -> i64 {
+        self.system.get(counter).get()
+    }
+
+    /// The distinct texts of the error log, and how often each was written.
+    pub fn errors(&self) -> Vec<(String, i32)> {
+        error_log::read(&self.error_log, 0)
+            .into_iter()
+            .map(|observation| (observation.text, observation.observation_count))
+            .collect()
+    }
+
+    pub fn counter(&mut self) -> AtomicCounter<SharedBuffer> {
+        let new = NewCounter {
+            type_id: 1,
+            key: &[],
+            label: b"",
+            registration_id: 0,
+            owner_id: NULL_VALUE,
+            reference_id: 0,
+            value: 0,
+        };
+        self.counters.allocate(&new, 0).expect("room")
+    }
+
+    fn next_id(&mut self) -> i64 {
+        self.next_id += 1;
+        self.next_id - 1
+    }
+}
+
+impl Image {
+    /// Bytes of the log from a position on.
+    pub fn bytes(&self, position: i64, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        let offset = self.log.positions().term_offset(position);
+        self.log.term_at(position).copy_out(offset, &mut bytes);
+        bytes
+    }
+
+    /// Whether all of the log is zero.
+    pub fn is_empty(&self) -> bool {
+        (0..3).all(|partition| {
+            let term = self.log.term(partition);
+            let mut bytes = vec![0; term.len()];
+            term.copy_out(0, &mut bytes);
+            bytes.iter().all(|byte| *byte == 0)
+        })
+    }
+
+    pub fn high_water_mark(&self) -> i64 {
+        assert_eq!(self.high_water_mark.get(), self.status.high_water_mark());
+        self.high_water_mark.get()
+    }
+}
+
+fn no_labels() -> SystemLabels {
+    SystemLabels {
+        software: String::new(),
+        resolver_name: String::new(),
+        threading_mode: String::new(),
+        conductor_threshold: String::new(),
+        sender_threshold: String::new(),
+        receiver_threshold: String::new(),
+        name_resolver_threshold: String::new(),
+    }
+}
+
+fn new_log(setup: &Setup) -> LogBuffers<SharedBuffer> {
+    let description = LogDescription {
+        term_length: setup.term_length,
+        mtu_length: 1408,
+        ..LogDescription::new(
+            LogType::Image,
+            setup.session_id,
+            setup.stream_id,
+            setup.initial_term_id,
+        )
+    };
+    let length = log_length(setup.term_length.into(), 4096).expect("a term length");
+    LogBuffers::create(&SharedBuffer::heap(length), &description, 0).expect("a log")
+}
+
+fn understood(datagram: &[u8]) -> Seen {
+    let frame = ControlFrame::decode(datagram)
+        .expect("valid")
+        .expect("ours");
+    match frame {
+        ControlFrame::StatusMessage(message) if message.wants_setup => {
+            let nothing = (
+                message.consumption_term_id,
+                message.consumption_term_offset,
+                message.receiver_window,
+            );
+            assert_eq!(nothing, (0, 0, 0));
+            Seen::SetupRequest(message.session_id, message.stream_id)
+        }
+        ControlFrame::StatusMessage(message) => {
+            let term_count = message.consumption_term_id.wrapping_sub(INITIAL_TERM);
+            let position =
+                i64::from(term_count) * TERM as i64 + i64::from(message.consumption_term_offset);
+            Seen::Status(position, message.receiver_window, message.is_end_of_stream)
+        }
+        ControlFrame::Nak(nak) => Seen::Nak(nak),
+        ControlFrame::Error(ErrorFrame {
+            error_code,
+            error_text,
+            ..
+        }) => Seen::Error(error_code, String::from_utf8_lossy(error_text).into_owned()),
+        ControlFrame::Rttm(rttm) => Seen::Rttm(rttm),
+        ControlFrame::ResponseSetup(setup) => Seen::ResponseSetup(setup),
+    }
+}
+
+/// A frame as it travels.
+pub fn encoded(encode: impl FnOnce(&mut [u8]) -> usize) -> Vec<u8> {
+    let mut bytes = vec![0; 2048];
+    let length = encode(&mut bytes);
+    bytes.truncate(length);
+    bytes
+}
+
+/// The SETUP of [`SESSION`] at the start of its stream.
+pub fn setup() -> Setup {
+    setup_at(0)
+}
+
+/// The SETUP of [`SESSION`] at a position.
+pub fn setup_at(position: i64) -> Setup {
+    Setup {
+        wants_response: false,
+        has_group_semantics: false,
+        term_offset: (position % TERM as i64) as i32,
+        session_id: SESSION,
+        stream_id: STREAM,
+        initial_term_id: INITIAL_TERM,
+        active_term_id: INITIAL_TERM + (position / TERM as i64) as i32,
+        term_length: TERM as i32,
+        mtu_length: 1408,
+        ttl: 0,
+    }
+}
+
+pub fn header_at(position: i64) -> DataHeader {
+    DataHeader {
+        frame_length: 0,
+        flags: flags::UNFRAGMENTED,
+        is_padding: false,
+        term_offset: (position % TERM as i64) as i32,
+        session_id: SESSION,
+        stream_id: STREAM,
+        term_id: INITIAL_TERM + (position / TERM as i64) as i32,
+        reserved_value: 0,
+    }
+}
+
+/// A datagram with one message of `length` bytes, a multiple of 32 with its header.
+pub fn data(position: i64, length: usize) -> Vec<u8> {
+    data_of(header_at(position), length)
+}
+
+pub fn data_of(header: DataHeader, length: usize) -> Vec<u8> {
+    let header = DataHeader {
+        frame_length: length as i32,
+        ..header
+    };
+    let mut datagram = vec![0x55; length];
+    header.encode(&mut datagram);
+    datagram
+}
+
+pub fn heartbeat(position: i64) -> Vec<u8> {
+    heartbeat_with(position, flags::UNFRAGMENTED)
+}
+
+pub fn heartbeat_with(position: i64, flags: u8) -> Vec<u8> {
+    encoded(|out| {
+        DataHeader {
+            flags,
+            ..header_at(position)
+        }
+        .encode(out)
+    })
+}
+
+/// Padding of `length` bytes, of which only the header travels.
+pub fn padding(position: i64, length: usize) -> Vec<u8> {
+    let header = DataHeader {
+        frame_length: length as i32,
+        is_padding: true,
+        ..header_at(position)
+    };
+    assert_eq!(DATA_HEADER_LENGTH, 32);
+    encoded(|out| header.encode(out))
+}
+
+/// A status message of an endpoint, for what [`Seen`] leaves out.
+pub fn status_message(datagram: &[u8]) -> StatusMessage<'_> {
+    StatusMessage::decode(datagram).expect("a status message")
+}
