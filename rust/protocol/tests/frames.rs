@@ -581,7 +581,7 @@ fn missing_bytes_outside_a_term_are_invalid() {
     assert!(!check(-32, 64) && !check(65_536, 0) && !check(16, 32) && !check(0, -1));
 }
 
-/// 02-55
+/// 02-54, 02-55
 #[test]
 fn a_setup_of_a_stream_that_cannot_be_is_invalid() {
     let valid = Setup {

@@ -174,7 +174,7 @@ fn flags_are_true_or_false_and_a_group_has_three_values() {
     }
 }
 
-/// 05-30
+/// 02-102, 05-30
 #[test]
 fn times_are_8_bytes_apart_and_may_take_the_reserved_value() {
     let offsets = |parameters: &str| network(parameters).map(|params| params.timestamp_offsets);
