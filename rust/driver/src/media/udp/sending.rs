@@ -145,3 +145,217 @@ fn send_plain(call: &impl SendCall, to: Option<SocketAddr>, run: &Run<'_>) -> io
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use aeron_memory::{SharedBuffer, Words};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const DATAGRAM_LENGTH: usize = 32;
+
+    /// A kernel that keeps what it is given, takes only so many runs in a call, and refuses as it is told.
+    #[derive(Default)]
+    struct Kernel {
+        /// The first byte of every datagram sent.
+        sent: RefCell<Vec<u8>>,
+        /// Datagrams in every run sent.
+        run_lengths: RefCell<Vec<usize>>,
+        /// What the next calls do; then everything is taken.
+        answers: RefCell<Vec<Answer>>,
+        takes_no_trains: bool,
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    enum Answer {
+        TakeAtMost(usize),
+        Fail(Errno),
+    }
+
+    impl SendCall for Kernel {
+        fn send(&self, _to: Option<SocketAddr>, runs: &[Run<'_>]) -> io::Result<usize> {
+            let limit = match self.answers.borrow_mut().pop() {
+                Some(Answer::Fail(error)) if is_train(&runs[0]) || error == Errno::AGAIN => {
+                    return Err(error.into());
+                }
+                Some(Answer::TakeAtMost(limit)) => limit,
+                _ => runs.len(),
+            };
+            for (i, run) in runs.iter().take(limit).enumerate() {
+                if self.takes_no_trains && is_train(run) {
+                    return if i == 0 {
+                        Err(Errno::MSGSIZE.into())
+                    } else {
+                        Ok(i)
+                    };
+                }
+                self.run_lengths.borrow_mut().push(run.datagram_count());
+                let first_bytes = run
+                    .datagrams()
+                    .map(|one| one.memory.load_u8_relaxed(one.offset));
+                self.sent.borrow_mut().extend(first_bytes);
+            }
+            Ok(limit.min(runs.len()))
+        }
+    }
+
+    /// 250 datagrams, each beginning with its number.
+    fn numbered() -> SharedBuffer {
+        let bytes: Vec<u8> = (0..250)
+            .flat_map(|number| [number; DATAGRAM_LENGTH])
+            .collect();
+        SharedBuffer::copy_of(&bytes)
+    }
+
+    /// Runs of so many datagrams each.
+    fn runs<'a>(memory: &'a SharedBuffer, counts: &[usize]) -> Vec<Run<'a>> {
+        let mut first = 0;
+        let mut run = |count: &usize| {
+            let offset = first * DATAGRAM_LENGTH;
+            first += count;
+            Run {
+                memory,
+                offset,
+                length: count * DATAGRAM_LENGTH,
+                datagram_length: DATAGRAM_LENGTH,
+            }
+        };
+        counts.iter().map(&mut run).collect()
+    }
+
+    fn destination(port: u16) -> Option<SocketAddr> {
+        Some(SocketAddr::from(([127, 0, 0, 1], port)))
+    }
+
+    #[test]
+    fn all_runs_go_by_one_call_each_of_them_whole() {
+        let (memory, kernel) = (numbered(), Kernel::default());
+        let mut sender = RunSender::new(true);
+        let taken = sender
+            .send(&kernel, None, &runs(&memory, &[46, 1, 64]))
+            .unwrap();
+        assert_eq!(taken, 3);
+        assert_eq!(*kernel.run_lengths.borrow(), [46, 1, 64]);
+    }
+
+    #[test]
+    fn a_destination_that_refuses_a_train_gets_all_of_it_plain_and_no_train_again() {
+        for refusal in [Errno::MSGSIZE, Errno::INVAL, Errno::IO] {
+            let (memory, kernel) = (numbered(), Kernel::default());
+            let mut sender = RunSender::new(true);
+            kernel.answers.borrow_mut().push(Answer::Fail(refusal));
+            let runs = runs(&memory, &[20, 20]);
+            assert_eq!(sender.send(&kernel, destination(1), &runs).unwrap(), 2);
+            assert_eq!(*kernel.sent.borrow(), (0..40).collect::<Vec<u8>>());
+            assert_eq!(*kernel.run_lengths.borrow(), [1; 40]);
+            assert_eq!(sender.max_run_datagrams(destination(1)), 1);
+            assert_eq!(sender.max_run_datagrams(destination(2)), MAX_RUN_DATAGRAMS);
+            kernel.run_lengths.borrow_mut().clear();
+            sender.send(&kernel, destination(2), &runs).unwrap();
+            assert_eq!(*kernel.run_lengths.borrow(), [20, 20]);
+        }
+    }
+
+    #[test]
+    fn another_peer_is_tried_with_trains_again() {
+        let memory = numbered();
+        let kernel = Kernel {
+            takes_no_trains: true,
+            ..Kernel::default()
+        };
+        let mut sender = RunSender::new(true);
+        sender.send(&kernel, None, &runs(&memory, &[1, 9])).unwrap();
+        assert_eq!(sender.max_run_datagrams(None), 1);
+        sender.forget_peer();
+        assert_eq!(sender.max_run_datagrams(None), MAX_RUN_DATAGRAMS);
+    }
+
+    #[test]
+    fn destinations_that_refuse_are_remembered_up_to_a_bound() {
+        let memory = numbered();
+        let kernel = Kernel {
+            takes_no_trains: true,
+            ..Kernel::default()
+        };
+        let mut sender = RunSender::new(true);
+        for port in 0..=MAX_PLAIN_DESTINATIONS as u16 {
+            sender
+                .send(&kernel, destination(port), &runs(&memory, &[2]))
+                .unwrap();
+        }
+        assert_eq!(sender.plain_destinations.len(), 1);
+    }
+
+    #[test]
+    fn without_segmentation_trains_go_plain_and_nothing_is_remembered() {
+        let (memory, kernel) = (numbered(), Kernel::default());
+        let mut sender = RunSender::new(false);
+        assert_eq!(
+            sender
+                .send(&kernel, None, &runs(&memory, &[1, 1, 40]))
+                .unwrap(),
+            3
+        );
+        assert_eq!(*kernel.run_lengths.borrow(), [1; 42]);
+        assert_eq!(sender.max_run_datagrams(None), 1);
+        assert!(sender.plain_destinations.is_empty());
+    }
+
+    #[test]
+    fn what_is_not_possible_now_is_no_error_and_what_is_comes_when_nothing_was_taken() {
+        let (memory, kernel) = (numbered(), Kernel::default());
+        let runs = runs(&memory, &[4, 4]);
+        let mut sender = RunSender::new(true);
+        for not_now in [Errno::AGAIN, Errno::INTR, Errno::CONNREFUSED] {
+            *kernel.answers.borrow_mut() = vec![Answer::Fail(not_now)];
+            assert_eq!(sender.send(&kernel, None, &runs).unwrap(), 0);
+        }
+        *kernel.answers.borrow_mut() = vec![Answer::Fail(Errno::NETUNREACH)];
+        let error = sender.send(&kernel, None, &runs).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(Errno::NETUNREACH.raw_os_error()));
+        *kernel.answers.borrow_mut() = vec![Answer::Fail(Errno::PERM), Answer::TakeAtMost(1)];
+        assert_eq!(sender.send(&kernel, None, &runs).unwrap(), 1);
+    }
+
+    fn answers() -> impl Strategy<Value = Vec<Answer>> {
+        let answer = prop_oneof![
+            4 => (1usize..4).prop_map(Answer::TakeAtMost),
+            1 => prop::sample::select(vec![Errno::MSGSIZE, Errno::INVAL, Errno::IO]).prop_map(Answer::Fail),
+            2 => Just(Answer::Fail(Errno::AGAIN)),
+        ];
+        prop::collection::vec(answer, 0..40)
+    }
+
+    proptest! {
+        /// A publication sends on from the first run that was not taken: whatever the kernel refuses, the first copies of the datagrams
+        /// are the stream, and a repeated one was sent in the run that it is repeated with.
+        #[test]
+        fn whatever_is_refused_nothing_is_lost(
+            counts in prop::collection::vec(1usize..24, 1..10),
+            answers in answers(),
+            can_segment: bool,
+        ) {
+            let (memory, kernel) = (numbered(), Kernel { answers: answers.into(), ..Kernel::default() });
+            let all = runs(&memory, &counts);
+            let mut sender = RunSender::new(can_segment);
+            let mut done = 0;
+            while done < all.len() {
+                let before = kernel.sent.borrow().len();
+                done += sender.send(&kernel, destination(9), &all[done..]).unwrap_or(0);
+                let first = kernel.sent.borrow().get(before).copied();
+                let is_run_start = |number: u8| {
+                    all.iter().any(|run| run.offset == usize::from(number) * DATAGRAM_LENGTH)
+                };
+                prop_assert!(first.is_none_or(is_run_start));
+            }
+            let mut first_copies = kernel.sent.take();
+            let mut seen = std::collections::HashSet::new();
+            first_copies.retain(|number| seen.insert(*number));
+            let total: usize = counts.iter().sum();
+            prop_assert_eq!(first_copies, (0..total as u8).collect::<Vec<u8>>());
+        }
+    }
+}

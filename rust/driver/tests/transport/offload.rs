@@ -1,0 +1,100 @@
+//! With and without the kernel's help, the same datagrams travel.
+
+use aeron_driver::media::transport::{MAX_RUN_DATAGRAMS, MAX_RUN_LENGTH, Run, Socket, SocketSpec};
+use aeron_driver::media::udp::Offload;
+use aeron_memory::SharedBuffer;
+
+use super::support::{FULL, distinct_memory, open_with, payloads, receiver, sender};
+
+const RUNS: usize = 200;
+
+/// Runs of any shape that a sender may cut, from a seed.
+fn runs(memory: &SharedBuffer, seed: u64) -> Vec<Run<'_>> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut run = || {
+        let datagram_length = 32 * random.usize(1..=44);
+        let count = random.usize(1..=MAX_RUN_DATAGRAMS);
+        let rest = random.usize(0..datagram_length);
+        let length = (count * datagram_length).saturating_sub(rest);
+        Run {
+            memory,
+            offset: 32 * random.usize(0..1000),
+            length: length.clamp(1, MAX_RUN_LENGTH),
+            datagram_length,
+        }
+    };
+    (0..RUNS).map(|_| run()).collect()
+}
+
+/// The datagrams that arrive when `runs` are sent a few at a time.
+fn travel(runs: &[Run<'_>], sending: Offload, receiving: Offload) -> Vec<Vec<u8>> {
+    let spec = SocketSpec {
+        receive_buffer_length: 4 << 20,
+        ..receiver("127.0.0.1:0")
+    };
+    let mut to = open_with(receiving, &spec);
+    let mut from = open_with(sending, &sender("127.0.0.1:0", to.local_address()));
+    let mut arrived = Vec::new();
+    for batch in runs.chunks(3) {
+        send_all(from.as_mut(), batch);
+        let count = batch.iter().map(Run::datagram_count).sum();
+        arrived.extend(payloads(to.as_mut(), count));
+    }
+    arrived
+}
+
+fn send_all(socket: &mut dyn Socket, runs: &[Run<'_>]) {
+    let mut taken = 0;
+    while taken < runs.len() {
+        taken += socket.send_runs(None, &runs[taken..]).unwrap();
+    }
+}
+
+#[test]
+fn the_stream_of_datagrams_is_the_same_with_and_without_offload() {
+    let memory = distinct_memory();
+    let runs = runs(&memory, 1);
+    let plain = travel(&runs, Offload::NONE, Offload::NONE);
+    assert_eq!(plain.len(), runs.iter().map(Run::datagram_count).sum());
+    let segmentation_only = Offload {
+        coalescing: false,
+        ..FULL
+    };
+    for (sending, receiving) in [
+        (FULL, FULL),
+        (FULL, segmentation_only),
+        (Offload::NONE, FULL),
+    ] {
+        assert!(travel(&runs, sending, receiving) == plain);
+    }
+}
+
+#[test]
+fn without_segmentation_runs_should_be_single_datagrams() {
+    let to = open_with(FULL, &receiver("127.0.0.1:0"));
+    let spec = sender("127.0.0.1:0", to.local_address());
+    assert_eq!(open_with(Offload::NONE, &spec).max_run_datagrams(None), 1);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn trains_are_received_whole_except_where_each_datagram_has_its_time() {
+    let memory = distinct_memory();
+    let run = super::support::run(&memory, 40, 1408, 0);
+    for (receive_timestamps, at_once) in [(false, 40), (true, 4)] {
+        let spec = SocketSpec {
+            receive_buffer_length: 1 << 20,
+            receive_timestamps,
+            ..receiver("127.0.0.1:0")
+        };
+        let mut to = open_with(FULL, &spec);
+        let mut from = open_with(FULL, &sender("127.0.0.1:0", to.local_address()));
+        from.send_runs(None, &[run]).unwrap();
+        let mut counts = Vec::new();
+        while counts.iter().sum::<usize>() < 40 {
+            let count = super::support::receive_once(to.as_mut()).len();
+            counts.extend((count > 0).then_some(count));
+        }
+        assert_eq!(counts, vec![at_once; 40 / at_once]);
+    }
+}
