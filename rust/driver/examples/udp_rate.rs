@@ -1,0 +1,150 @@
+//! What the sockets of the driver carry over loopback: datagrams per second and per system call, with and without the kernel's help.
+//!
+//! `cargo run --release --example udp_rate -p aeron-driver [seconds per line]`
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use aeron_driver::media::transport::{Network, Run, Socket, SocketSide, SocketSpec};
+use aeron_driver::media::udp::{Offload, UdpNetwork};
+use aeron_memory::SharedBuffer;
+use rustix::time::{ClockId, clock_gettime};
+
+const MTU: usize = 1408;
+const SOCKET_BUFFER_LENGTH: usize = 4 << 20;
+const RECEIVE_VECTOR: usize = 4;
+const TERM_LENGTH: usize = 1 << 20;
+
+/// What went through one side.
+#[derive(Clone, Copy, Default)]
+struct Count {
+    datagrams: u64,
+    bytes: u64,
+    /// System calls that moved something.
+    calls: u64,
+    /// Time of the CPU, which a busy machine does not change much.
+    cpu_ns: u64,
+}
+
+fn main() {
+    let seconds = std::env::args()
+        .nth(1)
+        .map_or(0.5, |text| text.parse().expect("seconds"));
+    let offload = Offload::probe();
+    println!("this kernel: {offload:?}\n");
+    println!(
+        "| sent | run | received/s | GB/s | lost | per send call | per receive call | sending | receiving |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|");
+    for (name, sending, receiving) in [
+        ("plain", Offload::NONE, Offload::NONE),
+        ("GSO", offload, Offload::NONE),
+        ("GSO + GRO", offload, offload),
+    ] {
+        for (count, length) in [(1, 1408), (4, 1408), (16, 1408), (46, 1408), (62, 1056)] {
+            let networks = [sending, receiving].map(|offload| UdpNetwork::new(offload, MTU));
+            let (sent, received) =
+                measure(networks, count, length, Duration::from_secs_f64(seconds));
+            println!(
+                "| {name} | {count} x {length} B | {:.0} k | {:.2} | {:.1} % | {:.1} | {:.1} | {} ns | {} ns |",
+                received.datagrams as f64 / seconds / 1e3,
+                received.bytes as f64 / seconds / 1e9,
+                100.0 * (1.0 - received.datagrams as f64 / sent.datagrams as f64),
+                sent.datagrams as f64 / sent.calls as f64,
+                received.datagrams as f64 / received.calls as f64,
+                sent.cpu_ns / sent.datagrams,
+                received.cpu_ns / received.datagrams,
+            );
+        }
+    }
+}
+
+/// Sends runs of `count` datagrams for a while; answers what was sent and what was received.
+fn measure(
+    [mut sending, mut receiving]: [UdpNetwork; 2],
+    count: usize,
+    length: usize,
+    duration: Duration,
+) -> (Count, Count) {
+    let spec = |connect: Option<SocketAddr>, side| SocketSpec {
+        bind: SocketAddr::from(([127, 0, 0, 1], 0)),
+        connect,
+        multicast: None,
+        send_buffer_length: SOCKET_BUFFER_LENGTH,
+        receive_buffer_length: SOCKET_BUFFER_LENGTH,
+        receive_timestamps: false,
+        side,
+    };
+    let to = receiving
+        .open(&spec(None, SocketSide::Receiver))
+        .expect("a socket");
+    let peer = Some(to.local_address());
+    let from = sending
+        .open(&spec(peer, SocketSide::Sender))
+        .expect("a socket");
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let receiver = scope.spawn(|| receive(to, &is_over));
+        let sender = scope.spawn(move || send(from, count, length, duration));
+        let sent = sender.join().expect("the sender ends");
+        is_over.store(true, Ordering::Release);
+        (sent, receiver.join().expect("the receiver ends"))
+    })
+}
+
+fn send(mut socket: Box<dyn Socket>, count: usize, length: usize, duration: Duration) -> Count {
+    let memory = SharedBuffer::heap(TERM_LENGTH);
+    let run_length = count * length;
+    let (mut sent, mut offset) = (Count::default(), 0);
+    let deadline = Instant::now() + duration;
+    while Instant::now() < deadline {
+        let run = Run {
+            memory: &memory,
+            offset,
+            length: run_length,
+            datagram_length: length,
+        };
+        if socket.send_runs(None, &[run]).expect("sends") == 1 {
+            sent.datagrams += count as u64;
+            sent.bytes += run_length as u64;
+            // Without segmentation a call takes up to 16 datagrams.
+            sent.calls += match socket.max_run_datagrams(None) {
+                1 => count.div_ceil(16) as u64,
+                _ => 1,
+            };
+            offset = (offset + run_length) % (TERM_LENGTH - run_length) & !31;
+        }
+    }
+    sent.cpu_ns = cpu_ns();
+    sent
+}
+
+fn receive(mut socket: Box<dyn Socket>, is_over: &AtomicBool) -> Count {
+    let mut received = Count::default();
+    let mut started_ns = cpu_ns();
+    loop {
+        let before_ns = cpu_ns();
+        let was_over = is_over.load(Ordering::Acquire);
+        let datagrams = &mut received.datagrams;
+        let bytes = socket
+            .receive(RECEIVE_VECTOR, &mut |_| *datagrams += 1)
+            .expect("receives");
+        received.bytes += bytes as u64;
+        received.calls += u64::from(bytes > 0);
+        match bytes {
+            0 if was_over => return received,
+            // What spins on an empty socket is no cost of receiving.
+            0 => started_ns += cpu_ns() - before_ns,
+            _ => {}
+        }
+        received.cpu_ns = cpu_ns() - started_ns;
+    }
+}
+
+/// Time that this thread has run.
+fn cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
