@@ -26,6 +26,17 @@ impl SocketBufferLengths {
         }
     }
 
+    /// Asks for buffers of `send` and `receive` bytes, 0 for the system's default. The system may grant less.
+    pub fn request(sending: impl AsFd, receiving: impl AsFd, send: usize, receive: usize) {
+        // Some systems refuse what they do not grant, instead of granting less: the buffer is the default one then.
+        if send > 0 {
+            let _ = sockopt::set_socket_send_buffer_size(sending, send);
+        }
+        if receive > 0 {
+            let _ = sockopt::set_socket_recv_buffer_size(receiving, receive);
+        }
+    }
+
     /// Those of a socket that sends and a socket that receives, which may be one.
     pub fn of(sending: impl AsFd, receiving: impl AsFd) -> Self {
         let length = |bytes: usize| i32::try_from(bytes).unwrap_or(i32::MAX);
@@ -75,12 +86,12 @@ impl SocketBufferProbe {
     pub fn new(context: &Context) -> io::Result<Self> {
         let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
         let system = SocketBufferLengths::of(&socket, &socket);
-        if context.socket_sndbuf > 0 {
-            sockopt::set_socket_send_buffer_size(&socket, context.socket_sndbuf)?;
-        }
-        if context.socket_rcvbuf > 0 {
-            sockopt::set_socket_recv_buffer_size(&socket, context.socket_rcvbuf)?;
-        }
+        SocketBufferLengths::request(
+            &socket,
+            &socket,
+            context.socket_sndbuf,
+            context.socket_rcvbuf,
+        );
         let granted = SocketBufferLengths::of(&socket, &socket);
         Ok(Self { system, granted })
     }

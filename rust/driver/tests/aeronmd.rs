@@ -304,6 +304,20 @@ fn a_refused_start_says_why_and_leaves_nothing() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_socket_buffer_that_the_system_does_not_grant_is_a_warning() {
+    let (_place, dir) = place();
+    let driver = Running::start(aeronmd(&dir).env("AERON_SOCKET_SO_RCVBUF", "1g"), &dir);
+    driver.signal(Signal::TERM);
+    let (_, _, err) = driver.end();
+    let warning = "WARNING: Could not get desired SO_RCVBUF, adjust OS buffer to match AERON_SOCKET_SO_RCVBUF: attempted=1073741824, actual=";
+    assert!(
+        err.starts_with(warning) && err.lines().count() == 1,
+        "{err}"
+    );
+}
+
 /// 04-11, 04-16, 05-52
 #[test]
 fn a_second_driver_exits_with_1() {

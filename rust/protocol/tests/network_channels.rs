@@ -226,7 +226,7 @@ fn a_publication_says_what_it_answers_or_what_answers_it() {
     assert!(correlation("x").is_err());
 }
 
-/// 05-32
+/// 05-32, 04-182
 #[test]
 fn transport_security_is_refused() {
     assert_refused(

@@ -7,6 +7,7 @@ use rustix::net::{AddressFamily, SocketType, bind, connect, socket, sockopt};
 
 use super::system;
 use crate::media::transport::{MulticastSpec, SocketSpec};
+use crate::socket_buffers::SocketBufferLengths;
 
 /// The sockets of the system behind one of ours.
 #[derive(Debug)]
@@ -24,12 +25,12 @@ impl Sockets {
             None => open_unicast(spec)?,
             Some(multicast) => open_multicast(spec, multicast)?,
         };
-        if spec.receive_buffer_length > 0 {
-            sockopt::set_socket_recv_buffer_size(&sockets.receive, spec.receive_buffer_length)?;
-        }
-        if spec.send_buffer_length > 0 {
-            sockopt::set_socket_send_buffer_size(sockets.sending(), spec.send_buffer_length)?;
-        }
+        SocketBufferLengths::request(
+            sockets.sending(),
+            &sockets.receive,
+            spec.send_buffer_length,
+            spec.receive_buffer_length,
+        );
         if spec.receive_timestamps {
             system::enable_timestamps(&sockets.receive)?;
         }
