@@ -361,8 +361,9 @@ impl Rig {
         self.datagram(from, to, &datagram[..length]);
     }
 
-    /// A datagram arrives, and the sender reads it.
+    /// A datagram arrives, and the sender reads it: one that has just sent what there was has time for that.
     pub fn datagram(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
+        self.settle();
         self.network.deliver(from, to, bytes);
         self.cycle();
     }

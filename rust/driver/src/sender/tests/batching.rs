@@ -1,0 +1,140 @@
+//! The wait for company: small messages that come quickly share a datagram.
+
+use super::rig::*;
+
+const WAIT_NS: i64 = 20 * US;
+
+/// Duty cycles of a microsecond until something is sent, and the lengths of what was.
+fn cycles_until_sent(rig: &mut Rig) -> (usize, Vec<usize>) {
+    for cycles in 1..1_000 {
+        let worked = rig.after(US);
+        let lengths: Vec<usize> = rig.data().iter().map(|it| it.1).collect();
+        if !lengths.is_empty() {
+            return (cycles, lengths);
+        }
+        assert!(worked > 0, "a sender that waits must not go to sleep");
+    }
+    panic!("nothing is sent");
+}
+
+fn busy(rig: &mut Rig) -> Publication {
+    let mut publication = rig.connected();
+    offer(&mut publication, 3);
+    rig.cycle();
+    rig.sent();
+    publication
+}
+
+fn offer(publication: &mut Publication, count: usize) {
+    for _ in 0..count {
+        publication.offer(32);
+    }
+}
+
+fn rig() -> Rig {
+    Rig::with(|context| context.sender_batch_wait_ns = WAIT_NS)
+}
+
+#[test]
+fn the_default_is_20_us() {
+    assert_eq!(crate::Context::default().sender_batch_wait_ns, WAIT_NS);
+}
+
+#[test]
+fn the_first_message_after_silence_leaves_in_the_next_duty_cycle() {
+    let mut rig = rig();
+    let mut publication = rig.connected();
+    offer(&mut publication, 1);
+    assert_eq!(cycles_until_sent(&mut rig), (1, vec![64]));
+    rig.now_ns += WAIT_NS;
+    offer(&mut publication, 2);
+    assert_eq!(cycles_until_sent(&mut rig), (1, vec![128]));
+}
+
+#[test]
+fn those_that_follow_it_soon_wait_until_the_time_is_over() {
+    let mut rig = rig();
+    let mut publication = busy(&mut rig);
+    offer(&mut publication, 1);
+    for _ in 0..4 {
+        rig.after(US);
+        offer(&mut publication, 1);
+    }
+    assert_eq!(
+        cycles_until_sent(&mut rig),
+        (16, vec![5 * 64]),
+        "20 us after the last"
+    );
+}
+
+#[test]
+fn a_full_datagram_never_waits() {
+    let mut rig = rig();
+    let mut publication = busy(&mut rig);
+    offer(&mut publication, 50);
+    let full = vec![1408, 1408];
+    assert_eq!(
+        cycles_until_sent(&mut rig),
+        (1, full),
+        "the rest of 6 messages waits"
+    );
+    assert_eq!(
+        publication.position() + 6 * 64,
+        publication.appender.position()
+    );
+    offer(&mut publication, 16);
+    assert_eq!(cycles_until_sent(&mut rig), (1, vec![1408]));
+    publication.offer(1_000);
+    publication.offer(1_000);
+    assert_eq!(
+        cycles_until_sent(&mut rig),
+        (1, vec![1056]),
+        "the second shows that nothing else fits beside the first"
+    );
+}
+
+#[test]
+fn a_lone_message_after_a_lone_one_does_not_wait() {
+    let mut rig = rig();
+    let mut publication = rig.connected();
+    for _ in 0..5 {
+        offer(&mut publication, 1);
+        assert_eq!(
+            cycles_until_sent(&mut rig),
+            (1, vec![64]),
+            "a question and its answer"
+        );
+    }
+    offer(&mut publication, 2);
+    let (cycles, lengths) = cycles_until_sent(&mut rig);
+    assert_eq!(
+        (cycles, lengths),
+        (20, vec![128]),
+        "two are the beginning of a stream"
+    );
+}
+
+#[test]
+fn the_wait_can_be_switched_off() {
+    let mut rig = Rig::with(|context| context.sender_batch_wait_ns = 0);
+    let mut publication = busy(&mut rig);
+    offer(&mut publication, 2);
+    assert_eq!(cycles_until_sent(&mut rig), (1, vec![128]));
+}
+
+#[test]
+fn one_publication_does_not_wait_because_another_is_busy() {
+    let mut rig = rig();
+    let mut busy = busy(&mut rig);
+    let endpoint = rig.unicast();
+    let options = Options {
+        session_id: SESSION + 1,
+        ..Options::default()
+    };
+    let mut quiet = rig.publication_with(endpoint, options);
+    rig.connect(&quiet);
+    offer(&mut busy, 2);
+    offer(&mut quiet, 2);
+    rig.after(US);
+    assert_eq!((quiet.position(), busy.position()), (128, 192));
+}

@@ -1,0 +1,171 @@
+//! Heartbeats, the end of a stream, and what receivers say at the end.
+
+use aeron_memory::counters::system::SystemCounter;
+
+use super::rig::*;
+use crate::sender::{Destinations, Peer, SenderCommand, SenderEvent};
+
+const OPEN: u8 = 0xC0;
+const ENDED: u8 = 0xE0;
+const REVOKED: u8 = 0xF0;
+
+fn heartbeat_flags(rig: &mut Rig) -> Vec<u8> {
+    rig.sent();
+    rig.run(210 * MS);
+    let flags = |it: Seen| match it {
+        Seen::Heartbeat(flags, _) => Some(flags),
+        _ => None,
+    };
+    rig.seen().into_iter().filter_map(flags).collect()
+}
+
+#[test]
+fn heartbeats_begin_with_the_first_connection_and_come_every_100_ms_of_silence_02_18_04_94() {
+    let mut rig = Rig::new();
+    let endpoint = rig.unicast();
+    let mut publication = rig.publication(endpoint);
+    assert_eq!(rig.times_ms(500, is_heartbeat), []);
+    rig.status(&publication, RECEIVER, 0, WINDOW);
+    assert_eq!(rig.times_ms(250, is_heartbeat), [0, 101, 202]);
+    publication.offer(100);
+    assert_eq!(
+        rig.times_ms(150, is_heartbeat),
+        [101],
+        "data counts as a sign of life"
+    );
+    assert_eq!(rig.count(SystemCounter::HeartbeatsSent), 4);
+}
+
+#[test]
+fn a_heartbeat_is_a_header_of_no_length_at_the_senders_position_02_19_04_94() {
+    let mut rig = Rig::new();
+    let mut publication = rig.connected();
+    publication.offer(100);
+    rig.cycle();
+    rig.sent();
+    rig.run(150 * MS);
+    let sent = rig.sent();
+    let mut expected = vec![0, 0, 0, 0, 0, OPEN, 1, 0];
+    for field in [160, SESSION, STREAM, INITIAL_TERM, 0, 0] {
+        expected.extend(field.to_le_bytes());
+    }
+    assert_eq!(sent.len(), 1);
+    assert_eq!(sent[0].bytes, expected);
+}
+
+#[test]
+fn flags_tell_of_the_end_and_of_revocation_02_20_04_95_04_96() {
+    for (signal_eos, after_end) in [(true, ENDED), (false, OPEN)] {
+        let mut rig = Rig::new();
+        let endpoint = rig.unicast();
+        let options = Options {
+            signal_eos,
+            ..Options::default()
+        };
+        let publication = rig.publication_with(endpoint, options);
+        rig.connect(&publication);
+        assert_eq!(heartbeat_flags(&mut rig), [OPEN, OPEN]);
+        publication.status.set_end_of_stream();
+        assert_eq!(heartbeat_flags(&mut rig), [after_end, after_end]);
+        publication.log.metadata().set_publication_revoked();
+        assert_eq!(heartbeat_flags(&mut rig), [REVOKED, REVOKED]);
+    }
+}
+
+#[test]
+fn retransmits_do_not_postpone_heartbeats_02_21() {
+    let mut rig = Rig::new();
+    let mut publication = rig.connected();
+    publication.offer(1_000);
+    rig.cycle();
+    let begin = rig.now_ns;
+    let mut heartbeats = Vec::new();
+    for _ in 0..15 {
+        rig.after(15 * MS);
+        rig.nak(&publication, 0, 1_056);
+        let count = rig.seen().iter().filter(|it| is_heartbeat(it)).count();
+        heartbeats.extend(vec![(rig.now_ns - begin) / MS; count]);
+    }
+    assert_eq!(rig.count(SystemCounter::RetransmitsSent), 15);
+    assert_eq!(heartbeats, [105, 210]);
+}
+
+#[test]
+fn a_receiver_that_has_everything_ends_the_linger_of_unicast_but_not_of_groups_02_22_02_23_04_105()
+{
+    let group = Peer {
+        name: None,
+        address: address("224.20.30.39:5000"),
+        is_multicast: true,
+        is_connected: false,
+    };
+    let mut rig = Rig::new();
+    for is_multicast in [false, true] {
+        let endpoint = match is_multicast {
+            false => rig.unicast(),
+            true => rig.endpoint(Destinations::One(group.clone()), None),
+        };
+        let publication = rig.publication(endpoint);
+        rig.connect(&publication);
+        assert!(publication.is_connected());
+        let mut message = publication.status_message(RECEIVER, 0, WINDOW);
+        message.is_end_of_stream = true;
+        rig.hear(&publication, &message);
+        assert!(!publication.status.has_receivers());
+        assert!(!publication.is_connected());
+        assert_eq!(publication.status.has_received_unicast_eos(), !is_multicast);
+    }
+}
+
+#[test]
+fn heartbeats_of_an_ended_stream_go_on_until_it_is_removed_02_22_04_106() {
+    let mut rig = Rig::new();
+    let publication = rig.connected();
+    publication.status.set_end_of_stream();
+    assert_eq!(heartbeat_flags(&mut rig), [ENDED, ENDED]);
+    rig.command(SenderCommand::RemovePublication(
+        publication.registration_id,
+    ));
+    let released = SenderEvent::PublicationReleased(publication.registration_id);
+    assert_eq!(rig.events(), [released]);
+    assert_eq!(heartbeat_flags(&mut rig), []);
+    rig.status(&publication, RECEIVER, 0, WINDOW);
+    assert_eq!(rig.seen(), []);
+}
+
+#[test]
+fn a_removed_endpoint_gives_its_address_back() {
+    let mut rig = Rig::new();
+    let (id, _) = rig.unicast();
+    rig.command(SenderCommand::RemoveEndpoint(id));
+    assert_eq!(rig.events(), [SenderEvent::EndpointReleased(id)]);
+    // Its slot is used again, by one that must not hear what was meant for the other.
+    let endpoint = rig.unicast();
+    let publication = rig.publication(endpoint);
+    rig.connect(&publication);
+    assert!(publication.is_connected());
+}
+
+#[test]
+fn publications_that_stay_are_found_after_others_were_removed() {
+    let mut rig = Rig::new();
+    let endpoint = rig.unicast();
+    let mut publications: Vec<Publication> = (0..4)
+        .map(|i| {
+            let options = Options {
+                session_id: SESSION + i,
+                ..Options::default()
+            };
+            rig.publication_with(endpoint, options)
+        })
+        .collect();
+    for _ in 0..3 {
+        let removed = publications.remove(0);
+        rig.command(SenderCommand::RemovePublication(removed.registration_id));
+        for publication in &publications {
+            let limit = publication.limit() + 1_000;
+            rig.status(publication, RECEIVER, 0, limit as i32);
+            assert_eq!(publication.limit(), limit);
+        }
+    }
+}

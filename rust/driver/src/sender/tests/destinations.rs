@@ -1,0 +1,257 @@
+//! Several destinations, and names that stand for another address after a while.
+
+use aeron_memory::counters::system::SystemCounter;
+
+use super::rig::*;
+use crate::sender::{
+    DestinationControl, EndpointId, ManualDestination, SenderCommand, SenderEvent,
+};
+
+fn receivers(rig: &Rig) -> Vec<u16> {
+    rig.sent().iter().map(|sent| sent.to.port()).collect()
+}
+
+fn at(port: u16) -> std::net::SocketAddr {
+    std::net::SocketAddr::new(peer().ip(), port)
+}
+
+fn add(rig: &mut Rig, endpoint: EndpointId, registration_id: i64, port: Option<u16>) {
+    rig.command(SenderCommand::AddDestination {
+        endpoint,
+        destination: ManualDestination {
+            registration_id,
+            name: format!("host:{registration_id}").into(),
+            address: port.map(at),
+        },
+    });
+}
+
+#[test]
+fn whoever_sends_a_status_message_is_a_destination_for_5_s_02_85() {
+    let mut rig = Rig::new();
+    let (id, local, count) = rig.mdc(DestinationControl::Dynamic);
+    let mut publication = rig.publication((id, local));
+    let mut unknown = publication.setup_request(1);
+    (unknown.session_id, unknown.stream_id) = (0, 0);
+    rig.hear_from(at(7001), local, &unknown);
+    assert_eq!(count.get(), 1, "whatever stream it is about");
+    let message = publication.status_message(2, 0, WINDOW);
+    rig.hear_from(at(7002), local, &message);
+    assert_eq!(count.get(), 2);
+    rig.cycle();
+    rig.sent();
+    publication.offer(100);
+    rig.cycle();
+    assert_eq!(receivers(&rig).len(), 2);
+    // One of them stays in touch.
+    for _ in 0..26 {
+        rig.run(200 * MS);
+        rig.hear_from(at(7002), local, &message);
+    }
+    rig.run(200 * MS);
+    assert_eq!(count.get(), 1, "heartbeats found the other one silent");
+    rig.sent();
+    publication.offer(100);
+    rig.cycle();
+    assert_eq!(receivers(&rig), [7002]);
+    rig.run(5_200 * MS);
+    assert_eq!(count.get(), 0);
+    publication.offer(100);
+    rig.cycle();
+    assert_eq!(publication.position(), publication.appender.position());
+}
+
+#[test]
+fn a_receiver_is_known_by_its_id_and_port_02_86() {
+    let mut rig = Rig::new();
+    let (id, local, count) = rig.mdc(DestinationControl::Dynamic);
+    let publication = rig.publication((id, local));
+    let message = publication.status_message(1, 0, WINDOW);
+    rig.hear_from(at(7001), local, &message);
+    rig.hear_from(address("127.0.0.9:7001"), local, &message);
+    assert_eq!(count.get(), 1, "it may move to another address");
+    rig.hear_from(at(7002), local, &message);
+    assert_eq!(count.get(), 2, "but not to another port");
+    rig.hear_from(at(7001), local, &publication.status_message(2, 0, WINDOW));
+    assert_eq!(
+        count.get(),
+        3,
+        "another receiver at the same place is another one"
+    );
+}
+
+#[test]
+fn data_goes_where_clients_say_and_nowhere_else_02_87() {
+    let mut rig = Rig::new();
+    let (id, local, count) = rig.mdc(DestinationControl::Manual);
+    let mut publication = rig.publication((id, local));
+    let message = publication.status_message(1, 0, WINDOW);
+    rig.hear_from(at(7009), local, &message);
+    assert_eq!(count.get(), 0);
+    assert!(publication.is_connected(), "its word counts all the same");
+    publication.offer(100);
+    rig.cycle();
+    assert_eq!(rig.sent(), []);
+    assert_eq!(
+        publication.position(),
+        160,
+        "the stream does not wait for destinations"
+    );
+
+    for (registration_id, port) in [(1, Some(7001)), (2, Some(7002)), (3, None)] {
+        add(&mut rig, id, registration_id, port);
+    }
+    assert_eq!(count.get(), 3, "unresolved ones count");
+    rig.sent();
+    let mut first = Vec::new();
+    for _ in 0..6 {
+        publication.offer(100);
+        rig.cycle();
+        let to = receivers(&rig);
+        assert_eq!(to.len(), 2);
+        first.push(to[0]);
+    }
+    assert!(
+        first.contains(&7001) && first.contains(&7002),
+        "they take turns"
+    );
+
+    rig.command(SenderCommand::RemoveDestination {
+        endpoint: id,
+        address: Some(at(7001)),
+    });
+    rig.command(SenderCommand::RemoveDestinationById {
+        endpoint: id,
+        registration_id: 3,
+    });
+    assert_eq!(count.get(), 1);
+    rig.sent();
+    publication.offer(100);
+    rig.cycle();
+    assert_eq!(receivers(&rig), [7002]);
+    // However long it is silent, it stays.
+    rig.run(11_000 * MS);
+    assert_eq!(count.get(), 1);
+}
+
+#[test]
+fn a_socket_error_holds_the_position_back_for_all_destinations() {
+    let mut rig = Rig::new();
+    let (id, local, _) = rig.mdc(DestinationControl::Manual);
+    let mut publication = rig.publication((id, local));
+    add(&mut rig, id, 1, Some(7001));
+    rig.hear_from(at(7001), local, &publication.status_message(1, 0, WINDOW));
+    publication.offer(100);
+    rig.network
+        .fail_sends(Some(std::io::ErrorKind::PermissionDenied));
+    rig.cycle();
+    assert_eq!(publication.position(), 0);
+    assert!(rig.count(SystemCounter::ShortSends) > 0);
+    // What merely does not fit is the loss of that one.
+    rig.network.fail_sends(None);
+    rig.network.set_room(Some(0));
+    let before = rig.count(SystemCounter::ShortSends);
+    rig.cycle();
+    assert_eq!(publication.position(), 160);
+    assert_eq!(rig.count(SystemCounter::ShortSends), before);
+}
+
+#[test]
+fn the_refusal_of_a_manual_destination_names_the_command_that_added_it() {
+    let mut rig = Rig::new();
+    let (id, local, _) = rig.mdc(DestinationControl::Manual);
+    let publication = rig.publication((id, local));
+    add(&mut rig, id, 31, Some(7001));
+    rig.hear_from(at(7001), local, &publication.status_message(1, 0, WINDOW));
+    let frame = aeron_protocol::frame::ErrorFrame {
+        session_id: SESSION,
+        stream_id: STREAM,
+        receiver_id: 1,
+        group_tag: None,
+        error_code: 13,
+        error_text: b"",
+    };
+    let mut datagram = [0; 64];
+    let length = frame.encode(&mut datagram);
+    rig.datagram(at(7001), local, &datagram[..length]);
+    let events = rig.events();
+    let [SenderEvent::PublicationError(report)] = events.as_slice() else {
+        panic!("one event, not {events:?}");
+    };
+    assert_eq!(report.destination_registration_id, 31);
+}
+
+#[test]
+fn a_peer_that_does_not_answer_for_5_s_is_looked_up_every_second() {
+    let mut rig = Rig::new();
+    let endpoint = rig.unicast();
+    let mut publication = rig.publication(endpoint);
+    rig.run(4_900 * MS);
+    assert_eq!(rig.events(), []);
+    rig.run(2_200 * MS);
+    let wanted = SenderEvent::ReResolve {
+        endpoint: endpoint.0,
+        name: "peer:5000".into(),
+        current: Some(peer()),
+    };
+    assert_eq!(rig.events(), vec![wanted; 3]);
+    rig.command(SenderCommand::ResolutionChange {
+        endpoint: endpoint.0,
+        name: "peer:5000".into(),
+        address: at(5001),
+    });
+    assert_eq!(rig.count(SystemCounter::ResolutionChanges), 1);
+    let message = publication.status_message(RECEIVER, 0, WINDOW);
+    rig.hear_from(at(5001), publication.control, &message);
+    rig.sent();
+    publication.offer(100);
+    rig.cycle();
+    assert_eq!(receivers(&rig), [5001]);
+    // An answer of a stream that is here gives it 5 s again.
+    rig.run(4_900 * MS);
+    assert_eq!(rig.events(), []);
+}
+
+#[test]
+fn manual_destinations_are_looked_up_one_by_one() {
+    let mut rig = Rig::new();
+    let (id, local, _) = rig.mdc(DestinationControl::Manual);
+    let publication = rig.publication((id, local));
+    add(&mut rig, id, 1, Some(7001));
+    add(&mut rig, id, 2, None);
+    let names = |rig: &mut Rig| -> Vec<String> {
+        let events = rig.events();
+        let name = |event: &SenderEvent| match event {
+            SenderEvent::ReResolve { name, .. } => name.to_string(),
+            other => panic!("{other:?}"),
+        };
+        events.iter().map(name).collect()
+    };
+    for _ in 0..30 {
+        rig.run(200 * MS);
+        rig.hear_from(at(7001), local, &publication.status_message(1, 0, WINDOW));
+    }
+    assert_eq!(names(&mut rig), ["host:2"]);
+    rig.command(SenderCommand::ResolutionChange {
+        endpoint: id,
+        name: "host:2".into(),
+        address: at(7002),
+    });
+    rig.sent();
+    rig.run(101 * MS);
+    let mut to = receivers(&rig);
+    to.sort();
+    assert_eq!(to, [7001, 7002]);
+    // Looked up once, it has 5 s to answer.
+    rig.run(3_000 * MS);
+    assert_eq!(names(&mut rig), [""; 0]);
+}
+
+#[test]
+fn nothing_is_looked_up_where_that_is_switched_off() {
+    let mut rig = Rig::with(|context| context.re_resolution_check_interval_ns = 0);
+    let endpoint = rig.unicast();
+    rig.publication(endpoint);
+    rig.run(20_000 * MS);
+    assert_eq!(rig.events(), []);
+}

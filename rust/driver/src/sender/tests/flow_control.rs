@@ -1,0 +1,168 @@
+//! Flow control at work in a publication; the strategies have tests of their own.
+
+use aeron_memory::counters::system::SystemCounter;
+use aeron_protocol::frame::ErrorFrame;
+
+use super::rig::*;
+use crate::flow_control::{GroupConfig, MinFlowControl};
+
+fn group(rig: &mut Rig, config: GroupConfig) -> (Publication, impl Fn() -> i64 + use<>) {
+    let receivers = rig.counter();
+    let endpoint = rig.unicast();
+    let options = Options {
+        flow_control: Box::new(MinFlowControl::new(config, receivers.clone())),
+        ..Options::default()
+    };
+    (rig.publication_with(endpoint, options), move || {
+        receivers.get()
+    })
+}
+
+const ALL: GroupConfig = GroupConfig {
+    group_tag: None,
+    group_min_size: 0,
+    receiver_timeout_ns: 1_000 * MS,
+};
+
+#[test]
+fn the_slowest_receiver_limits_until_it_was_silent_for_too_long_04_122_04_125() {
+    let mut rig = Rig::new();
+    let (mut publication, receivers) = group(&mut rig, ALL);
+    rig.status(&publication, 1, 0, 8_192);
+    rig.status(&publication, 2, 0, 4_096);
+    rig.cycle();
+    assert_eq!(receivers(), 2);
+    for _ in 0..10 {
+        publication.offer(992);
+    }
+    rig.settle();
+    // What the first one allowed is not taken back at once, but the slower one counts from now on.
+    let limit = publication.limit();
+    assert_eq!(limit, 4_096);
+    assert_eq!(publication.position(), 4_096);
+    for _ in 0..8 {
+        rig.run(200 * MS);
+        rig.status(&publication, 1, 4_096, 8_192);
+    }
+    rig.cycle();
+    assert_eq!(receivers(), 1);
+    assert_eq!(publication.limit(), 4_096 + 8_192);
+    assert_eq!(publication.position(), publication.appender.position());
+}
+
+#[test]
+fn without_the_required_receivers_nothing_is_sent_and_nobody_connected_04_123() {
+    let mut rig = Rig::new();
+    let config = GroupConfig {
+        group_min_size: 2,
+        ..ALL
+    };
+    let (mut publication, _) = group(&mut rig, config);
+    publication.offer(100);
+    rig.status(&publication, 1, 0, WINDOW);
+    rig.run(50 * MS);
+    assert!(publication.status.has_receivers());
+    assert!(!publication.is_connected());
+    assert_eq!((publication.limit(), publication.position()), (0, 0));
+    rig.status(&publication, 2, 0, WINDOW);
+    rig.cycle();
+    assert!(publication.is_connected());
+    assert_eq!(publication.position(), 160);
+    // One leaves: the other is not enough.
+    rig.run(900 * MS);
+    rig.status(&publication, 1, 160, WINDOW);
+    rig.run(500 * MS);
+    publication
+        .status
+        .update_connection(publication.log.metadata());
+    assert!(!publication.is_connected());
+}
+
+#[test]
+fn only_the_tagged_receivers_register_04_124() {
+    let mut rig = Rig::new();
+    let config = GroupConfig {
+        group_tag: Some(7),
+        group_min_size: 1,
+        ..ALL
+    };
+    let (publication, receivers) = group(&mut rig, config);
+    let (right, wrong) = (7_i64.to_le_bytes(), 8_i64.to_le_bytes());
+    let mut message = publication.status_message(1, 0, 4_096);
+    for (feedback, registered) in [(&[][..], 0), (&wrong, 0), (&right, 1)] {
+        message.feedback = feedback;
+        rig.hear(&publication, &message);
+        rig.cycle();
+        assert_eq!(receivers(), registered);
+        assert_eq!(publication.is_connected(), registered > 0);
+    }
+}
+
+#[test]
+fn a_tag_of_a_wrong_length_is_written_down_and_is_no_error_of_the_driver_04_128() {
+    let mut rig = Rig::new();
+    let config = GroupConfig {
+        group_tag: Some(7),
+        ..ALL
+    };
+    let (publication, receivers) = group(&mut rig, config);
+    let mut message = publication.status_message(1, 0, 4_096);
+    message.feedback = &[1, 2, 3, 4];
+    rig.hear(&publication, &message);
+    rig.hear(&publication, &message);
+    assert_eq!(receivers(), 0);
+    let errors = rig.errors();
+    assert_eq!(errors.len(), 1);
+    assert_eq!(errors[0].1, 2);
+    assert!(errors[0].0.contains(
+        "Received a status message for tagged flow control that did not have 0 or 8 bytes for the group_tag"
+    ));
+    assert_eq!(rig.count(SystemCounter::Errors), 0);
+}
+
+#[test]
+fn one_that_refuses_or_leaves_does_not_hold_the_others_back_04_127() {
+    for refuses in [false, true] {
+        let mut rig = Rig::new();
+        let (publication, receivers) = group(&mut rig, ALL);
+        rig.status(&publication, 1, 0, 4_096);
+        rig.status(&publication, 2, 0, 8_192);
+        rig.cycle();
+        assert_eq!((receivers(), publication.limit()), (2, 4_096));
+        if refuses {
+            let frame = ErrorFrame {
+                session_id: SESSION,
+                stream_id: STREAM,
+                receiver_id: 1,
+                group_tag: None,
+                error_code: 13,
+                error_text: b"",
+            };
+            let mut datagram = [0; 40];
+            frame.encode(&mut datagram);
+            rig.datagram(peer(), publication.control, &datagram);
+        } else {
+            let mut message = publication.status_message(1, 0, 4_096);
+            message.is_end_of_stream = true;
+            rig.hear(&publication, &message);
+        }
+        rig.cycle();
+        assert_eq!((receivers(), publication.limit()), (1, 8_192));
+    }
+}
+
+#[test]
+fn one_that_lies_a_window_behind_is_not_waited_for_04_126() {
+    let mut rig = Rig::new();
+    let (mut publication, receivers) = group(&mut rig, ALL);
+    rig.status(&publication, 1, 0, WINDOW);
+    for _ in 0..20 {
+        publication.offer(992);
+    }
+    rig.settle();
+    rig.status(&publication, 1, 20_480, 8_192);
+    rig.status(&publication, 2, 0, 8_192);
+    assert_eq!(receivers(), 1);
+    rig.status(&publication, 2, 20_480 - 8_192, 8_192);
+    assert_eq!(receivers(), 2);
+}

@@ -1,0 +1,270 @@
+//! Answers to NAKs.
+
+use aeron_memory::counters::system::SystemCounter;
+use aeron_protocol::frame::Nak;
+
+use super::rig::*;
+use crate::sender::DestinationControl;
+
+/// A connected publication that has sent `count` messages of one frame of 1056 bytes each.
+fn sent(rig: &mut Rig, count: usize) -> Publication {
+    let mut publication = rig.connected();
+    for _ in 0..count {
+        publication.offer(1_000);
+        rig.status(&publication, RECEIVER, publication.position(), WINDOW);
+    }
+    rig.settle();
+    rig.sent();
+    assert_eq!(publication.position(), publication.appender.position());
+    publication
+}
+
+#[test]
+fn a_nak_is_answered_at_once_with_the_range_in_datagrams_of_the_mtu_02_39_04_114() {
+    let mut rig = Rig::new();
+    let publication = sent(&mut rig, 8);
+    rig.nak(&publication, 1_056, 3 * 1_056);
+    assert_eq!(rig.data(), [(1056, 1056), (2112, 1056), (3168, 1056)]);
+    assert_eq!(rig.count(SystemCounter::NaksReceived), 1);
+    assert_eq!(publication.counters.naks_received.get(), 1);
+    assert_eq!(rig.count(SystemCounter::RetransmitsSent), 1);
+    assert_eq!(rig.count(SystemCounter::RetransmittedBytes), 3 * 1056);
+    assert_eq!(publication.position(), 8 * 1056, "no position moves");
+}
+
+#[test]
+fn the_same_nak_is_ignored_for_10_ms_02_40_04_115() {
+    let mut rig = Rig::new();
+    let publication = sent(&mut rig, 8);
+    rig.nak(&publication, 0, 1_056);
+    rig.now_ns += 9 * MS;
+    rig.nak(&publication, 0, 1_056);
+    assert_eq!(rig.data().len(), 1);
+    rig.after(2 * MS);
+    rig.nak(&publication, 0, 1_056);
+    assert_eq!(rig.data().len(), 1);
+    assert_eq!(rig.count(SystemCounter::NaksReceived), 3);
+    assert_eq!(rig.count(SystemCounter::RetransmitsSent), 2);
+}
+
+#[test]
+fn another_range_of_a_unicast_stream_is_served_at_once_02_41_04_119() {
+    let mut rig = Rig::new();
+    let publication = sent(&mut rig, 8);
+    for position in [0, 2_112, 4_224] {
+        rig.nak(&publication, position, 1_056);
+    }
+    assert_eq!(rig.data(), [(0, 1056), (2112, 1056), (4224, 1056)]);
+    assert_eq!(rig.count(SystemCounter::RetransmitOverflow), 0);
+}
+
+#[test]
+fn a_group_has_so_many_ranges_in_flight_the_rest_overflows_02_42_04_119() {
+    let mut rig = Rig::new();
+    let (id, local, _) = rig.mdc(DestinationControl::Dynamic);
+    let options = Options {
+        max_resend: Some(2),
+        ..Options::default()
+    };
+    let mut publication = rig.publication_with((id, local), options);
+    rig.connect(&publication);
+    for _ in 0..8 {
+        publication.offer(1_000);
+    }
+    rig.settle();
+    rig.sent();
+    for i in 0..5 {
+        rig.nak(&publication, i * 1_056, 1_056);
+    }
+    assert_eq!(rig.data(), [(0, 1056), (1056, 1056)]);
+    assert_eq!(rig.count(SystemCounter::RetransmitOverflow), 3);
+    rig.after(11 * MS);
+    rig.nak(&publication, 4 * 1_056, 1_056);
+    assert_eq!(rig.data(), [(4 * 1056, 1056)]);
+}
+
+#[test]
+fn an_answer_ends_where_the_term_or_what_was_sent_ends_02_43_04_120() {
+    let mut rig = Rig::new();
+    let publication = sent(&mut rig, 70);
+    let term_end = 62 * 1056 + 64;
+    assert!(publication.position() > TERM && term_end == TERM);
+    rig.nak(&publication, 61 * 1_056, (TERM - 61 * 1_056) as i32);
+    assert_eq!(rig.data(), [(61 * 1056, 1056 + 32)]);
+    // Nothing beyond the sender's position goes out this way, whatever is asked for.
+    rig.nak(&publication, publication.position() - 1_056, 20_000);
+    assert_eq!(rig.data().len(), 1);
+}
+
+#[test]
+fn bytes_that_were_not_sent_are_not_sent_again_02_44_04_118() {
+    let mut rig = Rig::new();
+    let mut publication = sent(&mut rig, 8);
+    rig.status(&publication, RECEIVER, publication.position(), 0);
+    rig.run(20 * MS);
+    // Beyond the limit there are bytes, which only flow control may release.
+    let position = publication.position();
+    for _ in 0..40 {
+        publication.offer(1_000);
+    }
+    rig.settle();
+    rig.sent();
+    let sent_to = publication.position();
+    assert!(sent_to > position && sent_to < publication.appender.position());
+    rig.nak(&publication, sent_to, 1_056);
+    rig.nak(&publication, sent_to + 1_056, 1_056);
+    rig.nak(&publication, 2 * TERM, 1_056);
+    assert_eq!(rig.data(), []);
+    assert_eq!(rig.count(SystemCounter::NaksReceived), 3);
+    assert_eq!(rig.count(SystemCounter::RetransmitsSent), 0);
+}
+
+#[test]
+fn bytes_that_were_sent_too_long_ago_are_not_sent_again_02_44_04_118() {
+    let mut rig = Rig::new();
+    let publication = sent(&mut rig, 70);
+    let oldest = publication.position() - TERM / 2 - TERM / 8;
+    let first = (oldest + 1_055) / 1_056 * 1_056;
+    rig.nak(&publication, first - 1_056, 1_056);
+    assert_eq!(rig.data(), []);
+    rig.after(20 * MS);
+    rig.nak(&publication, first, 1_056);
+    assert_eq!(rig.data(), [(first, 1056)]);
+}
+
+#[test]
+fn a_stream_that_started_later_has_nothing_before_its_start_02_44() {
+    let mut rig = Rig::new();
+    let endpoint = rig.unicast();
+    let options = Options {
+        start_position: TERM,
+        ..Options::default()
+    };
+    let mut publication = rig.publication_with(endpoint, options);
+    rig.connect(&publication);
+    publication.offer(1_000);
+    rig.settle();
+    rig.sent();
+    rig.nak(&publication, TERM - 1_056, 1_056);
+    assert_eq!(rig.data(), []);
+}
+
+#[test]
+fn a_delay_postpones_the_answer_02_45() {
+    let mut rig = Rig::new();
+    let endpoint = rig.unicast();
+    let options = Options {
+        retransmit_delay_ns: 20 * MS,
+        ..Options::default()
+    };
+    let mut publication = rig.publication_with(endpoint, options);
+    rig.connect(&publication);
+    publication.offer(1_000);
+    rig.settle();
+    rig.sent();
+    rig.nak(&publication, 0, 1_056);
+    let times = rig.times_ms(60, |it| matches!(it, Seen::Data(..)));
+    assert_eq!(times, [21]);
+    assert_eq!(rig.count(SystemCounter::RetransmitsSent), 1);
+}
+
+#[test]
+fn padding_is_sent_again_as_its_header_and_counts_whole_02_46() {
+    let mut rig = Rig::new();
+    let endpoint = rig.unicast();
+    let options = Options {
+        start_position: TERM - 480,
+        ..Options::default()
+    };
+    let mut publication = rig.publication_with(endpoint, options);
+    rig.connect(&publication);
+    publication.offer(64);
+    publication.offer(1_000);
+    rig.settle();
+    rig.sent();
+    rig.nak(&publication, TERM - 384, 384);
+    assert_eq!(rig.data(), [(TERM - 384, 32)]);
+    assert_eq!(rig.count(SystemCounter::RetransmittedBytes), 384);
+}
+
+#[test]
+fn a_request_that_cannot_be_is_an_invalid_packet_02_47_04_116() {
+    let mut rig = Rig::new();
+    let publication = sent(&mut rig, 8);
+    let wrong = [
+        (-32, 64),
+        (TERM as i32, 32),
+        (TERM as i32 - 31, 32),
+        (0, -1),
+        (1_060, 64),
+        (0, i32::MAX),
+        (32, TERM as i32),
+    ];
+    for (term_offset, length) in wrong {
+        let nak = Nak {
+            session_id: SESSION,
+            stream_id: STREAM,
+            term_id: INITIAL_TERM,
+            term_offset,
+            length,
+        };
+        let mut datagram = [0; Nak::LENGTH];
+        nak.encode(&mut datagram);
+        rig.datagram(peer(), publication.control, &datagram);
+    }
+    assert_eq!(rig.data(), []);
+    assert_eq!(rig.count(SystemCounter::InvalidPackets), wrong.len() as i64);
+    assert_eq!(rig.count(SystemCounter::NaksReceived), 0);
+    assert_eq!(publication.counters.naks_received.get(), 0);
+}
+
+#[test]
+fn a_request_for_nothing_is_counted_and_ignored_04_117() {
+    let mut rig = Rig::new();
+    let publication = sent(&mut rig, 8);
+    rig.nak(&publication, 0, 0);
+    assert_eq!(rig.data(), []);
+    assert_eq!(rig.count(SystemCounter::NaksReceived), 1);
+    rig.nak(&publication, 0, 1_056);
+    assert_eq!(
+        rig.data().len(),
+        1,
+        "and does not stand in the way of a real one"
+    );
+}
+
+#[test]
+fn a_range_that_begins_within_a_message_is_not_sent_whatever_the_message_holds() {
+    let mut rig = Rig::new();
+    let mut publication = rig.connected();
+    // The payload looks like frames all over.
+    let mut message = Vec::new();
+    for _ in 0..30 {
+        let mut frame = [0; 32];
+        frame[..4].copy_from_slice(&64_i32.to_le_bytes());
+        frame[6] = 1;
+        message.extend(frame);
+    }
+    publication.appender.offer(i64::MAX, &message).unwrap();
+    rig.settle();
+    rig.sent();
+    for position in (32..960).step_by(32) {
+        rig.nak(&publication, position, 512);
+        rig.after(11 * MS);
+    }
+    assert_eq!(rig.data(), []);
+    assert_eq!(rig.errors(), []);
+    assert_eq!(rig.count(SystemCounter::RetransmitsSent), 0);
+}
+
+#[test]
+fn an_answer_that_the_socket_does_not_take_is_a_short_send() {
+    let mut rig = Rig::new();
+    let publication = sent(&mut rig, 8);
+    rig.network.set_max_run_datagrams(1);
+    rig.network.set_room(Some(1));
+    rig.nak(&publication, 0, 3 * 1_056);
+    assert_eq!(rig.data(), [(0, 1056)]);
+    assert_eq!(rig.count(SystemCounter::ShortSends), 1);
+    assert_eq!(rig.count(SystemCounter::RetransmittedBytes), 1056);
+}

@@ -1,0 +1,174 @@
+//! The malformed control datagrams that were captured with the real driver's answers, each with what to do about it.
+
+use super::rig::*;
+use aeron_memory::counters::system::SystemCounter;
+
+const CASES: &str = include_str!("../../../../protocol/tests/vectors/malformed.json");
+
+fn bytes(hex: &str) -> Vec<u8> {
+    (0..hex.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hex"))
+        .collect()
+}
+
+/// One case; its file is laid out so regularly that no parser is needed, which would be in the way of other tests here.
+#[derive(Clone, Copy)]
+struct Case<'a>(&'a str);
+
+impl<'a> Case<'a> {
+    fn all() -> impl Iterator<Item = Case<'static>> {
+        CASES.split("\n },\n").map(Case)
+    }
+
+    /// The value of a field as it stands there.
+    fn field(self, key: &str) -> &'a str {
+        let begin = self.0.find(&format!("\n  \"{key}\": ")).expect(key) + key.len() + 7;
+        let rest = &self.0[begin..];
+        let end = rest.find("\n  \"").unwrap_or(rest.len());
+        rest[..end].trim_end().trim_end_matches(',')
+    }
+
+    fn text(self, key: &str) -> &'a str {
+        self.field(key).trim_matches('"')
+    }
+
+    fn datagrams(self) -> Vec<Vec<u8>> {
+        let quoted = self.field("hex").split('"').skip(1).step_by(2);
+        quoted.map(bytes).collect()
+    }
+}
+
+/// Counters that a case may move, with the names of the captures.
+const COUNTERS: [(SystemCounter, &str); 7] = [
+    (SystemCounter::InvalidPackets, "Invalid packets"),
+    (SystemCounter::NaksReceived, "NAKs received"),
+    (
+        SystemCounter::StatusMessagesReceived,
+        "Status Messages received",
+    ),
+    (
+        SystemCounter::StatusMessagesRejected,
+        "Status Messages rejected",
+    ),
+    (SystemCounter::ErrorFramesReceived, "Error Frames received"),
+    (SystemCounter::RetransmitsSent, "Retransmits sent"),
+    (SystemCounter::Errors, "Errors"),
+];
+
+/// What must happen: as 1.52.2 did where that is recommended, else as 1.53 does.
+fn wanted(case: Case<'_>) -> &str {
+    match (case.text("recommended"), case.text("expected_1_53")) {
+        ("as observed", _) | (_, "same") => case.text("expected"),
+        (_, newer) => newer,
+    }
+}
+
+/// How far `wanted` says that a counter moves. Errors are the conductor's to count.
+fn wanted_count(wanted: &str, name: &str) -> i64 {
+    let moved = wanted
+        .split("; ")
+        .find_map(|part| part.strip_prefix(name)?.strip_prefix(" +"));
+    match name {
+        "Errors" => 0,
+        _ => moved.map_or(0, |count| count.parse().expect("a count")),
+    }
+}
+
+/// 02-8, 02-30, 02-35, 02-36, 02-38, 02-47, 02-84, 04-116
+#[test]
+fn malformed_control_datagrams_are_counted_or_ignored_and_the_sender_goes_on() {
+    let mut tried = 0;
+    for case in Case::all().filter(|case| case.text("target") == "sender control socket") {
+        tried += 1;
+        check(case);
+    }
+    assert!(tried > 50, "{tried} cases");
+}
+
+fn check(case: Case<'_>) {
+    let name = case.text("name");
+    let session_id = case.field("session_id").parse().expect("a session");
+    let mut rig = Rig::new();
+    let publication = arrange(&mut rig, session_id);
+    let before = COUNTERS.map(|(counter, _)| rig.count(counter));
+    let limit = publication.limit();
+    for datagram in case.datagrams() {
+        rig.datagram(peer(), publication.control, &datagram);
+    }
+    rig.now_ns += 101 * MS;
+    rig.cycle();
+    let wanted = wanted(case);
+    for ((counter, text), before) in COUNTERS.into_iter().zip(before) {
+        assert_eq!(
+            rig.count(counter) - before,
+            wanted_count(wanted, text),
+            "{text} in {name}: {wanted}"
+        );
+    }
+    let is_limit_moved = wanted.contains("snd-lmt");
+    assert_eq!(
+        publication.limit() != limit,
+        is_limit_moved,
+        "limit in {name}"
+    );
+    let naks = publication.counters.naks_received.get();
+    assert_eq!(
+        naks,
+        wanted_count(wanted, "NAKs received"),
+        "naks in {name}"
+    );
+    let sent = rig.sent();
+    let answers = sent.iter().filter(|sent| sent.bytes[..4] != [0; 4]).count();
+    assert_eq!(
+        answers,
+        wanted_answers(wanted),
+        "answers in {name}: {wanted}"
+    );
+    let refusals = rig.events().len();
+    assert_eq!(
+        refusals,
+        usize::from(wanted.contains("PUBERR") || wanted.contains("ERRH"))
+    );
+    // It goes on.
+    rig.status(&publication, RECEIVER, publication.position(), 16_384);
+    assert!(publication.is_connected(), "{name}");
+}
+
+/// The sum of `1 x DATA...`, `1 x SETUP...` and so on behind `sent back:`.
+fn wanted_answers(wanted: &str) -> usize {
+    let answers = wanted.split("sent back: ").nth(1).unwrap_or_default();
+    let count = |part: &str| part.trim().split(" x ").next()?.parse::<usize>().ok();
+    answers
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .split(',')
+        .filter_map(count)
+        .sum()
+}
+
+/// A publication that has sent 4 frames of 1056 bytes to its receiver, which has taken them.
+fn arrange(rig: &mut Rig, session_id: i32) -> Publication {
+    let endpoint = rig.unicast();
+    let options = Options {
+        session_id,
+        ..Options::default()
+    };
+    let mut publication = rig.publication_with(endpoint, options);
+    rig.status(&publication, RECEIVER, 0, 32_768);
+    for _ in 0..4 {
+        publication.offer(1_000);
+    }
+    rig.settle();
+    rig.status(&publication, RECEIVER, 4_224, 16_384);
+    rig.settle();
+    rig.now_ns += 101 * MS;
+    rig.settle();
+    rig.sent();
+    assert_eq!(
+        (publication.position(), publication.limit()),
+        (4_224, 32_768)
+    );
+    publication
+}
