@@ -28,8 +28,9 @@ use crate::duty_cycle::StallTracker;
 use crate::log_storage::MappedLogs;
 use crate::media::ChannelResolver;
 use crate::media::interfaces::SystemInterfaces;
+use crate::media::transport::Socket;
 use crate::media_driver::StartError;
-use crate::names::{SystemNames, TimedNames};
+use crate::names::{NameParts, configured_names};
 use crate::queue::queue;
 use crate::resources::{NativeResourceAgent, ResourceCounters, StorageLimits};
 use crate::socket_buffers::SocketBufferLengths;
@@ -86,9 +87,10 @@ impl Assembly {
         context: &Arc<Context>,
         cnc: &CncFile,
         loss_report_length: usize,
+        gossip_socket: Option<Box<dyn Socket>>,
         cpus: AgentCpus,
     ) -> Result<Self, StartError> {
-        let agents = Agents::new(context, cnc, loss_report_length);
+        let agents = Agents::new(context, cnc, loss_report_length, gossip_socket)?;
         let (is_terminated, errors) = (agents.is_terminated.clone(), agents.errors.clone());
         Ok(Assembly {
             loops: agents.into_loops(context, cpus)?,
@@ -108,9 +110,14 @@ struct Agents {
 }
 
 impl Agents {
-    fn new(context: &Arc<Context>, cnc: &CncFile, loss_report_length: usize) -> Self {
+    fn new(
+        context: &Arc<Context>,
+        cnc: &CncFile,
+        loss_report_length: usize,
+        gossip_socket: Option<Box<dyn Socket>>,
+    ) -> Result<Self, StartError> {
         let (now_ns, now_ms) = (SystemNanoClock.nano_time(), SystemEpochClock.time_ms());
-        let (counters, system) = create_counters(context, cnc, now_ms);
+        let (mut counters, system) = create_counters(context, cnc, now_ms);
         system
             .get(SystemCounter::BytesMapped)
             .set((cnc.file_length() + loss_report_length) as i64);
@@ -145,18 +152,20 @@ impl Agents {
             SystemCounter::ReceiverCycleTimeExceeded,
         );
         let is_terminated = Arc::new(AtomicBool::new(false));
-        let names = TimedNames::new(
-            Box::new(SystemNames),
-            stall_tracker(
-                context.name_resolver_threshold_ns,
-                SystemCounter::NameResolverMaxTime,
-                SystemCounter::NameResolverTimeExceeded,
-            ),
-            Arc::new(SystemNanoClock),
-        );
+        let names = configured_names(
+            context,
+            gossip_socket,
+            NameParts {
+                counters: &mut counters,
+                system: &system,
+                errors: &errors,
+                clock: Arc::new(SystemNanoClock),
+                now_ms,
+            },
+        )?;
         let resources = NativeResourceAgent::new(
             Box::new(MappedLogs::new(context.dir.clone())),
-            ChannelResolver::new(Box::new(names), Box::new(SystemInterfaces)),
+            ChannelResolver::new(names, Box::new(SystemInterfaces)),
             (for_resources, replies),
             storage_limits(context),
             ResourceCounters {
@@ -181,14 +190,14 @@ impl Agents {
             system_socket_buffers: SocketBufferLengths::of_the_system(),
         };
         let conductor = Conductor::new(context.clone(), parts, now_ns);
-        Agents {
+        Ok(Agents {
             conductor: ConductorAgent::new(conductor, now_ns, now_ms),
             resources,
             sender: NetworkAgent::new("sender", for_sender, sender_stalls),
             receiver: NetworkAgent::new("receiver", for_receiver, receiver_stalls),
             is_terminated,
             errors,
-        }
+        })
     }
 
     /// The conductor's loop comes first. It closes before the native resource agent, which then removes the conductor's logs.

@@ -16,6 +16,10 @@ use crate::assembly::{Assembly, Loop, create_cnc, create_loss_report};
 use crate::config::{ConfigurationError, Context, ThreadingMode};
 use crate::diagnostics::ErrorRecorder;
 use crate::directory;
+use crate::error::DriverError;
+use crate::media::interfaces::SystemInterfaces;
+use crate::media::udp::{Offload, UdpNetwork};
+use crate::names::open_gossip_socket;
 use crate::socket_buffers::SocketBufferProbe;
 
 /// What the heartbeat says after an orderly end.
@@ -30,6 +34,9 @@ pub enum StartError {
     /// Another driver lives in the directory.
     #[error("(16) Device or resource busy\nActive media driver detected: {}", .0.display())]
     ActiveDriver(PathBuf),
+    /// The name resolver cannot work.
+    #[error(transparent)]
+    NameResolver(#[from] DriverError),
     /// A file, a directory, a socket or a thread cannot be made.
     #[error("({code}) {message}")]
     Io {
@@ -120,9 +127,14 @@ impl MediaDriver {
         )?;
         directory::prepare(&context)?;
         let context = Arc::new(context);
+        let gossip_socket = open_gossip_socket(
+            &context,
+            &mut UdpNetwork::new(Offload::NONE, context.mtu_length),
+            &mut SystemInterfaces,
+        )?;
         let cnc = create_cnc(&context)?;
         let loss_report_length = create_loss_report(&context)?;
-        let assembly = Assembly::new(&context, &cnc, loss_report_length, cpus)?;
+        let assembly = Assembly::new(&context, &cnc, loss_report_length, gossip_socket, cpus)?;
         // The first id is not for clients.
         cnc.to_driver().next_correlation_id();
         cnc.to_driver()

@@ -277,7 +277,7 @@ fn each_check_at_the_start_names_the_values() {
         assert!(text.contains(&format!("mtuLength={length}")), "{text}");
     }
     type Change = fn(&mut Context);
-    let cases: [(Change, &str); 16] = [
+    let cases: [(Change, &str); 20] = [
         (
             |c| c.ipc_mtu_length = 1400,
             "mtuLength must be a multiple of FRAME_ALIGNMENT: mtuLength=1400",
@@ -334,7 +334,23 @@ fn each_check_at_the_start_names_the_values() {
         ),
         (
             |c| c.sender_wildcard_port_range = "foo".into(),
-            "sender wildcard port range \"foo\" is invalid",
+            "failed to parse first part of port range\nsender wildcard port range \"foo\" is invalid",
+        ),
+        (
+            |c| c.receiver_wildcard_port_range = "9 70000".into(),
+            "failed to parse second part of port range\nreceiver wildcard port range \"9 70000\" is invalid",
+        ),
+        (
+            |c| c.receiver_wildcard_port_range = "9 8".into(),
+            "low port should be less than or equal to high port",
+        ),
+        (
+            |c| c.receiver_wildcard_port_range = "0 8".into(),
+            "port range must not begin with 0",
+        ),
+        (
+            |c| c.receiver_wildcard_port_range = "7 8 9".into(),
+            "port range has more than two parts",
         ),
     ];
     for (change, expected) in cases {
@@ -413,4 +429,18 @@ fn a_value_of_another_kind_does_not_fit() {
     assert!(setting.set(&mut context, Value::Number(4096)));
     assert_eq!(context.mtu_length, 4096);
     assert!(Context::setting("no_such_setting").is_none());
+}
+
+#[test]
+fn port_ranges_and_bootstrap_neighbors_are_read_from_their_text() {
+    let context = Context {
+        sender_wildcard_port_range: " 20000  20010 ".into(),
+        resolver_bootstrap_neighbor: "one:1,two:2,".into(),
+        ..Context::default()
+    };
+    assert_eq!(context.validate(), Ok(()));
+    assert_eq!(context.sender_wildcard_ports(), (20000, 20010));
+    assert_eq!(context.receiver_wildcard_ports(), (0, 0));
+    let neighbors: Vec<_> = context.bootstrap_neighbors().collect();
+    assert_eq!(neighbors, ["one:1", "two:2"]);
 }

@@ -147,7 +147,9 @@ fn start_error(error: &StartError) -> PyErr {
     match error {
         StartError::Configuration(_) => raise("ConfigurationError", error.to_string()),
         StartError::ActiveDriver(_) => raise("DriverActiveError", error.to_string()),
-        StartError::Io { .. } => raise("DriverError", error.to_string()),
+        StartError::NameResolver(_) | StartError::Io { .. } => {
+            raise("DriverError", error.to_string())
+        }
     }
 }
 

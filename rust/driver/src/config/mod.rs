@@ -7,6 +7,7 @@
 mod download;
 mod field;
 mod modes;
+mod ports;
 mod sources;
 mod validate;
 
@@ -317,6 +318,23 @@ impl Context {
     /// The setting with this field name, e.g. `mtu_length`.
     pub fn setting(name: &str) -> Option<&'static Setting> {
         SETTINGS.iter().find(|setting| setting.name == name)
+    }
+
+    /// The ports for senders that ask for any, both included; 0 and 0 leave it to the system, as does a range that makes no sense.
+    pub fn sender_wildcard_ports(&self) -> (u16, u16) {
+        ports::parse_port_range(&self.sender_wildcard_port_range).unwrap_or_default()
+    }
+
+    /// The ports for receivers that ask for any; as for senders.
+    pub fn receiver_wildcard_ports(&self) -> (u16, u16) {
+        ports::parse_port_range(&self.receiver_wildcard_port_range).unwrap_or_default()
+    }
+
+    /// The first contacts of the resolver, each `host:port`.
+    pub fn bootstrap_neighbors(&self) -> impl Iterator<Item = &str> {
+        self.resolver_bootstrap_neighbor
+            .split(',')
+            .filter(|neighbor| !neighbor.is_empty())
     }
 
     /// The idle strategy of a loop, which parks longer once it is idle for long if the context says so.

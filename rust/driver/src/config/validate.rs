@@ -1,5 +1,6 @@
 //! The checks of a configuration before anything is created on disk.
 
+use super::ports::parse_port_range;
 use super::{Context, LoopKind, SETTINGS, TerminationValidator, Value};
 use crate::flow_control::FlowControlSupplier;
 use crate::media::interceptors::INCOMING as INCOMING_INTERCEPTORS;
@@ -16,6 +17,7 @@ const MIN_TERM_LENGTH: usize = 64 * 1024;
 const MAX_TERM_LENGTH: usize = 1024 * 1024 * 1024;
 const MAX_MTU: usize = 65504;
 const FRAME_ALIGNMENT: usize = 32;
+const MAX_BOOTSTRAP_NEIGHBORS: usize = 20;
 const MAX_FILE_LENGTH: usize = i32::MAX as usize;
 
 impl Context {
@@ -35,6 +37,7 @@ impl Context {
         self.check_buffers()?;
         self.check_timeouts()?;
         self.check_ranges()?;
+        self.check_name_resolver()?;
         self.check_names()
     }
 
@@ -157,10 +160,29 @@ impl Context {
         }
         check_port_range("sender", &self.sender_wildcard_port_range)?;
         check_port_range("receiver", &self.receiver_wildcard_port_range)?;
+        Ok(())
+    }
+
+    fn check_name_resolver(&self) -> Result<(), ConfigurationError> {
         if !self.resolver_interface.is_empty() && self.resolver_name.is_empty() {
             return refuse("`resolverName` is required when `resolverInterface` is set".into());
         }
-        Ok(())
+        let neighbors = self.bootstrap_neighbors().count();
+        if neighbors > MAX_BOOTSTRAP_NEIGHBORS {
+            return refuse(format!(
+                "{neighbors} bootstrap neighbors exceed the limit of {MAX_BOOTSTRAP_NEIGHBORS}"
+            ));
+        }
+        match self.name_resolver_supplier.as_str() {
+            "driver" if self.resolver_interface.is_empty() => refuse(
+                "name resolver `driver` needs AERON_DRIVER_RESOLVER_INTERFACE and AERON_DRIVER_RESOLVER_NAME".into(),
+            ),
+            "csv_table" if self.name_resolver_init_args.is_empty() => refuse(
+                "No CSV configuration, please specify: AERON_NAME_RESOLVER_INIT_ARGS".into(),
+            ),
+            "default" | "driver" | "csv_table" => Ok(()),
+            name => unknown("name resolver", name),
+        }
     }
 
     fn check_names(&self) -> Result<(), ConfigurationError> {
@@ -182,11 +204,6 @@ impl Context {
             "congestion control supplier",
             &self.congestion_control_supplier,
             &["default", "static", "cubic"],
-        )?;
-        check_name(
-            "name resolver",
-            &self.name_resolver_supplier,
-            &["default", "driver", "csv_table"],
         )?;
         check_name(
             "transport bindings",
@@ -275,12 +292,10 @@ pub(crate) fn check_mtu(length: usize) -> Result<(), ConfigurationError> {
 }
 
 fn check_port_range(kind: &str, range: &str) -> Result<(), ConfigurationError> {
-    let ports: Vec<Option<u16>> = range
-        .split_whitespace()
-        .map(|port| port.parse().ok())
-        .collect();
-    match ports[..] {
-        [Some(low), Some(high)] if low <= high && (low > 0 || high == 0) => Ok(()),
-        _ => refuse(format!("{kind} wildcard port range \"{range}\" is invalid")),
+    match parse_port_range(range) {
+        Ok(_) => Ok(()),
+        Err(reason) => refuse(format!(
+            "{reason}\n{kind} wildcard port range \"{range}\" is invalid"
+        )),
     }
 }

@@ -1,10 +1,16 @@
 //! The addresses of hosts: from the operating system, from a table, or from what drivers tell each other.
 
+mod configured;
 mod csv_table;
+mod gossip;
 mod system;
 mod timed;
 
+pub use configured::{NameParts, configured_names, open_gossip_socket};
 pub use csv_table::{CsvTableNames, NameRow, parse_rows};
+pub use gossip::{
+    BootstrapNeighbor, GossipConfig, GossipCounters, GossipNames, MAX_NAMES, MAX_NEIGHBORS,
+};
 pub use system::SystemNames;
 pub use timed::TimedNames;
 

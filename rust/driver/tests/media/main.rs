@@ -2,7 +2,9 @@
 
 mod channels;
 mod destinations;
+mod gossip;
 mod interfaces;
 mod machine;
+mod names;
 mod ports;
 mod vectors;

@@ -1,0 +1,23 @@
+//! The ports that sockets may get which ask for any.
+
+/// Reads `low high`: ports from 1 to 65535, or `0 0` to leave the choice to the system.
+///
+/// # Errors
+/// What is wrong with the text.
+pub(super) fn parse_port_range(text: &str) -> Result<(u16, u16), &'static str> {
+    let mut ports = text.split_whitespace().map(|port| port.parse().ok());
+    let low = ports
+        .next()
+        .flatten()
+        .ok_or("failed to parse first part of port range")?;
+    let high = ports
+        .next()
+        .flatten()
+        .ok_or("failed to parse second part of port range")?;
+    match (low, high) {
+        _ if ports.next().is_some() => Err("port range has more than two parts"),
+        (low, high) if low > high => Err("low port should be less than or equal to high port"),
+        (0, 1..) => Err("port range must not begin with 0"),
+        range => Ok(range),
+    }
+}

@@ -1,0 +1,184 @@
+//! The resolver that a driver's configuration asks for, with its socket and its counters.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use aeron_agent::NanoClock;
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::counters::system::{SystemCounter, SystemCounters};
+use aeron_memory::counters::{AtomicCounter, CountersManager, NewCounter, types};
+
+use super::csv_table::{NameRow, parse_rows};
+use super::gossip::{BootstrapNeighbor, GossipConfig, GossipCounters, resolve_bootstrap};
+use super::{CsvTableNames, GossipNames, NameResolver, SystemNames, TimedNames};
+use crate::config::Context;
+use crate::diagnostics::ErrorRecorder;
+use crate::duty_cycle::StallTracker;
+use crate::error::DriverError;
+use crate::media::address::Family;
+use crate::media::interfaces::{Interfaces, resolve_interface};
+use crate::media::transport::{Network, Socket, SocketSide, SocketSpec};
+
+/// What resolvers are made of, apart from the configuration.
+pub struct NameParts<'a> {
+    /// Gives the resolver its counters.
+    pub counters: &'a mut CountersManager<SharedBuffer>,
+    /// The driver's own counters.
+    pub system: &'a SystemCounters<SharedBuffer>,
+    /// Where failures go.
+    pub errors: &'a ErrorRecorder,
+    /// Measures how long names take, and when what is due.
+    pub clock: Arc<dyn NanoClock>,
+    /// Now, in epoch milliseconds.
+    pub now_ms: i64,
+}
+
+/// Opens the socket over which drivers tell each other their names, if this one takes part.
+///
+/// # Errors
+/// There is no such interface or host, or the system refuses the socket.
+pub fn open_gossip_socket(
+    context: &Context,
+    network: &mut dyn Network,
+    interfaces: &mut dyn Interfaces,
+) -> Result<Option<Box<dyn Socket>>, DriverError> {
+    if context.name_resolver_supplier != "driver" {
+        return Ok(None);
+    }
+    let text = &context.resolver_interface;
+    let (interface, port) =
+        resolve_interface(&mut SystemNames, interfaces, text, Family::V4, false)
+            .map_err(|error| error.context(format_args!("failed to parse interface: {text}")))?;
+    let bind = SocketAddr::new(interface.address, port);
+    let spec = SocketSpec {
+        bind,
+        connect: None,
+        multicast: None,
+        send_buffer_length: context.socket_sndbuf,
+        receive_buffer_length: context.socket_rcvbuf,
+        receive_timestamps: false,
+        // Other drivers may have a longer MTU than this one.
+        side: SocketSide::Receiver,
+    };
+    network.open(&spec).map(Some).map_err(|error| {
+        DriverError::io(
+            &error,
+            format_args!("failed to bind name resolver to {bind}"),
+        )
+    })
+}
+
+/// The resolver that `context` asks for. It gossips over `gossip_socket` if there is one.
+///
+/// # Errors
+/// There is no room for its counters.
+pub fn configured_names(
+    context: &Context,
+    gossip_socket: Option<Box<dyn Socket>>,
+    mut parts: NameParts<'_>,
+) -> Result<Box<dyn NameResolver>, DriverError> {
+    let names: Box<dyn NameResolver> = match gossip_socket {
+        Some(socket) => Box::new(parts.gossip(context, socket)?),
+        None if context.name_resolver_supplier == "csv_table" => {
+            Box::new(parts.csv_table(&context.name_resolver_init_args)?)
+        }
+        None => Box::new(SystemNames),
+    };
+    let stalls = StallTracker::new(
+        context.name_resolver_threshold_ns,
+        parts.system.get(SystemCounter::NameResolverMaxTime).clone(),
+        parts
+            .system
+            .get(SystemCounter::NameResolverTimeExceeded)
+            .clone(),
+        parts.clock.nano_time(),
+    );
+    Ok(Box::new(TimedNames::new(names, stalls, parts.clock)))
+}
+
+impl NameParts<'_> {
+    fn csv_table(&mut self, table: &str) -> Result<CsvTableNames, DriverError> {
+        let rows = parse_rows(table)
+            .into_iter()
+            .map(|row| {
+                let mut key = (row.name.len() as i32).to_le_bytes().to_vec();
+                key.extend(row.name.as_bytes());
+                let counter = self.allocate(types::NAME_ENTRY, &key, &row_label(&row))?;
+                Ok((row, counter))
+            })
+            .collect::<Result<_, DriverError>>()?;
+        Ok(CsvTableNames::new(rows, Box::new(SystemNames)))
+    }
+
+    fn gossip(
+        &mut self,
+        context: &Context,
+        socket: Box<dyn Socket>,
+    ) -> Result<GossipNames, DriverError> {
+        let mut names = SystemNames;
+        let bootstrap = context
+            .bootstrap_neighbors()
+            .enumerate()
+            .map(|(index, name)| {
+                let address = resolve_bootstrap(&mut names, name, self.errors);
+                let resolved = address.map_or_else(String::new, |address| address.to_string());
+                let label = format!("Bootstrap neighbor: name={name} resolved={resolved}");
+                let key = (index as i32).to_le_bytes();
+                Ok(BootstrapNeighbor {
+                    name: name.to_owned(),
+                    address,
+                    counter: self.allocate(types::BOOTSTRAP_NEIGHBOR, &key, &label)?,
+                })
+            })
+            .collect::<Result<_, DriverError>>()?;
+        let name = &context.resolver_name;
+        let bound = format!("Resolver neighbors: bound {}", socket.local_address());
+        let entries = format!("Resolver cache entries: name={name}");
+        let counters = GossipCounters {
+            neighbors: self.allocate(types::RESOLVER_NEIGHBORS, &[], &bound)?,
+            cache_entries: self.allocate(types::RESOLVER_CACHE_ENTRIES, &[], &entries)?,
+            invalid_packets: self.system.get(SystemCounter::InvalidPackets).clone(),
+            short_sends: self.system.get(SystemCounter::ShortSends).clone(),
+        };
+        Ok(GossipNames::new(
+            GossipConfig::new(context),
+            bootstrap,
+            socket,
+            Box::new(names),
+            self.clock.clone(),
+            counters,
+            self.errors.clone(),
+        ))
+    }
+
+    fn allocate(
+        &mut self,
+        type_id: i32,
+        key: &[u8],
+        label: &str,
+    ) -> Result<AtomicCounter<SharedBuffer>, DriverError> {
+        let new = NewCounter {
+            type_id,
+            key,
+            label: label.as_bytes(),
+            registration_id: 0,
+            owner_id: 0,
+            reference_id: 0,
+            value: 0,
+        };
+        self.counters
+            .allocate(&new, self.now_ms)
+            .map_err(DriverError::invalid_argument)
+    }
+}
+
+fn row_label(row: &NameRow) -> String {
+    let NameRow {
+        name,
+        initial_host,
+        re_resolution_host,
+    } = row;
+    format!(
+        "NameEntry{{name='{name}', initialResolutionHost='{initial_host}', reResolutionHost='{re_resolution_host}'}}"
+    )
+}

@@ -1,0 +1,450 @@
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use aeron_agent::{CachedEpochClock, CachedNanoClock};
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::counters::{AtomicCounter, CountersManager, NewCounter};
+use aeron_memory::error_log::{self, DistinctErrorLog};
+use aeron_protocol::ErrorCode;
+use aeron_protocol::frame::resolution::{Encoder, Entry, entries};
+
+use super::{
+    BootstrapNeighbor, GossipConfig, GossipCounters, GossipNames, MAX_NAMES, MAX_NEIGHBORS,
+};
+use crate::diagnostics::ErrorRecorder;
+use crate::error::DriverError;
+use crate::media::address::Family;
+use crate::media::testing::{MemoryNetwork, Sent};
+use crate::media::transport::{Network, SocketSide, SocketSpec};
+use crate::names::NameResolver;
+
+const MILLI: i64 = 1_000_000;
+/// How often a driver does its duty.
+const STEP_MS: i64 = 10;
+
+/// Knows that `late` is where the test says, and nothing else.
+#[derive(Clone, Default)]
+struct LateName(Arc<std::sync::Mutex<Option<SocketAddr>>>);
+
+impl NameResolver for LateName {
+    fn resolve(&mut self, host: &str, family: Family) -> Result<std::net::IpAddr, DriverError> {
+        let known = *self.0.lock().unwrap();
+        known
+            .map(|address| address.ip())
+            .filter(|address| host == "late" && Family::of(*address) == family)
+            .ok_or_else(|| DriverError::coded(ErrorCode::UnknownHost, format_args!("({host})")))
+    }
+}
+
+struct Driver {
+    names: GossipNames,
+    late: LateName,
+    clock: Arc<CachedNanoClock>,
+    counters: GossipCounters,
+    bootstrap: Vec<AtomicCounter<SharedBuffer>>,
+    error_log: SharedBuffer,
+}
+
+impl Driver {
+    fn new(network: &mut MemoryNetwork, name: &str, bind: &str, bootstrap: &[&str]) -> Self {
+        let mut manager = CountersManager::new(
+            SharedBuffer::heap(512 * 64),
+            SharedBuffer::heap(128 * 64),
+            0,
+        )
+        .unwrap();
+        let mut counter = || manager.allocate(&new_counter(), 0).unwrap();
+        let counters = GossipCounters {
+            neighbors: counter(),
+            cache_entries: counter(),
+            invalid_packets: counter(),
+            short_sends: counter(),
+        };
+        let bootstrap: Vec<_> = bootstrap
+            .iter()
+            .map(|neighbor| BootstrapNeighbor {
+                name: (*neighbor).to_owned(),
+                address: neighbor.parse().ok(),
+                counter: counter(),
+            })
+            .collect();
+        let error_log = SharedBuffer::heap(64 * 1024);
+        let errors = ErrorRecorder::new(
+            Arc::new(DistinctErrorLog::new(error_log.clone())),
+            counter(),
+            Arc::new(CachedEpochClock::new(0)),
+        );
+        let socket = network.open(&spec(bind)).unwrap();
+        let (clock, late) = (Arc::new(CachedNanoClock::new(0)), LateName::default());
+        Driver {
+            bootstrap: bootstrap
+                .iter()
+                .map(|neighbor| neighbor.counter.clone())
+                .collect(),
+            names: GossipNames::new(
+                config(name),
+                bootstrap,
+                socket,
+                Box::new(late.clone()),
+                clock.clone(),
+                counters.clone(),
+                errors,
+            ),
+            late,
+            clock,
+            counters,
+            error_log,
+        }
+    }
+
+    /// Does the driver's duty for some time.
+    fn run(&mut self, milliseconds: i64) {
+        for _ in 0..milliseconds / STEP_MS {
+            self.names.do_work();
+            self.clock.advance(STEP_MS * MILLI);
+        }
+    }
+
+    fn knows(&self) -> (i64, i64) {
+        (
+            self.counters.neighbors.get(),
+            self.counters.cache_entries.get(),
+        )
+    }
+
+    fn find(&mut self, name: &str) -> Option<String> {
+        let address = self.names.resolve(name, Family::V4).ok()?;
+        Some(address.to_string())
+    }
+
+    fn errors(&self) -> Vec<String> {
+        error_log::read(&self.error_log, 0)
+            .into_iter()
+            .map(|observation| observation.text)
+            .collect()
+    }
+}
+
+fn new_counter() -> NewCounter<'static> {
+    NewCounter {
+        type_id: 0,
+        key: b"",
+        label: b"",
+        registration_id: 0,
+        owner_id: 0,
+        reference_id: 0,
+        value: 0,
+    }
+}
+
+fn config(name: &str) -> GossipConfig {
+    GossipConfig {
+        name: name.to_owned(),
+        timeout_ms: 10_000,
+        self_interval_ms: 1_000,
+        neighbor_interval_ms: 2_000,
+        bootstrap_interval_ms: 10_000,
+        mtu_length: 1408,
+    }
+}
+
+fn spec(bind: &str) -> SocketSpec {
+    SocketSpec {
+        bind: bind.parse().unwrap(),
+        connect: None,
+        multicast: None,
+        send_buffer_length: 0,
+        receive_buffer_length: 0,
+        receive_timestamps: false,
+        side: SocketSide::Receiver,
+    }
+}
+
+fn address(text: &str) -> SocketAddr {
+    text.parse().unwrap()
+}
+
+/// A datagram with one entry.
+fn record(name: &str, at: &str, is_self: bool, age_ms: u32) -> Vec<u8> {
+    let mut bytes = [0; 256];
+    let mut encoder = Encoder::new(&mut bytes);
+    assert!(encoder.push(&Entry {
+        is_self,
+        address: address(at),
+        age_ms,
+        name: name.as_bytes(),
+    }));
+    encoder.finish().to_vec()
+}
+
+/// What a datagram says: each name, whether it is the sender's own, and its age.
+fn said(sent: &Sent) -> Vec<(String, bool, u32)> {
+    entries(&sent.bytes)
+        .unwrap()
+        .map(|entry| {
+            let entry = entry.unwrap();
+            let name = String::from_utf8(entry.name.to_vec()).unwrap();
+            (name, entry.is_self, entry.age_ms)
+        })
+        .collect()
+}
+
+const ALPHA: &str = "10.0.0.1:8050";
+const BRAVO: &str = "10.0.0.2:8050";
+const CHARLIE: &str = "10.0.0.3:8050";
+const STRANGER: &str = "10.0.0.9:9";
+
+/// 04-175
+#[test]
+fn drivers_learn_each_others_names_through_a_common_neighbour() {
+    let mut network = MemoryNetwork::new();
+    let mut drivers =
+        [("alpha", ALPHA), ("bravo", BRAVO), ("charlie", CHARLIE)].map(|(name, bind)| {
+            let first_contact: &[&str] = if name == "alpha" { &[] } else { &[ALPHA] };
+            Driver::new(&mut network, name, bind, first_contact)
+        });
+    for _ in 0..500 {
+        drivers.iter_mut().for_each(|driver| driver.run(STEP_MS));
+    }
+    for driver in &mut drivers {
+        let addresses = ["alpha", "bravo", "charlie"].map(|name| driver.find(name).unwrap());
+        assert_eq!(addresses, ["10.0.0.1", "10.0.0.2", "10.0.0.3"]);
+        assert_eq!(driver.knows(), (2, 2));
+        assert!(driver.bootstrap.iter().all(|counter| counter.get() == 1));
+        assert_eq!(driver.errors(), [""; 0]);
+    }
+    let [alpha, bravo, _] = &mut drivers;
+    bravo.run(9_000);
+    alpha.run(11_000);
+    assert_eq!((alpha.knows(), alpha.find("bravo")), ((0, 0), None));
+}
+
+/// 02-93
+#[test]
+fn a_driver_announces_itself_every_second_and_what_it_knows_every_two() {
+    let mut network = MemoryNetwork::new();
+    let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[BRAVO]);
+    network.deliver(
+        address(CHARLIE),
+        address(ALPHA),
+        &record("charlie", CHARLIE, true, 0),
+    );
+    let mut heard = Vec::new();
+    for tick in 0..400 {
+        driver.run(STEP_MS);
+        let sent = network.take_sent();
+        heard.extend(
+            sent.into_iter()
+                .map(|sent| (tick * STEP_MS, sent.to.to_string(), said(&sent))),
+        );
+    }
+    let own = |at, to: &str| (at, to.to_owned(), vec![("alpha".to_owned(), true, 0)]);
+    let known = vec![("charlie".to_owned(), false, 2_000)];
+    let expected = [
+        own(0, BRAVO),
+        own(0, CHARLIE),
+        own(1_000, BRAVO),
+        own(1_000, CHARLIE),
+        own(2_000, BRAVO),
+        own(2_000, CHARLIE),
+        (2_000, CHARLIE.to_owned(), known),
+        own(3_000, BRAVO),
+        own(3_000, CHARLIE),
+    ];
+    assert_eq!(heard, expected);
+}
+
+#[test]
+fn what_does_not_fit_into_one_datagram_goes_into_several() {
+    let mut network = MemoryNetwork::new();
+    let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[]);
+    let names: Vec<_> = (0..200)
+        .map(|index| format!("a-name-with-number-{index:03}"))
+        .collect();
+    for name in &names {
+        network.deliver(
+            address(STRANGER),
+            address(ALPHA),
+            &record(name, BRAVO, false, 0),
+        );
+        driver.run(STEP_MS);
+    }
+    network.take_sent();
+    driver.run(100);
+    let sent = network.take_sent();
+    let relayed: Vec<_> = sent.iter().filter(|sent| !said(sent)[0].1).collect();
+    assert_eq!(relayed.len(), 6);
+    assert!(relayed.iter().all(|sent| sent.bytes.len() <= 1408));
+    let mut heard: Vec<_> = relayed
+        .iter()
+        .flat_map(|sent| said(sent))
+        .map(|(name, ..)| name)
+        .collect();
+    heard.sort();
+    assert_eq!(heard, names);
+}
+
+/// 02-94
+#[test]
+fn a_driver_does_not_take_itself_for_a_neighbour() {
+    let mut network = MemoryNetwork::new();
+    let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[]);
+    for datagram in [
+        record("alpha", ALPHA, true, 0),
+        record("alpha", "10.0.0.77:8050", false, 0),
+        record("alpha", "0.0.0.0:1", true, 0),
+    ] {
+        network.deliver(address(ALPHA), address(ALPHA), &datagram);
+    }
+    driver.run(STEP_MS);
+    assert_eq!(driver.knows(), (0, 0));
+    network.deliver(
+        address(BRAVO),
+        address(ALPHA),
+        &record("alpha", "10.0.0.2:1", true, 0),
+    );
+    driver.run(STEP_MS);
+    assert_eq!(driver.knows(), (1, 1));
+}
+
+/// 02-95
+#[test]
+fn only_a_drivers_own_word_keeps_it_a_neighbour() {
+    let mut network = MemoryNetwork::new();
+    let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[]);
+    let relay = |network: &MemoryNetwork, is_self| {
+        let datagram = record("bravo", BRAVO, is_self, 0);
+        network.deliver(address(CHARLIE), address(ALPHA), &datagram);
+    };
+    relay(&network, false);
+    driver.run(9_000);
+    assert_eq!(driver.knows(), (1, 1));
+    relay(&network, false);
+    driver.run(2_000);
+    assert_eq!(driver.knows(), (0, 1));
+    relay(&network, true);
+    driver.run(9_000);
+    relay(&network, true);
+    driver.run(2_000);
+    assert_eq!(driver.knows(), (1, 1));
+}
+
+/// 02-96, 04-176
+#[test]
+fn a_driver_that_does_not_know_its_address_is_where_its_datagram_came_from() {
+    let mut network = MemoryNetwork::new();
+    let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[]);
+    network.deliver(
+        address(BRAVO),
+        address(ALPHA),
+        &record("bravo", "0.0.0.0:1", true, 0),
+    );
+    network.deliver(
+        address(BRAVO),
+        address(ALPHA),
+        &record("relayed", "0.0.0.0:1", false, 0),
+    );
+    driver.run(STEP_MS);
+    assert_eq!(driver.find("bravo").unwrap(), "10.0.0.2");
+    assert_eq!(driver.find("relayed").unwrap(), "0.0.0.0");
+    network.take_sent();
+    driver.run(1_000);
+    assert!(
+        network
+            .take_sent()
+            .iter()
+            .any(|sent| sent.to == address(BRAVO))
+    );
+    // An address that merely begins with zeros is a good one.
+    network.deliver(
+        address(BRAVO),
+        address(ALPHA),
+        &record("six", "[::1]:8051", true, 0),
+    );
+    driver.run(STEP_MS);
+    let six = driver.names.resolve("six", Family::V6).unwrap();
+    assert_eq!(six.to_string(), "::1");
+    assert_eq!(driver.find("six"), None);
+}
+
+/// 02-97
+#[test]
+fn a_record_is_forgotten_ten_seconds_after_its_own_last_sign_of_life() {
+    let mut network = MemoryNetwork::new();
+    let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[]);
+    network.deliver(
+        address(BRAVO),
+        address(ALPHA),
+        &record("bravo", BRAVO, true, 7_000),
+    );
+    network.deliver(
+        address(BRAVO),
+        address(ALPHA),
+        &record("old", CHARLIE, true, 60_000),
+    );
+    driver.run(2_990);
+    assert_eq!(driver.knows(), (1, 1));
+    driver.run(20);
+    assert_eq!(driver.knows(), (0, 0));
+}
+
+/// 02-98
+#[test]
+fn first_contacts_that_are_silent_are_looked_up_again_every_ten_seconds() {
+    let mut network = MemoryNetwork::new();
+    let mut driver = Driver::new(&mut network, "alpha", ALPHA, &["late:8050"]);
+    driver.run(5_000);
+    assert_eq!(network.take_sent(), []);
+    *driver.late.0.lock().unwrap() = Some(address(BRAVO));
+    driver.run(4_990);
+    assert_eq!(network.take_sent(), []);
+    driver.run(1_100);
+    assert_eq!(network.take_sent()[0].to, address(BRAVO));
+    let keep_alive = |driver: &mut Driver, network: &mut MemoryNetwork| {
+        network.deliver(
+            address(BRAVO),
+            address(ALPHA),
+            &record("bravo", BRAVO, true, 0),
+        );
+        driver.run(9_000);
+    };
+    keep_alive(&mut driver, &mut network);
+    *driver.late.0.lock().unwrap() = Some(address(CHARLIE));
+    keep_alive(&mut driver, &mut network);
+    assert_eq!(driver.bootstrap[0].get(), 1);
+    network.take_sent();
+    driver.run(12_000);
+    assert_eq!(driver.bootstrap[0].get(), 0);
+    driver.run(1_000);
+    assert_eq!(network.take_sent().last().unwrap().to, address(CHARLIE));
+}
+
+#[test]
+fn a_flood_of_names_fills_a_bounded_memory_and_one_entry_of_the_log_for_each_bound() {
+    let mut network = MemoryNetwork::new();
+    let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[]);
+    for index in 0..MAX_NAMES + 100 {
+        let at = format!("10.1.{}.{}:1", index / 256, index % 256);
+        let datagram = record(&format!("n{index}"), &at, true, 0);
+        network.deliver(address(STRANGER), address(ALPHA), &datagram);
+        if index % 16 == 15 {
+            driver.clock.advance(STEP_MS * MILLI);
+            driver.names.do_work();
+        }
+    }
+    assert_eq!(driver.knows(), (MAX_NEIGHBORS as i64, MAX_NAMES as i64));
+    assert_eq!(driver.errors().len(), 2);
+}
+
+#[test]
+fn a_datagram_that_the_socket_does_not_take_is_a_short_send_and_one_it_refuses_an_error() {
+    let mut network = MemoryNetwork::new();
+    let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[BRAVO]);
+    network.set_room(Some(0));
+    driver.run(STEP_MS);
+    assert_eq!(driver.counters.short_sends.get(), 1);
+    network.fail_sends(Some(std::io::ErrorKind::PermissionDenied));
+    driver.run(1_000);
+    assert_eq!(driver.errors().len(), 1);
+    assert!(driver.errors()[0].contains("failed to send to 10.0.0.2:8050"));
+}
