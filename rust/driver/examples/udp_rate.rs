@@ -1,9 +1,11 @@
 //! What the sockets of the driver carry over loopback: datagrams per second and per system call, with and without the kernel's help.
 //!
+//! The sender keeps within a window of the receiver, as flow control does: what waits for the receiver then stays in the CPU's cache.
+//!
 //! `cargo run --release --example udp_rate -p aeron-driver [seconds per line]`
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,6 +18,7 @@ const MTU: usize = 1408;
 const SOCKET_BUFFER_LENGTH: usize = 4 << 20;
 const RECEIVE_VECTOR: usize = 4;
 const TERM_LENGTH: usize = 1 << 20;
+const WINDOW_LENGTH: u64 = 512 << 10;
 
 /// What went through one side.
 #[derive(Clone, Copy, Default)]
@@ -24,7 +27,7 @@ struct Count {
     bytes: u64,
     /// System calls that moved something.
     calls: u64,
-    /// Time of the CPU, which a busy machine does not change much.
+    /// Time of the CPU without waiting, which a busy machine does not change much.
     cpu_ns: u64,
 }
 
@@ -35,9 +38,9 @@ fn main() {
     let offload = Offload::probe();
     println!("this kernel: {offload:?}\n");
     println!(
-        "| sent | run | received/s | GB/s | lost | per send call | per receive call | sending | receiving |"
+        "| sent | run | received/s | GB/s | per send call | per receive call | sending | receiving |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|");
     for (name, sending, receiving) in [
         ("plain", Offload::NONE, Offload::NONE),
         ("GSO", offload, Offload::NONE),
@@ -48,10 +51,9 @@ fn main() {
             let (sent, received) =
                 measure(networks, count, length, Duration::from_secs_f64(seconds));
             println!(
-                "| {name} | {count} x {length} B | {:.0} k | {:.2} | {:.1} % | {:.1} | {:.1} | {} ns | {} ns |",
+                "| {name} | {count} x {length} B | {:.0} k | {:.2} | {:.1} | {:.1} | {} ns | {} ns |",
                 received.datagrams as f64 / seconds / 1e3,
                 received.bytes as f64 / seconds / 1e9,
-                100.0 * (1.0 - received.datagrams as f64 / sent.datagrams as f64),
                 sent.datagrams as f64 / sent.calls as f64,
                 received.datagrams as f64 / received.calls as f64,
                 sent.cpu_ns / sent.datagrams,
@@ -84,22 +86,34 @@ fn measure(
     let from = sending
         .open(&spec(peer, SocketSide::Sender))
         .expect("a socket");
-    let is_over = AtomicBool::new(false);
+    let (is_over, consumed) = (AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {
-        let receiver = scope.spawn(|| receive(to, &is_over));
-        let sender = scope.spawn(move || send(from, count, length, duration));
+        let receiver = scope.spawn(|| receive(to, &is_over, &consumed));
+        let sender = scope.spawn(|| send(from, (count, length), duration, &consumed));
         let sent = sender.join().expect("the sender ends");
         is_over.store(true, Ordering::Release);
         (sent, receiver.join().expect("the receiver ends"))
     })
 }
 
-fn send(mut socket: Box<dyn Socket>, count: usize, length: usize, duration: Duration) -> Count {
+fn send(
+    mut socket: Box<dyn Socket>,
+    (count, length): (usize, usize),
+    duration: Duration,
+    consumed: &AtomicU64,
+) -> Count {
     let memory = SharedBuffer::heap(TERM_LENGTH);
     let run_length = count * length;
     let (mut sent, mut offset) = (Count::default(), 0);
+    let mut started_ns = cpu_ns();
     let deadline = Instant::now() + duration;
     while Instant::now() < deadline {
+        if sent.bytes - consumed.load(Ordering::Relaxed) > WINDOW_LENGTH {
+            let waiting_ns = cpu_ns();
+            thread::yield_now();
+            started_ns += cpu_ns() - waiting_ns;
+            continue;
+        }
         let run = Run {
             memory: &memory,
             offset,
@@ -117,11 +131,11 @@ fn send(mut socket: Box<dyn Socket>, count: usize, length: usize, duration: Dura
             offset = (offset + run_length) % (TERM_LENGTH - run_length) & !31;
         }
     }
-    sent.cpu_ns = cpu_ns();
+    sent.cpu_ns = cpu_ns() - started_ns;
     sent
 }
 
-fn receive(mut socket: Box<dyn Socket>, is_over: &AtomicBool) -> Count {
+fn receive(mut socket: Box<dyn Socket>, is_over: &AtomicBool, consumed: &AtomicU64) -> Count {
     let mut received = Count::default();
     let mut started_ns = cpu_ns();
     loop {
@@ -132,11 +146,15 @@ fn receive(mut socket: Box<dyn Socket>, is_over: &AtomicBool) -> Count {
             .receive(RECEIVE_VECTOR, &mut |_| *datagrams += 1)
             .expect("receives");
         received.bytes += bytes as u64;
+        consumed.store(received.bytes, Ordering::Relaxed);
         received.calls += u64::from(bytes > 0);
         match bytes {
             0 if was_over => return received,
-            // What spins on an empty socket is no cost of receiving.
-            0 => started_ns += cpu_ns() - before_ns,
+            // Trying an empty socket is no cost of receiving.
+            0 => {
+                thread::yield_now();
+                started_ns += cpu_ns() - before_ns;
+            }
             _ => {}
         }
         received.cpu_ns = cpu_ns() - started_ns;

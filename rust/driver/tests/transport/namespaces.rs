@@ -110,6 +110,8 @@ fn a_datagram_longer_than_the_mtu_turns_segmentation_off_for_its_destination_and
             let elsewhere = Some("10.77.0.2:4001".parse().unwrap());
             assert_eq!(socket.max_run_datagrams(elsewhere), MAX_RUN_DATAGRAMS);
         }
+        connected.connect(endpoint.local_address()).unwrap();
+        assert_eq!(connected.max_run_datagrams(None), MAX_RUN_DATAGRAMS);
         assert_silent(endpoint.as_mut());
     }
 }
