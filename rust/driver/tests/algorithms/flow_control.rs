@@ -114,8 +114,9 @@ impl Sender {
     }
 }
 
+/// 04-121, 02-31
 #[test]
-fn max_follows_the_fastest_receiver_and_never_goes_back_04_121_02_31() {
+fn max_follows_the_fastest_receiver_and_never_goes_back() {
     let mut sender = Sender::max();
     assert!(sender.is_connected());
     assert_eq!(sender.hears(status(1, 5000)), 6000);

@@ -159,8 +159,9 @@ fn a_duplicate_does_not_change_the_log_04_145() {
     assert_eq!(bytes(&image), before);
 }
 
+/// 04-147, 02-75
 #[test]
-fn a_gap_is_asked_for_after_the_delay_and_again_after_each_retry_04_147_02_75() {
+fn a_gap_is_asked_for_after_the_delay_and_again_after_each_retry() {
     let mut image = Image::new();
     image.gets(0, FRAME).gets(3 * FRAME, FRAME);
     assert_eq!(image.scan(), found(FRAME));
@@ -195,8 +196,9 @@ fn a_gap_up_to_the_end_of_the_term_ends_there_02_77() {
     assert_eq!(image.scan_after(DELAY), due(TERM, FRAME));
 }
 
+/// 02-78, 04-147
 #[test]
-fn only_the_first_gap_is_asked_for_until_it_is_repaired_02_78_04_147() {
+fn only_the_first_gap_is_asked_for_until_it_is_repaired() {
     let mut image = Image::new();
     image.gets(FRAME, FRAME).gets(3 * FRAME, FRAME);
     image.scan();
@@ -257,9 +259,9 @@ fn the_delay_of_a_group_starts_anew_when_another_repair_changes_the_gap_02_79() 
     assert_eq!(image.scan_after(expected.retry_ns()), due(FRAME, 3 * FRAME));
 }
 
+/// 04-149, 02-81
 #[test]
-fn a_gap_of_an_unreliable_stream_is_due_at_once_and_its_padding_completes_the_stream_04_149_02_81()
-{
+fn a_gap_of_an_unreliable_stream_is_due_at_once_and_its_padding_completes_the_stream() {
     let mut image = Image::with_delay(NakDelay::immediate());
     image.gets(0, FRAME).gets(2 * FRAME, FRAME);
     let scan = image.scan();
@@ -357,8 +359,9 @@ fn observations_and_bytes(gaps: &[TermGap]) -> (i64, i64) {
     (observation.observation_count, observation.total_bytes_lost)
 }
 
+/// 04-150, 01-51
 #[test]
-fn an_image_has_one_entry_with_the_bytes_it_lost_04_150_01_51() {
+fn an_image_has_one_entry_with_the_bytes_it_lost() {
     assert_eq!(reported(&[]), []);
     let entries = reported(&[gap_at(0, 1408), gap_at(4224, 2816), gap_at(TERM, 64)]);
     let expected = LossObservation {

@@ -69,8 +69,9 @@ fn distance(mut delays: Vec<i64>, group_size: f64, max_backoff_ns: f64) -> f64 {
     differences.fold(0.0, f64::max)
 }
 
+/// 04-148, 02-80
 #[test]
-fn the_delays_of_a_group_are_distributed_as_the_formula_says_04_148_02_80() {
+fn the_delays_of_a_group_are_distributed_as_the_formula_says() {
     const COUNT: usize = 100_000;
     // Kolmogorov and Smirnov: one in a thousand fair samples is further away.
     let critical = 1.95 / (COUNT as f64).sqrt();

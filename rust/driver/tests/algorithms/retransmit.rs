@@ -87,8 +87,9 @@ impl Sender {
     }
 }
 
+/// 04-115, 02-40
 #[test]
-fn a_nak_is_answered_at_once_and_again_only_after_the_linger_time_04_115_02_40() {
+fn a_nak_is_answered_at_once_and_again_only_after_the_linger_time() {
     let mut sender = Sender::new(config(TERM));
     assert_eq!(sender.hears(nak(0, 1024, MTU)), NakOutcome::Accepted);
     assert_eq!(sender.resent(), [(1024, 1408)]);
@@ -102,8 +103,9 @@ fn a_nak_is_answered_at_once_and_again_only_after_the_linger_time_04_115_02_40()
     assert_eq!(sender.resent(), [(1024, 1408)]);
 }
 
+/// 04-116, 02-47
 #[test]
-fn a_range_that_no_receiver_asks_for_is_invalid_04_116_02_47() {
+fn a_range_that_no_receiver_asks_for_is_invalid() {
     let mut sender = Sender::new(config(TERM));
     let term = TERM as i32;
     for wrong in [
@@ -130,8 +132,9 @@ fn a_nak_of_no_bytes_is_ignored_04_117() {
     assert_eq!(sender.hears(nak(0, 1024, 32)), NakOutcome::Accepted);
 }
 
+/// 04-118, 02-44
 #[test]
-fn only_what_was_sent_and_can_still_be_there_is_sent_again_04_118_02_44() {
+fn only_what_was_sent_and_can_still_be_there_is_sent_again() {
     let max_message = (TERM / 8) as i64;
     let mut sender = Sender::new(config(TERM));
     sender.position = 2 * TERM as i64 + 640;
@@ -174,8 +177,9 @@ fn nothing_before_the_start_of_the_stream_is_sent_again() {
     }
 }
 
+/// 04-119, 02-41
 #[test]
-fn with_one_receiver_another_range_replaces_the_one_in_flight_04_119_02_41() {
+fn with_one_receiver_another_range_replaces_the_one_in_flight() {
     let mut sender = Sender::new(config(TERM));
     for offset in [0, 4096, 8192] {
         assert_eq!(sender.hears(nak(0, offset, MTU)), NakOutcome::Accepted);
@@ -189,8 +193,9 @@ fn with_one_receiver_another_range_replaces_the_one_in_flight_04_119_02_41() {
     assert_eq!(sender.hears(nak(0, 0, MTU)), NakOutcome::Ignored);
 }
 
+/// 04-119, 02-42
 #[test]
-fn with_several_receivers_only_so_many_ranges_are_in_flight_04_119_02_42() {
+fn with_several_receivers_only_so_many_ranges_are_in_flight() {
     let mut sender = Sender::new(group_config(16));
     for index in 0..20 {
         let expected = match index {
@@ -205,8 +210,9 @@ fn with_several_receivers_only_so_many_ranges_are_in_flight_04_119_02_42() {
     assert_eq!(sender.hears(nak(0, 16 * 1408, MTU)), NakOutcome::Accepted);
 }
 
+/// 04-120, 02-43
 #[test]
-fn an_answer_is_bounded_by_the_window_times_its_multiple_and_by_the_term_04_120_02_43() {
+fn an_answer_is_bounded_by_the_window_times_its_multiple_and_by_the_term() {
     const LARGE: usize = 16 * 1024 * 1024;
     for (term_length, window_multiple, longest) in [
         (TERM, 1, 32 * 1024),
