@@ -4,7 +4,7 @@
 //! again or was just sent; as long as one lingers, NAKs for what it covers are ignored, because their answer is on its way. What
 //! is sent again is bounded by a [budget](RETRANSMIT_MULTIPLE) of the last second, whatever is asked for.
 
-use aeron_memory::log::frame::{FRAME_ALIGNMENT, MAX_MESSAGE_LENGTH};
+use aeron_memory::log::frame::MAX_MESSAGE_LENGTH;
 use aeron_memory::log::position::Positions;
 
 mod budget;
@@ -32,17 +32,6 @@ pub struct RetransmitConfig {
     pub linger_ns: i64,
 }
 
-/// A request to send a range again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Nak {
-    /// Term of the range.
-    pub term_id: i32,
-    /// Where in the term it begins.
-    pub term_offset: i32,
-    /// Bytes.
-    pub length: i32,
-}
-
 /// What became of a NAK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NakOutcome {
@@ -50,8 +39,6 @@ pub enum NakOutcome {
     Accepted,
     /// There was nothing to do: its answer is on its way, or it asks for nothing.
     Ignored,
-    /// No receiver sends such a range.
-    Invalid,
     /// Too many ranges are in flight.
     PoolOverflow,
     /// The answer was cut short or left out: too much was sent again within a second.
@@ -89,21 +76,6 @@ enum State {
     Lingering,
 }
 
-impl Nak {
-    /// Whether a receiver of a stream with such terms may send it: a range of whole frames within one term.
-    pub fn is_valid(&self, term_length: usize) -> bool {
-        let (Ok(offset), Ok(length)) = (
-            usize::try_from(self.term_offset),
-            usize::try_from(self.length),
-        ) else {
-            return false;
-        };
-        offset < term_length
-            && offset.is_multiple_of(FRAME_ALIGNMENT)
-            && length <= term_length - offset
-    }
-}
-
 impl RetransmitHandler {
     /// A handler without actions.
     pub fn new(config: RetransmitConfig) -> Self {
@@ -115,21 +87,16 @@ impl RetransmitHandler {
         }
     }
 
-    /// A NAK arrived. `resend` sends frames from a position on, of the given length in all, and answers the bytes sent, padding
-    /// included.
+    /// A NAK arrived for `length` bytes from `position` on, in one term. `resend` sends whole frames from a position on, of at most
+    /// the given length in all, and answers the bytes sent, padding included.
     pub fn on_nak(
         &mut self,
-        nak: Nak,
+        (position, length): (i64, usize),
         sender_position: i64,
         now_ns: i64,
         resend: impl FnMut(i64, usize) -> usize,
     ) -> NakOutcome {
-        let positions = self.config.positions;
-        if !nak.is_valid(positions.term_length()) {
-            return NakOutcome::Invalid;
-        }
-        let position = positions.position(nak.term_id, nak.term_offset as usize);
-        let length = (nak.length as usize).min(self.max_length());
+        let length = length.min(self.max_length());
         let is_covered = self.actions.iter().flatten().any(|it| it.covers(position));
         if length == 0 || is_covered {
             return NakOutcome::Ignored;
@@ -240,6 +207,7 @@ impl RetransmitHandler {
 
 impl Action {
     fn covers(&self, position: i64) -> bool {
-        (self.position..self.position + self.length as i64).contains(&position)
+        let end = self.position.saturating_add(self.length as i64);
+        (self.position..end).contains(&position)
     }
 }

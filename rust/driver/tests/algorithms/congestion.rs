@@ -71,6 +71,16 @@ impl Image {
         update.window_length / MTU
     }
 
+    fn follows(&mut self, growth: Growth) {
+        const TOLERANCE: i64 = 2 * MS;
+        let begin_ns = self.now_ns;
+        for (cwnd, seen_us) in growth {
+            let before_ns = begin_ns + seen_us * US - TOLERANCE;
+            assert_eq!(self.grows(before_ns - self.now_ns), cwnd - 1);
+            assert_eq!(self.grows(2 * TOLERANCE), *cwnd);
+        }
+    }
+
     /// The window in datagrams after a loss.
     fn loses(&mut self) -> i32 {
         let update = self.rebuilds(true, 0);
@@ -132,6 +142,39 @@ fn cubic_grows_along_the_curve_and_passes_a_loss_again_after_k() {
     assert_eq!(image.grows(SECOND), 93 - 1);
     assert_eq!(image.grows(SECOND), 93);
     assert_eq!(image.grows(100 * SECOND), 93);
+}
+
+/// When the window of an image was seen to reach so many datagrams, in microseconds since its creation or its last loss.
+type Growth = &'static [(i32, i64)];
+
+/// 04-165: a C driver 1.53 with this window and MTU, polled every half millisecond
+#[test]
+fn cubic_grows_when_the_real_driver_was_seen_to() {
+    const FROM_CREATION: Growth = &[
+        (76, 39_300),
+        (86, 881_800),
+        (88, 1_129_600),
+        (90, 1_442_700),
+        (92, 1_885_900),
+        (93, 2_238_800),
+    ];
+    const FROM_LOSS: Growth = &[(76, 40_000), (78, 176_300), (80, 325_300), (82, 489_900)];
+    const FROM_LOSS_AT_82: Growth = &[
+        (67, 29_300),
+        (70, 256_900),
+        (75, 734_400),
+        (80, 1_491_300),
+        (82, 2_091_400),
+        (83, 4_805_600),
+        (84, 5_158_100),
+        (88, 5_915_500),
+    ];
+    let mut image = Image::new(WINDOW, false);
+    image.follows(FROM_CREATION);
+    assert_eq!(image.loses(), 74);
+    image.follows(FROM_LOSS);
+    assert_eq!(image.loses(), 65);
+    image.follows(FROM_LOSS_AT_82);
 }
 
 /// 04-165

@@ -7,7 +7,7 @@ use aeron_protocol::frame::{ErrorFrame, Nak, ResponseSetup, Rttm, StatusMessage}
 use super::{Response, SenderPublication};
 use crate::error::DriverError;
 use crate::flow_control::{FlowControlProblem, ReceiverStatus};
-use crate::retransmit::{self, NakOutcome, RetransmitBudgetExceeded};
+use crate::retransmit::{NakOutcome, RetransmitBudgetExceeded};
 use crate::sender::command::{PublicationErrorReport, SenderEvent};
 use crate::sender::context::SenderContext;
 use crate::sender::endpoint::SendEndpoint;
@@ -51,7 +51,7 @@ impl SenderPublication {
         }
     }
 
-    /// A receiver asks for bytes again.
+    /// A receiver asks for bytes again, as it may.
     pub(in crate::sender) fn on_nak(
         &mut self,
         nak: &Nak,
@@ -59,23 +59,17 @@ impl SenderPublication {
         context: &mut SenderContext,
     ) {
         self.counters.naks_received.add_release(1);
-        let range = retransmit::Nak {
-            term_id: nak.term_id,
-            term_offset: nak.term_offset,
-            length: nak.length,
-        };
         let stream = &self.stream;
+        let positions = stream.log.positions();
+        let position = positions.position(nak.term_id, nak.term_offset as usize);
         let outcome = self.retransmits.on_nak(
-            range,
+            (position, nak.length as usize),
             stream.sender_position,
             context.now_ns,
             |position, length| stream.resend(position, length, endpoint, context),
         );
         match outcome {
             NakOutcome::Accepted | NakOutcome::Ignored => {}
-            NakOutcome::Invalid => {
-                context.counters.invalid_packets.fetch_add(1);
-            }
             NakOutcome::PoolOverflow => context.counters.retransmit_overflow.add_release(1),
             NakOutcome::OverBudget => on_over_budget(context),
         }
