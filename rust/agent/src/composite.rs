@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::agent::{Agent, AgentError};
 
-/// Runs a fixed list of agents one after the other, as one agent named after them: `[a,b]`.
+/// Runs a fixed list of agents one after the other, as one agent named after them: `[a,b]`, unless it is given a name.
 ///
 /// When one of them fails its error ends the duty cycle, and the next duty cycle goes on **after** it: an agent that always
 /// fails cannot starve the ones behind it.
@@ -35,6 +35,13 @@ impl CompositeAgent {
             agents: AgentList::new(agents),
             role_name,
         })
+    }
+
+    /// The same with another name.
+    #[must_use]
+    pub fn named(mut self, role_name: impl Into<String>) -> Self {
+        self.role_name = role_name.into();
+        self
     }
 }
 
@@ -127,6 +134,7 @@ mod tests {
             ScriptedAgent::new("sender", &journal),
         ]);
         assert_eq!(agent.role_name(), "[conductor,sender]");
+        assert_eq!(agent.named("both").role_name(), "both");
     }
 
     #[test]

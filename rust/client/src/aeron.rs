@@ -29,7 +29,8 @@ use crate::subscription::Subscription;
 /// All calls that send something fail with [`Error::ClientClosed`] once the client is closed, and with
 /// [`Error::CommandBufferFull`] when the driver does not take its commands. Those that wait fail with
 /// [`Error::Registration`] when the driver refuses, with [`Error::DriverTimeout`] when it does not answer within the
-/// driver timeout, and with [`Error::ReentrantCall`] inside a handler of the client.
+/// driver timeout, with [`Error::ReentrantCall`] inside a handler of the client, and with [`Error::Interrupted`] when the
+/// context's [`InterruptCheck`](crate::InterruptCheck) says so.
 #[derive(Clone)]
 pub struct Aeron {
     owner: Arc<Owner>,
@@ -507,10 +508,12 @@ impl Aeron {
         let client = self.client();
         client.check_may_wait()?;
         let id = request()?;
-        client.wait_for(|conductor| match conductor.poll_command(client, id)? {
-            Progress::Awaiting => Ok(None),
-            Progress::Succeeded(_) => Ok(fetch(conductor, id)),
-            Progress::Unknown => Err(removed_meanwhile(id)),
+        client.wait_for(id, |conductor| {
+            match conductor.poll_command(client, id)? {
+                Progress::Awaiting => Ok(None),
+                Progress::Succeeded(_) => Ok(fetch(conductor, id)),
+                Progress::Unknown => Err(removed_meanwhile(id)),
+            }
         })
     }
 

@@ -10,7 +10,7 @@ use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::{AtomicCounter, CountersReader};
 
 use crate::conductor::{Conductor, Progress};
-use crate::context::{Context, DriverInvoker};
+use crate::context::{Context, DriverInvoker, InterruptCheck};
 use crate::error::{CloseCause, Error, Result};
 use crate::handlers::{Dispatcher, lock};
 use crate::lifetime::ResourceKind;
@@ -61,6 +61,7 @@ pub(crate) struct Client {
     pub(crate) epoch_clock: Arc<dyn EpochClock>,
     pub(crate) nano_clock: Arc<dyn NanoClock>,
     driver_invoker: Option<DriverInvoker>,
+    interrupt_check: Option<InterruptCheck>,
     conductor: Mutex<Conductor>,
     thread: Mutex<Option<JoinHandle<()>>>,
     process: ProcessStamp,
@@ -85,6 +86,7 @@ impl Client {
             epoch_clock: context.epoch_clock,
             nano_clock: context.nano_clock,
             driver_invoker: context.driver_invoker,
+            interrupt_check: context.interrupt_check,
             conductor: Mutex::new(conductor),
             thread: Mutex::default(),
             process: ProcessStamp::now(),
@@ -135,12 +137,13 @@ impl Client {
         work + self.dispatcher.run_inline()
     }
 
-    /// Runs the conductor until `answer` has one, the driver timeout included.
+    /// Runs the conductor until `answer` has one to this command, the driver timeout included.
     ///
     /// # Errors
-    /// What `answer` says, [`Error::ReentrantCall`] inside a handler, [`Error::ClientClosed`] when the client ends.
+    /// What `answer` says, [`Error::ClientClosed`] when the client ends, [`Error::Interrupted`], which gives the command up.
     pub(crate) fn wait_for<T>(
         self: &Arc<Self>,
+        correlation_id: i64,
         mut answer: impl FnMut(&mut Conductor) -> Result<Option<T>>,
     ) -> Result<T> {
         let mut waits = 0;
@@ -148,6 +151,11 @@ impl Client {
             self.service();
             if let Some(value) = answer(&mut *self.open_conductor()?)? {
                 return Ok(value);
+            }
+            if self.interrupt_check.as_ref().is_some_and(|check| check()) {
+                self.open_conductor()?.abandon(self, correlation_id);
+                self.dispatcher.run_inline();
+                return Err(Error::Interrupted);
             }
             self.idle_while_waiting(waits);
             waits += 1;
@@ -161,7 +169,9 @@ impl Client {
 
     /// Waits for the driver's answer to a command that adds nothing; answers its value.
     pub(crate) fn wait_for_operation(self: &Arc<Self>, correlation_id: i64) -> Result<i32> {
-        self.wait_for(|conductor| operation_outcome(conductor, self, correlation_id))
+        self.wait_for(correlation_id, |conductor| {
+            operation_outcome(conductor, self, correlation_id)
+        })
     }
 
     /// The counter of this id, which the driver named.

@@ -22,6 +22,10 @@ pub const MAX_IDLE_SLEEP_DURATION_NS: u64 = 1_000_000_000;
 /// work count.
 pub type DriverInvoker = Arc<dyn Fn() -> usize + Send + Sync>;
 
+/// Asked about once a millisecond on the thread of a call that waits for the driver; `true` ends the wait with
+/// [`Error::Interrupted`].
+pub type InterruptCheck = Arc<dyn Fn() -> bool + Send + Sync>;
+
 /// Where the client's handlers run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HandlerMode {
@@ -70,6 +74,8 @@ pub struct Context {
     pub use_conductor_agent_invoker: bool,
     /// Runs an embedded driver while the client waits; needs `use_conductor_agent_invoker` (none).
     pub driver_invoker: Option<DriverInvoker>,
+    /// Ends waits for the driver early (none).
+    pub interrupt_check: Option<InterruptCheck>,
     /// Where handlers run (inline).
     pub handler_mode: HandlerMode,
     /// Told of errors in the background. The default prints them on stderr; it never ends the process.
@@ -107,6 +113,7 @@ impl Default for Context {
             client_name: String::new(),
             use_conductor_agent_invoker: false,
             driver_invoker: None,
+            interrupt_check: None,
             handler_mode: HandlerMode::Inline,
             error_handler: Arc::new(|error| eprintln!("aeron client: {error}")),
             available_image_handler: None,

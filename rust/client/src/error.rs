@@ -97,6 +97,9 @@ pub enum Error {
     /// A call that waits for the driver was made from inside a handler of the client.
     #[error("reentrant calls not permitted during callbacks")]
     ReentrantCall,
+    /// The application's [`InterruptCheck`](crate::InterruptCheck) ended a wait for the driver; what was asked for is taken back.
+    #[error("interrupted while waiting for the media driver")]
+    Interrupted,
     /// The object is being used by another thread, or by a handler that is still running.
     #[error("{0} is in use by another call; it serves one thread at a time")]
     InUse(&'static str),
@@ -219,7 +222,7 @@ impl CloseCause {
 impl Error {
     /// The number that Aeron's C client reports for this error: the driver's code (1 to 14) for refused commands, 1000
     /// driver timeout, 1001 client timeout, 1002 service timeout, 1004 full command buffer, else an `errno` (EINVAL 22,
-    /// EPERM 1, EBUSY 16, EIO 5 or the system's own).
+    /// EPERM 1, EINTR 4, EIO 5, EBUSY 16 or the system's own).
     pub fn code(&self) -> i32 {
         match self {
             Self::DriverTimeout(DriverTimeout::NotInitialised(_)) => 1001,
@@ -237,6 +240,7 @@ impl Error {
             | Self::ResourceClosed { .. }
             | Self::ReentrantCall
             | Self::Forked => 1,
+            Self::Interrupted => 4,
             Self::InUse(_) => 16,
             Self::InvalidCommand { .. }
             | Self::InvalidArgument(_)

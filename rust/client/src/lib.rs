@@ -58,7 +58,7 @@ pub use crate::assembler::{FragmentAssembler, ImageFragmentAssembler};
 pub use crate::batch::{Batch, BatchLimits, Columns, MAX_BATCH_BYTES};
 pub use crate::client::mark_forked_child;
 pub use crate::connect::{is_driver_active, next_correlation_id, request_driver_termination};
-pub use crate::context::{Context, DriverInvoker, HandlerMode};
+pub use crate::context::{Context, DriverInvoker, HandlerMode, InterruptCheck};
 pub use crate::counter::Counter;
 pub use crate::error::{CloseCause, DriverTimeout, Error, Result, TryPollError};
 pub use crate::fragment::{Action, Fragment, Header};

@@ -212,7 +212,11 @@ impl Agents {
                 idle_strategy: context.idle_strategy(kind)?.build(),
             })
         };
-        let composite = |agents| Box::new(CompositeAgent::new(agents).expect("there are agents"));
+        // Thread names, of which the system keeps 15 bytes, are the C driver's.
+        let composite = |name, agents| {
+            let agents = CompositeAgent::new(agents).expect("there are agents");
+            Box::new(agents.named(name))
+        };
         let (sender, receiver) = (Box::new(self.sender), Box::new(self.receiver));
         let (conductor, resources) = (Box::new(self.conductor), Box::new(self.resources));
         match context.threading_mode {
@@ -226,13 +230,16 @@ impl Agents {
                 new_loop(conductor, LoopKind::Conductor, cpus.conductor)?,
                 new_loop(resources, LoopKind::Resources, cpus.resources)?,
                 new_loop(
-                    composite(vec![sender, receiver]),
+                    composite("[sender, receiver]", vec![sender, receiver]),
                     LoopKind::Network,
                     cpus.sender,
                 )?,
             ]),
             ThreadingMode::Shared | ThreadingMode::Invoker => {
-                let all = composite(vec![sender, receiver, conductor, resources]);
+                let all = composite(
+                    "[conductor, sender, receiver]",
+                    vec![sender, receiver, conductor, resources],
+                );
                 Ok(vec![new_loop(all, LoopKind::Shared, cpus.conductor)?])
             }
         }

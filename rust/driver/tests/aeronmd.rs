@@ -198,7 +198,7 @@ fn the_threading_mode_decides_the_threads() {
         ),
         (
             "SHARED_NETWORK",
-            &["[sender,receive", "aeron-md-nra", "aeronmd"],
+            &["[sender, receiv", "aeron-md-nra", "aeronmd"],
         ),
         ("SHARED", &["aeronmd"]),
         ("INVOKER", &["aeronmd"]),

@@ -66,7 +66,7 @@ fn every_variable_changes_the_setting_that_it_names_and_the_print_shows_it() {
         assert!(
             context
                 .to_print()
-                .contains(&format!("\n    {}={shown}\n", setting.name)),
+                .contains(&format!("\n    {}={shown}\n", setting.printed_name())),
             "{}",
             setting.name
         );
@@ -197,7 +197,7 @@ fn values_beyond_limits_are_clamped_and_others_keep_the_default() {
     let (unchanged, warnings) = context(&[
         "AERON_MTU_LENGTH=abc",
         "AERON_TIMER_INTERVAL=1 s",
-        "AERON_DRIVER_TIMEOUT=10s",
+        "AERON_DRIVER_TIMEOUT=soon",
         "AERON_THREADING_MODE=shared",
         "AERON_DIR_DELETE_ON_START=yes",
         "AERON_RECEIVER_GROUP_TAG=x",
@@ -207,12 +207,58 @@ fn values_beyond_limits_are_clamped_and_others_keep_the_default() {
         warnings,
         [
             "WARNING: AERON_THREADING_MODE=shared is invalid, using default",
-            "WARNING: AERON_DRIVER_TIMEOUT=10s is invalid, using default",
+            "WARNING: AERON_DRIVER_TIMEOUT=soon is invalid, using default",
             "WARNING: AERON_MTU_LENGTH=abc is invalid, using default",
             "WARNING: AERON_TIMER_INTERVAL=1 s is invalid, using default",
             "WARNING: AERON_RECEIVER_GROUP_TAG=x is invalid, using default",
         ]
     );
+}
+
+/// 05-50: as the C driver reads these four, and no others
+#[test]
+fn what_follows_the_digits_of_some_numbers_is_ignored() {
+    let (read, warnings) = context(&[
+        "AERON_DRIVER_TIMEOUT=5000s",
+        "AERON_SOCKET_MULTICAST_TTL=3hops",
+        "AERON_NAK_MULTICAST_GROUP_SIZE=7x",
+        "AERON_SEND_TO_STATUS_POLL_RATIO=9 ",
+        "AERON_MAX_RESEND=5x",
+    ]);
+    assert_eq!(
+        warnings,
+        ["WARNING: AERON_MAX_RESEND=5x is invalid, using default"]
+    );
+    assert_eq!((read.driver_timeout_ms, read.multicast_ttl), (5000, 3));
+    assert_eq!(
+        (
+            read.nak_multicast_group_size,
+            read.send_to_status_poll_ratio
+        ),
+        (7, 9)
+    );
+}
+
+/// 05-47: names that scripts may look for
+#[test]
+fn the_print_has_the_names_of_the_c_driver() {
+    let text = Context::default().to_print();
+    assert!(text.starts_with("aeron_driver_context_t {\n    cnc_version=0.2.0\n    aeron_dir="));
+    for line in [
+        "driver_timeout_ms=10000",
+        "print_configuration_on_start=0",
+        "warn_if_dirs_exists=0",
+        "counter_free_to_reuse_ns=1000000000",
+        "socket_sndbuf_length=0",
+        "socket_rcvbuf_length=131072",
+        "loss_report_length=1048576",
+        "send_to_sm_poll_ratio=6",
+        "conductor_cpu_affinity_no=-1",
+        "flow_control.group_min_size=0",
+    ] {
+        assert!(text.contains(&format!("\n    {line}\n")), "{line}");
+    }
+    assert!(text.ends_with("}\n"));
 }
 
 /// 05-50

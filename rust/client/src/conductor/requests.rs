@@ -172,6 +172,14 @@ impl Conductor {
         was_there
     }
 
+    /// Gives up a command that nobody waits for any more, and what it adds.
+    pub(crate) fn abandon(&mut self, client: &Arc<Client>, correlation_id: i64) {
+        if let Some(purpose) = self.commands.purpose(correlation_id).cloned() {
+            self.commands.forget(correlation_id);
+            self.give_up(client, correlation_id, &purpose);
+        }
+    }
+
     /// Asks for the removal of what an unanswered command adds.
     fn give_up(&mut self, client: &Arc<Client>, id: i64, purpose: &Purpose) {
         let sent = match purpose.adds() {

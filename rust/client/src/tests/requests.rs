@@ -1,5 +1,8 @@
 //! What a client asks of the driver, and how it learns the answer.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use aeron_memory::counters::system::SystemCounter;
 use aeron_protocol::command::{Command, type_id};
 
@@ -77,6 +80,42 @@ fn an_asynchronous_add_without_an_answer_fails_after_the_driver_timeout() {
         driver.sent(),
         [type_id::ADD_COUNTER, type_id::REMOVE_COUNTER]
     );
+}
+
+#[test]
+fn an_interrupted_wait_takes_back_what_it_asked_for() {
+    let driver = FakeDriver::new();
+    driver.mute();
+    let looks = Arc::new(AtomicUsize::new(0));
+    let check = Arc::clone(&looks);
+    let aeron = driver.connect(|context| {
+        context.interrupt_check = Some(Arc::new(move || {
+            check.fetch_add(1, Ordering::Relaxed) % 3 == 2
+        }));
+    });
+    assert!(matches!(
+        aeron.add_publication(CHANNEL, 7),
+        Err(Error::Interrupted)
+    ));
+    assert_eq!(looks.load(Ordering::Relaxed), 3);
+    assert_eq!(
+        text(aeron.add_subscription(CHANNEL, 7)),
+        "4: interrupted while waiting for the media driver"
+    );
+    assert!(matches!(aeron.next_session_id(7), Err(Error::Interrupted)));
+    driver.unmute();
+    driver.run_ms(&aeron, 20);
+    assert_eq!(
+        driver.sent(),
+        [
+            type_id::ADD_PUBLICATION,
+            type_id::REMOVE_PUBLICATION,
+            type_id::ADD_SUBSCRIPTION,
+            type_id::REMOVE_SUBSCRIPTION,
+            type_id::GET_NEXT_AVAILABLE_SESSION_ID,
+        ]
+    );
+    assert!(!aeron.has_active_commands());
 }
 
 /// 03-79

@@ -30,6 +30,8 @@ pub enum Grammar {
     Duration(i64, i64),
     /// A plain number.
     Integer(i64, i64),
+    /// A plain number, read up to its last digit: what follows is ignored, without a word, as the C driver does it for a few.
+    LeadingDigits(i64, i64),
     /// Anything.
     Text,
 }
@@ -38,9 +40,10 @@ impl Grammar {
     /// The inclusive limits of a number, none for booleans and text.
     pub fn limits(self) -> Option<(i64, i64)> {
         match self {
-            Grammar::Size(min, max) | Grammar::Duration(min, max) | Grammar::Integer(min, max) => {
-                Some((min, max))
-            }
+            Grammar::Size(min, max)
+            | Grammar::Duration(min, max)
+            | Grammar::Integer(min, max)
+            | Grammar::LeadingDigits(min, max) => Some((min, max)),
             Grammar::Boolean | Grammar::Text => None,
         }
     }
@@ -53,6 +56,10 @@ impl Grammar {
             Grammar::Size(..) => parse_size(text).ok()?,
             Grammar::Duration(..) => parse_duration_ns(text).ok()?,
             Grammar::Integer(..) => text.parse().ok()?,
+            Grammar::LeadingDigits(..) => {
+                let digits = text.find(|c: char| !c.is_ascii_digit());
+                text[..digits.unwrap_or(text.len())].parse().ok()?
+            }
         };
         let (min, max) = self.limits()?;
         Some(Value::Number(number.clamp(min, max)))

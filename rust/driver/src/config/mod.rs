@@ -8,6 +8,7 @@ mod download;
 mod field;
 mod modes;
 mod ports;
+mod print;
 mod sources;
 mod validate;
 
@@ -75,7 +76,7 @@ settings! {
     /// Threads of the agents.
     threading_mode: ThreadingMode = ThreadingMode::Dedicated, "AERON_THREADING_MODE" Text;
     /// Age of the driver's heartbeat, in milliseconds, after which it counts as dead.
-    driver_timeout_ms: i64 = 10_000, "AERON_DRIVER_TIMEOUT" Integer(0, MAX);
+    driver_timeout_ms: i64 = 10_000, "AERON_DRIVER_TIMEOUT" LeadingDigits(0, MAX);
     /// Print every setting on stdout at the start.
     print_configuration: bool = false, "AERON_PRINT_CONFIGURATION" Boolean;
     /// Who may terminate the driver by command.
@@ -120,7 +121,7 @@ settings! {
     /// Send buffer of sockets; 0 is the system's default.
     socket_sndbuf: usize = 0, "AERON_SOCKET_SO_SNDBUF" Size(0, MAX_I32);
     /// Time to live of multicast datagrams; 0 is the system's default.
-    multicast_ttl: i32 = 0, "AERON_SOCKET_MULTICAST_TTL" Integer(0, 255);
+    multicast_ttl: i32 = 0, "AERON_SOCKET_MULTICAST_TTL" LeadingDigits(0, 255);
 
     /// A client that is silent for longer is dead.
     client_liveness_timeout_ns: i64 = 10 * SECOND, "AERON_CLIENT_LIVENESS_TIMEOUT" Duration(US, MAX);
@@ -180,7 +181,7 @@ settings! {
     /// How long after a unicast retransmit another request for it is ignored.
     retransmit_unicast_linger_ns: i64 = 10 * MS, "AERON_RETRANSMIT_UNICAST_LINGER" Duration(US, MAX);
     /// Estimated number of receivers of a multicast stream.
-    nak_multicast_group_size: i32 = 10, "AERON_NAK_MULTICAST_GROUP_SIZE" Integer(1, MAX_I32);
+    nak_multicast_group_size: i32 = 10, "AERON_NAK_MULTICAST_GROUP_SIZE" LeadingDigits(1, MAX_I32);
     /// Longest delay of a multicast NAK.
     nak_multicast_max_backoff_ns: i64 = 10 * MS, "AERON_NAK_MULTICAST_MAX_BACKOFF" Duration(US, MAX);
     /// Delay of a unicast NAK.
@@ -301,7 +302,7 @@ settings! {
     /// C libraries to load: not available here, any name is refused.
     dynamic_libraries: String = String::new(), "AERON_DRIVER_DYNAMIC_LIBRARIES" Text;
     /// Data sends per poll for status messages.
-    send_to_status_poll_ratio: i32 = 6, "AERON_SEND_TO_STATUS_POLL_RATIO" Integer(1, MAX_I32);
+    send_to_status_poll_ratio: i32 = 6, "AERON_SEND_TO_STATUS_POLL_RATIO" LeadingDigits(1, MAX_I32);
     /// Datagrams per receive call.
     receiver_io_vector_capacity: i32 = 4, "AERON_RECEIVER_IO_VECTOR_CAPACITY" Integer(1, 16);
     /// Datagrams per send call.
@@ -390,20 +391,5 @@ impl Context {
                     .and_then(|text| setting.read(self, text))
             })
             .collect()
-    }
-
-    /// The settings as `AERON_PRINT_CONFIGURATION` shows them.
-    pub fn to_print(&self) -> String {
-        let mut text = String::from("aeron_driver_context_t {\n");
-        for setting in SETTINGS {
-            let value = match setting.get(self) {
-                Value::Boolean(value) => u8::from(value).to_string(),
-                Value::Number(value) => value.to_string(),
-                Value::Text(value) => value,
-            };
-            text.push_str(&format!("    {}={value}\n", setting.name));
-        }
-        text.push_str("}\n");
-        text
     }
 }
