@@ -47,3 +47,57 @@ def test_an_initial_position_sets_its_four_parameters(client: aeron.Aeron, strea
     assert publication.initial_term_id == 7
     with pytest.raises(aeron.InvalidChannelError):
         channel.initial_position(5, 0, 65536)
+
+
+def test_flow_control_is_built_from_its_parts() -> None:
+    channel = aeron.ChannelUriBuilder("udp", control="localhost:1", control_mode="dynamic")
+    assert channel.min_flow_control().get("fc") == "min"
+    assert channel.min_flow_control(2, 5_000_000_000).get("fc") == "min,g:/2,t:5s"
+    assert channel.tagged_flow_control().get("fc") == "tagged"
+    assert channel.tagged_flow_control(group_tag=-7).get("fc") == "tagged,g:-7"
+    full = channel.tagged_flow_control(group_tag=100, group_min_size=3, receiver_timeout_ns=250_000_000)
+    assert full is channel
+    assert full.get("fc") == "tagged,g:100/3,t:250ms"
+    channel.validate()
+    with pytest.raises(aeron.InvalidChannelError):
+        channel.min_flow_control(group_min_size=-1)
+
+
+def test_network_settings_of_a_channel_are_checked_when_they_are_set() -> None:
+    """05-29, 05-30, 05-31: and printed in the builder's order"""
+    channel = aeron.ChannelUriBuilder(
+        "udp",
+        endpoint="224.10.9.7:40123",
+        interface="localhost",
+        ttl=4,
+        fc="max,rrwm:8",
+        cc="cubic",
+        gtag=-1,
+        rcv_wnd=262144,
+        so_rcvbuf="2m",
+        so_sndbuf="1m",
+        nak_delay="2ms",
+        max_resend=32,
+        media_rcv_ts_offset="reserved",
+        channel_snd_ts_offset=8,
+        response_correlation_id="prototype",
+        group="infer",
+    )
+    assert str(channel) == (
+        "aeron:udp?endpoint=224.10.9.7:40123|interface=localhost|ttl=4|cc=cubic|fc=max,rrwm:8|gtag=-1|group=infer"
+        "|so-sndbuf=1m|so-rcvbuf=2m|rcv-wnd=256k|media-rcv-ts-offset=reserved|channel-snd-ts-offset=8"
+        "|response-correlation-id=prototype|nak-delay=2ms|max-resend=32"
+    )
+    for name, value in [
+        ("fc", "fastest"),
+        ("fc", "min,g:100/x"),
+        ("ttl", 256),
+        ("max_resend", 257),
+        ("gtag", "x"),
+        ("control_mode", "automatic"),
+        ("channel_rcv_ts_offset", "here"),
+        ("response_correlation_id", -2),
+        ("nak_delay", "-1s"),
+    ]:
+        with pytest.raises(aeron.InvalidChannelError):
+            channel.put(name, value)

@@ -81,7 +81,10 @@ def test_clients_share_their_options(command: str) -> None:
     assert shared | {"--embedded", "--driver-timeout"} <= spelled
 
 
-@pytest.mark.parametrize("command", ["pub", "sub", "stat", "errors", "info", "inspect", "demo"])
+@pytest.mark.parametrize(
+    "command",
+    ["pub", "sub", "ping", "pong", "rate", "stat", "errors", "loss", "streams", "info", "inspect", "demo"],
+)
 def test_every_command_explains_itself(command: str) -> None:
     """06-13"""
     for option in ("-h", "--help"):

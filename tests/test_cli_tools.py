@@ -377,7 +377,7 @@ def _payload(text: str) -> str:
 
 # ---- all of them ---------------------------------------------------------------------------------------------------
 
-TOOLS = [["stat", "--once"], ["errors"], ["info"], ["info", "--terminate"]]
+TOOLS = [["stat", "--once"], ["errors"], ["streams"], ["info"], ["info", "--terminate"]]
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=" ".join)
@@ -393,7 +393,10 @@ def test_without_a_driver_a_tool_says_so_after_the_timeout(tmp_path: Path, tool:
     assert f"start one with 'aeron driver --dir {tmp_path}/none'" in result.stderr
 
 
-@pytest.mark.parametrize("command", ["stat", "errors", "info", "inspect", "pub", "sub", "demo"])
+@pytest.mark.parametrize(
+    "command",
+    ["stat", "errors", "loss", "streams", "info", "inspect", "pub", "sub", "ping", "pong", "rate", "demo"],
+)
 def test_an_unknown_option_shows_the_usage(command: str) -> None:
     """06-9"""
     result = run(command, "--frobnicate")
@@ -402,7 +405,7 @@ def test_an_unknown_option_shows_the_usage(command: str) -> None:
     assert "No such option" in result.stderr
 
 
-@pytest.mark.parametrize("tool", TOOLS[:3], ids=" ".join)
+@pytest.mark.parametrize("tool", TOOLS[:4], ids=" ".join)
 def test_tools_take_the_directory_from_the_environment_unless_an_option_names_it(
     scene: Scene, tmp_path: Path, tool: list[str]
 ) -> None:
@@ -419,7 +422,7 @@ def test_tools_leave_the_files_of_a_dead_driver_untouched(scene: Scene, tmp_path
     shutil.copytree(scene.directory, directory)
     log = directory / "publications" / scene.log(scene.publication).name
     before = _state(directory)
-    for tool in (*TOOLS[:3], ["stat", "--json"], ["errors", "--json"], ["info", "-P"]):
+    for tool in (*TOOLS[:4], ["loss"], ["stat", "--json"], ["errors", "--json"], ["info", "-P"]):
         assert run(*tool, "--dir", directory).exit_code == 0
     assert run("inspect", log).exit_code == 0
     assert run("inspect", log, "-z", "-f", "ascii").exit_code == 0

@@ -33,7 +33,8 @@ def test_every_setting_is_a_keyword_of_the_stub_and_of_the_driver() -> None:
     stub = ast.parse((Path(aeron.__file__).parent / "_aeron.pyi").read_text())
     driver = next(node for node in stub.body if isinstance(node, ast.ClassDef) and node.name == "MediaDriver")
     new = next(node for node in driver.body if isinstance(node, ast.FunctionDef) and node.name == "__new__")
-    assert {argument.arg for argument in new.args.kwonlyargs} == set(aeron.MediaDriver.settings())
+    keywords = {argument.arg for argument in new.args.kwonlyargs}
+    assert keywords == set(aeron.MediaDriver.settings()) | {"incoming_loss"}
 
 
 def test_names_of_times_carry_their_unit() -> None:
@@ -157,3 +158,38 @@ def test_aeronmd_is_ready_in_no_time(tmp_path: Path) -> None:
         process.terminate()
         process.communicate()
     assert best < 1
+
+
+LOSS = "udp_channel_transport_bindings"
+
+
+def test_incoming_loss_stands_for_the_settings_of_the_interceptors() -> None:
+    losses = [
+        aeron.RandomLoss(rate=0.05, seed=7),
+        aeron.FixedLoss(term_id=-3, term_offset=64, length=1408),
+        aeron.MultiGapLoss(term_id=5, gap_radix=4096, gap_length=1408, total_gaps=9),
+    ]
+    with aeron.MediaDriver(incoming_loss=losses) as driver:
+        settings = driver.configuration
+    assert settings["udp_channel_incoming_interceptors"] == "loss,fixed-loss,multi-gap-loss"
+    assert settings[f"{LOSS}_loss_args"] == "rate=0.050000|seed=7|recv-msg-mask=0x3"
+    assert settings[f"{LOSS}_fixed_loss_args"] == "term-id=-3|term-offset=64|length=1408"
+    assert settings[f"{LOSS}_multi_gap_loss_args"] == "term-id=5|gap-radix=4096|gap-length=1408|total-gaps=9"
+
+
+def test_random_loss_can_take_any_frames() -> None:
+    frame_types = [aeron.FrameType.NAK, aeron.FrameType.STATUS_MESSAGE, aeron.FrameType.NAK]
+    with aeron.MediaDriver(incoming_loss=aeron.RandomLoss(1, frame_types=frame_types)) as driver:
+        assert driver.configuration[f"{LOSS}_loss_args"] == "rate=1.000000|recv-msg-mask=0xc"
+    with aeron.MediaDriver(incoming_loss=None) as driver:
+        assert driver.configuration["udp_channel_incoming_interceptors"] == ""
+
+
+def test_incoming_loss_takes_nothing_else() -> None:
+    once = aeron.RandomLoss(0.5)
+    with pytest.raises(ValueError, match="each kind of loss once, not loss twice"):
+        aeron.MediaDriver(incoming_loss=[once, once])
+    with pytest.raises(AttributeError):
+        aeron.MediaDriver(incoming_loss=["loss"])
+    with pytest.raises(TypeError):
+        aeron.MediaDriver(incoming_loss=0.5)

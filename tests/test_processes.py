@@ -286,6 +286,37 @@ def test_control_c_ends_a_wait() -> None:
     assert "KeyboardInterrupt" in stderr
 
 
+def test_control_c_ends_a_wait_for_a_driver_that_has_died_unnoticed(tmp_path: Path) -> None:
+    import signal
+
+    code = f"""
+    import aeron, os, signal, subprocess, sys, time
+    serve = "import aeron, sys, time; driver = aeron.MediaDriver(dir=sys.argv[1]); print(1, flush=True); time.sleep(60)"
+    child = subprocess.Popen([sys.executable, "-c", serve, {str(tmp_path / "md")!r}], stdout=subprocess.PIPE)
+    child.stdout.readline()
+    client = aeron.connect({str(tmp_path / "md")!r}, driver_timeout_ms=60_000)
+    child.kill()
+    child.wait()
+    for add in (client.add_publication, client.add_subscription):
+        print("waiting", flush=True)
+        try:
+            add("aeron:ipc", 1)
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    for _ in range(2):
+        assert process.stdout.readline() == "waiting\n"
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == "interrupted\n"
+    _, stderr = process.communicate(timeout=10)
+    assert (process.returncode, stderr) == (0, "")
+
+
 def test_control_c_ends_the_start_of_a_driver_in_a_directory_of_doubt(tmp_path: Path) -> None:
     import signal
 

@@ -35,6 +35,7 @@ from aeron._aeron import (
     Image,
     LogFile,
     LogFrame,
+    LossObservation,
     MediaDriver,
     NoOpIdleStrategy,
     Publication,
@@ -49,6 +50,7 @@ from aeron._aeron import (
     parse_duration_ns,
     parse_size,
     read_error_log,
+    read_loss_report,
     request_driver_termination,
 )
 from aeron.exceptions import (
@@ -92,6 +94,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # what type checkers see of the names that __getattr__ loads
     from aeron.agent import Agent, AgentInvoker, AgentRunner, CompositeAgent, DynamicCompositeAgent
     from aeron.barrier import ShutdownSignalBarrier
+    from aeron.loss import FixedLoss, FrameType, MultiGapLoss, RandomLoss
+    from aeron.status import ChannelStatus
 
 connect = Aeron
 
@@ -113,6 +117,7 @@ __all__ = [
     "BufferClaim",
     "BusySpinIdleStrategy",
     "ChannelEndpointError",
+    "ChannelStatus",
     "ChannelUriBuilder",
     "ClientClosedError",
     "ClientTimeoutError",
@@ -130,8 +135,10 @@ __all__ = [
     "DynamicCompositeAgent",
     "ErrorObservation",
     "ExclusivePublication",
+    "FixedLoss",
     "ForkedError",
     "FragmentAssembler",
+    "FrameType",
     "GenericDriverError",
     "Header",
     "IdleStrategy",
@@ -140,10 +147,12 @@ __all__ = [
     "InvalidChannelError",
     "LogFile",
     "LogFrame",
+    "LossObservation",
     "MalformedCommandError",
     "MaxPositionExceededError",
     "MediaDriver",
     "MessageTooLongError",
+    "MultiGapLoss",
     "NoOpIdleStrategy",
     "NotConnectedError",
     "NotSent",
@@ -152,6 +161,7 @@ __all__ = [
     "PublicationClosedError",
     "PublicationErrorFrame",
     "PublicationRevokedError",
+    "RandomLoss",
     "ReentrantCallError",
     "RegistrationError",
     "ResourceTemporarilyUnavailableError",
@@ -174,6 +184,7 @@ __all__ = [
     "parse_duration_ns",
     "parse_size",
     "read_error_log",
+    "read_loss_report",
     "request_driver_termination",
 ]
 
@@ -181,8 +192,13 @@ _LAZY = {
     "Agent": "agent",
     "AgentInvoker": "agent",
     "AgentRunner": "agent",
+    "ChannelStatus": "status",
     "CompositeAgent": "agent",
     "DynamicCompositeAgent": "agent",
+    "FixedLoss": "loss",
+    "FrameType": "loss",
+    "MultiGapLoss": "loss",
+    "RandomLoss": "loss",
     "ShutdownSignalBarrier": "barrier",
 }
 """What is rarely used and would have to import more of the standard library: loaded at its first use."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 import weakref
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aeron import _aeron
@@ -202,6 +202,34 @@ async def added(
         remove(registration_id)
         raise
     return resource
+
+
+async def operation(poll: Callable[[], int | None]) -> int:
+    """Waits for the driver's answer to a command that adds no resource; answers its value."""
+    outcome: list[int | Exception] = []
+
+    def is_answered() -> bool:
+        try:
+            value = poll()
+        except Exception as error:
+            outcome.append(error)
+        else:
+            if value is not None:
+                outcome.append(value)
+        return bool(outcome)
+
+    if not is_answered():
+        await _looker().wait(is_answered)
+    [answer] = outcome
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+async def done(operation: Coroutine[Any, Any, int], result: T) -> T:
+    """Waits for an operation; answers `result`."""
+    await operation
+    return result
 
 
 async def enter(client: Aeron) -> Aeron:

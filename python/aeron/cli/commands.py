@@ -11,8 +11,13 @@ _DRIVER = ("driver", "Run a media driver in the foreground (same as aeronmd).")
 _COMMANDS = {
     "pub": "Publish messages to a channel and stream.",
     "sub": "Print the messages of a channel and stream.",
+    "ping": "Measure round trips to a pong.",
+    "pong": "Send every message back.",
+    "rate": "Show how many messages a stream carries, or send as many as it takes.",
     "stat": "Show a driver's counters, live or once.",
     "errors": "Show a driver's distinct errors.",
+    "loss": "Show what a driver's streams have lost.",
+    "streams": "Show a driver's streams and how far behind each reader is.",
     "info": "Show which driver runs on a directory, or ask it to end.",
     "inspect": "Print the frames of a log buffer file.",
     "demo": "Publish market data from one process to another and show rate and latency.",

@@ -16,6 +16,9 @@ DEFAULT_CHANNEL = "aeron:udp?endpoint=localhost:20121"
 DEFAULT_STREAM_ID = 1001
 """The samples' stream id (reference 06, section 3.1)."""
 
+PING_CHANNEL, PING_STREAM_ID = "aeron:udp?endpoint=localhost:20123", 1002
+PONG_CHANNEL, PONG_STREAM_ID = "aeron:udp?endpoint=localhost:20124", 1003
+
 STREAM_ID = click.IntRange(-(2**31), 2**31 - 1)
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -46,6 +49,47 @@ def stream_options(function: F) -> F:
         "-s", "--stream", "stream_id", type=STREAM_ID, default=DEFAULT_STREAM_ID, show_default=True, help="Stream id."
     )(function)
     return click.option("-c", "--channel", default=DEFAULT_CHANNEL, show_default=True, help="Channel URI.")(function)
+
+
+def ping_pong_options(function: F) -> F:
+    """Channels and streams of the two directions of ``aeron ping`` and ``aeron pong``."""
+    options = [
+        click.option("-c", "--ping-channel", default=PING_CHANNEL, show_default=True, help="Channel of the pings."),
+        click.option(
+            "-s",
+            "--ping-stream",
+            "ping_stream_id",
+            type=STREAM_ID,
+            default=PING_STREAM_ID,
+            show_default=True,
+            help="Stream id of the pings.",
+        ),
+        click.option("-C", "--pong-channel", default=PONG_CHANNEL, show_default=True, help="Channel of the answers."),
+        click.option(
+            "-S",
+            "--pong-stream",
+            "pong_stream_id",
+            type=STREAM_ID,
+            default=PONG_STREAM_ID,
+            show_default=True,
+            help="Stream id of the answers.",
+        ),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def destination_option(function: F) -> F:
+    """``--destination``, for channels with ``control-mode=manual``."""
+    return click.option(
+        "-D",
+        "--destination",
+        "destinations",
+        multiple=True,
+        metavar="URI",
+        help="A destination of a channel with control-mode=manual; may be given more than once.",
+    )(function)
 
 
 def linger_option(function: F) -> F:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 import aeron
-from aeron.cli.options import client_options, linger_option, size, stream_options
+from aeron.cli.options import client_options, destination_option, linger_option, size, stream_options
 from aeron.cli.session import session
 
 Publication = aeron.Publication | aeron.ExclusivePublication
@@ -35,6 +35,7 @@ Publication = aeron.Publication | aeron.ExclusivePublication
     help="Seconds between messages.",
 )
 @linger_option
+@destination_option
 @click.option("--exclusive", is_flag=True, help="Use an exclusive publication.")
 def command(
     *,
@@ -49,12 +50,15 @@ def command(
     interval_s: float,
     linger_s: float,
     exclusive: bool,
+    destinations: tuple[str, ...],
 ) -> None:
     """Publish 'Hello World! <n>' at a steady interval and say what became of each message."""
     click.echo(f"Publishing to channel {channel} on Stream ID {stream_id}")
     with session(directory, embedded, driver_timeout_s) as (client, stop):
         add = client.add_exclusive_publication if exclusive else client.add_publication
         publication = add(channel, stream_id)
+        for destination in destinations:
+            publication.add_destination(destination)
         click.echo(f"Publication channel status {publication.channel_status}")
         if fill_mtu:
             length = publication.max_payload_length

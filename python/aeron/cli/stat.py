@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import struct
 import time
 from collections.abc import Callable, Iterable
 
@@ -15,6 +14,7 @@ from rich.live import Live
 from rich.text import Text
 
 import aeron
+from aeron.cli.counter_keys import StreamKey, channel_key, stream_key
 from aeron.cli.options import directory_option, timeout_option
 from aeron.cli.session import cnc_file
 from aeron.cli.timestamps import local_time
@@ -22,8 +22,6 @@ from aeron.cli.timestamps import local_time
 _SYSTEM = 0
 _STREAM_TYPES = frozenset({1, 2, 3, 4, 5, 9, 10, 12})
 _CHANNEL_TYPES = frozenset({6, 7})
-_STREAM_KEY = struct.Struct("<qiii")
-_CHANNEL_KEY = struct.Struct("<i")
 
 Filter = Callable[[aeron.CounterSnapshot], bool]
 
@@ -151,30 +149,24 @@ def _test(compared: Callable[[aeron.CounterSnapshot], str | None], pattern: re.P
 def _identity(counter: aeron.CounterSnapshot) -> str | None:
     if counter.type_id == _SYSTEM:
         return str(counter.id)
-    return _stream_field(counter, 0)
+    return _of_stream(counter, lambda key: key.registration_id)
 
 
-def _stream_field(counter: aeron.CounterSnapshot, index: int) -> str | None:
-    if counter.type_id not in _STREAM_TYPES:
-        return None
-    return str(_STREAM_KEY.unpack_from(counter.key)[index])
+def _of_stream(counter: aeron.CounterSnapshot, part: Callable[[StreamKey], int]) -> str | None:
+    return str(part(stream_key(counter))) if counter.type_id in _STREAM_TYPES else None
 
 
 def _channel(counter: aeron.CounterSnapshot) -> str | None:
     if counter.type_id in _STREAM_TYPES:
-        length, start = _STREAM_KEY.unpack_from(counter.key)[3], _STREAM_KEY.size
-    elif counter.type_id in _CHANNEL_TYPES:
-        length, start = _CHANNEL_KEY.unpack_from(counter.key)[0], _CHANNEL_KEY.size
-    else:
-        return None
-    return counter.key[start : start + max(length, 0)].decode("ascii", "replace")
+        return stream_key(counter).channel
+    return channel_key(counter) if counter.type_id in _CHANNEL_TYPES else None
 
 
 _COMPARED: dict[str, Callable[[aeron.CounterSnapshot], str | None]] = {
     "type": lambda counter: str(counter.type_id),
     "identity": _identity,
-    "session": lambda counter: _stream_field(counter, 1),
-    "stream": lambda counter: _stream_field(counter, 2),
+    "session": lambda counter: _of_stream(counter, lambda key: key.session_id),
+    "stream": lambda counter: _of_stream(counter, lambda key: key.stream_id),
     "channel": _channel,
 }
 """What each filter looks at; ``None`` where it does not apply, and the counter passes."""

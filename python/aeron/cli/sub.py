@@ -8,7 +8,7 @@ from queue import Empty, SimpleQueue
 import click
 
 import aeron
-from aeron.cli.options import client_options, linger_option, size, stream_options
+from aeron.cli.options import client_options, destination_option, linger_option, size, stream_options
 from aeron.cli.session import session
 
 _FRAGMENT_LIMIT = 10
@@ -25,6 +25,7 @@ _MAX_IDLE_PARK_NS = 10_000_000
     "-L", "--length", type=size, default="16m", help="Show at most so many bytes of a message.  [default: all]"
 )
 @linger_option
+@destination_option
 def command(
     *,
     channel: str,
@@ -35,6 +36,7 @@ def command(
     messages: int | None,
     length: int,
     linger_s: float,
+    destinations: tuple[str, ...],
 ) -> None:
     """Print the messages of a stream, and the images that come and go, until interrupted."""
     click.echo(f"Subscribing to channel {channel} on Stream ID {stream_id}")
@@ -46,7 +48,12 @@ def command(
             on_available_image=printer.on_available_image,
             on_unavailable_image=printer.on_unavailable_image,
         )
+        for destination in destinations:
+            subscription.add_destination(destination)
         click.echo(f"Subscription channel status {subscription.channel_status}")
+        resolved = subscription.try_resolve_channel_endpoint_port()
+        if resolved not in (None, channel):
+            click.echo(f"Subscribing to channel {resolved}")
         _receive(subscription, messages, printer, stop)
         stop.wait(linger_s)
         printer.print_images()

@@ -448,7 +448,6 @@ impl Aeron {
     /// # Errors
     /// The driver's refusal, once; [`Error::InvalidArgument`] for an id that is not known.
     pub fn poll_operation(&self, correlation_id: i64) -> Result<Option<i32>> {
-        self.client().service();
         self.client().poll_operation(correlation_id)
     }
 

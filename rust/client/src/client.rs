@@ -162,8 +162,9 @@ impl Client {
         }
     }
 
-    /// What became of an operation: its value once it succeeded.
+    /// What became of an operation, after giving the driver's answer a chance to arrive: its value once it succeeded.
     pub(crate) fn poll_operation(self: &Arc<Self>, correlation_id: i64) -> Result<Option<i32>> {
+        self.service();
         operation_outcome(&mut *self.open_conductor()?, self, correlation_id)
     }
 

@@ -213,6 +213,14 @@ impl Image {
         client.wait_for_operation(id).map(drop)
     }
 
+    /// What became of a rejection of this image: `Some` once the driver has taken it.
+    ///
+    /// # Errors
+    /// The driver's refusal, once; [`Error::InvalidArgument`] for an id that is not known.
+    pub fn poll_rejection(&self, correlation_id: i64) -> Result<Option<i32>> {
+        self.core.parts.client.poll_operation(correlation_id)
+    }
+
     /// As [`reject`](Self::reject), without waiting; answers a correlation id for
     /// [`Aeron::poll_operation`](crate::Aeron::poll_operation).
     ///

@@ -121,6 +121,36 @@ impl PyChannelUriBuilder {
             .map_err(uri_error)
     }
 
+    /// Has the slowest receiver limit the sender (`fc=min`). `group_min_size` receivers make it connected; one that is silent
+    /// for `receiver_timeout_ns` is gone. What is `None` the driver's settings decide. Answers the builder.
+    #[pyo3(signature = (group_min_size = None, receiver_timeout_ns = None))]
+    fn min_flow_control<'py>(
+        slf: Bound<'py, Self>,
+        group_min_size: Option<i32>,
+        receiver_timeout_ns: Option<i64>,
+    ) -> PyResult<Bound<'py, Self>> {
+        slf.borrow_mut()
+            .builder
+            .min_flow_control(group_min_size, receiver_timeout_ns)
+            .map_err(uri_error)?;
+        Ok(slf)
+    }
+
+    /// As `min_flow_control`, by the receivers whose `gtag` is `group_tag` only (`fc=tagged`).
+    #[pyo3(signature = (group_tag = None, group_min_size = None, receiver_timeout_ns = None))]
+    fn tagged_flow_control<'py>(
+        slf: Bound<'py, Self>,
+        group_tag: Option<i64>,
+        group_min_size: Option<i32>,
+        receiver_timeout_ns: Option<i64>,
+    ) -> PyResult<Bound<'py, Self>> {
+        slf.borrow_mut()
+            .builder
+            .tagged_flow_control(group_tag, group_min_size, receiver_timeout_ns)
+            .map_err(uri_error)?;
+        Ok(slf)
+    }
+
     /// Checks what holds between parameters; raises what a driver would answer.
     fn validate(&self) -> PyResult<()> {
         self.builder.validate().map_err(uri_error)

@@ -13,8 +13,10 @@ use crate::driver::PyMediaDriver;
 use crate::errors::from_client;
 use crate::events::ErrorReporter;
 use crate::fork::OfProcess;
+use crate::operations;
 use crate::publication::{PyExclusivePublication, PyPublication};
 use crate::subscription::PySubscription;
+use crate::waiting::is_interrupted;
 
 /// A client of a media driver. Thread-safe.
 ///
@@ -146,6 +148,7 @@ impl PyAeron {
 
         let reporter = ErrorReporter::new(error_handler);
         context.handler_mode = HandlerMode::Queued;
+        context.interrupt_check = Some(Arc::new(is_interrupted));
         context.error_handler = reporter.error_handler();
         context.available_image_handler =
             on_available_image.map(|handler| reporter.image_handler(handler));
@@ -398,6 +401,17 @@ impl PyAeron {
         self.waiting(py, |aeron| aeron.next_session_id(stream_id))
     }
 
+    /// As `next_session_id`, without waiting: answers a correlation id for `poll_operation`.
+    fn async_next_session_id(&self, py: Python<'_>, stream_id: i32) -> PyResult<i64> {
+        self.waiting(py, |aeron| aeron.async_next_session_id(stream_id))
+    }
+
+    /// What became of a destination command, a rejection or a request for a session id: `None` until the driver has
+    /// answered, then once its value (0 but for session ids). Raises the driver's refusal once.
+    fn poll_operation(&self, py: Python<'_>, correlation_id: i64) -> PyResult<Option<i32>> {
+        self.waiting(py, |aeron| aeron.poll_operation(correlation_id))
+    }
+
     /// Adds `handler(counters_reader, registration_id, counter_id)` for counters of any client that become available;
     /// answers an id for its removal.
     fn add_available_counter_handler(&self, handler: Py<PyAny>) -> PyResult<i64> {
@@ -527,6 +541,17 @@ impl PyAeron {
             on_unavailable_image,
         )?;
         added(slf, "get_subscription", "async_remove_subscription", id)
+    }
+
+    /// Awaitable form of `next_session_id`.
+    fn next_session_id_async<'py>(
+        &self,
+        py: Python<'py>,
+        stream_id: i32,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let id = self.async_next_session_id(py, stream_id)?;
+        let aeron = self.get()?.clone();
+        operations::value(py, move || aeron.poll_operation(id))
     }
 
     /// Awaitable form of `add_counter`.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use aeron_driver::config::{SETTINGS, Setting, Sources, Value};
 use aeron_driver::{Context, MediaDriver, StartError, ThreadingMode, command_line};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
 
@@ -19,6 +19,9 @@ use crate::waiting::{DEFAULT_MAX_IDLE_PARK_NS, interruptible};
 /// the `AERON_*` environment, else it is the default. Where the defaults differ from `aeronmd`: all agents share one thread
 /// (`threading_mode="SHARED"`), the directory is a fresh one of its own and is removed at the end, and a driver without work
 /// parks longer (`max_idle_park_ns`). Thread-safe.
+///
+/// `incoming_loss` is for tests: a `RandomLoss`, `FixedLoss` or `MultiGapLoss`, or several of different kinds, that each
+/// datagram has to survive.
 #[pyclass(frozen, module = "aeron._aeron", name = "MediaDriver")]
 pub struct PyMediaDriver {
     driver: OfProcess<Arc<Shared>>,
@@ -104,6 +107,9 @@ fn set(context: &mut Context, name: &str, value: &Bound<'_, PyAny>) -> PyResult<
         context.max_idle_park_ns = value.extract()?;
         return Ok(());
     }
+    if name == "incoming_loss" {
+        return set_incoming_loss(context, value);
+    }
     let setting = Context::setting(name).ok_or_else(|| {
         PyTypeError::new_err(format!(
             "MediaDriver has no setting {name:?}; MediaDriver.settings() lists all"
@@ -117,6 +123,31 @@ fn set(context: &mut Context, name: &str, value: &Bound<'_, PyAny>) -> PyResult<
             format!("{name} cannot be {shown}"),
         ));
     }
+    Ok(())
+}
+
+/// Stores the settings of one loss of `aeron.loss`, of several, or of `None`.
+fn set_incoming_loss(context: &mut Context, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    let losses: Vec<Bound<'_, PyAny>> = if value.is_none() {
+        Vec::new()
+    } else if value.hasattr("interceptor")? {
+        vec![value.clone()]
+    } else {
+        value.try_iter()?.collect::<PyResult<_>>()?
+    };
+    let mut names: Vec<String> = Vec::new();
+    for loss in &losses {
+        let name: String = loss.getattr("interceptor")?.extract()?;
+        let kind = name.replace('-', "_");
+        let setting = format!("udp_channel_transport_bindings_{kind}_args");
+        set(context, &setting, &loss.call_method0("arguments")?)?;
+        if names.contains(&name) {
+            let reason = format!("incoming_loss takes each kind of loss once, not {name} twice");
+            return Err(PyValueError::new_err(reason));
+        }
+        names.push(name);
+    }
+    context.udp_channel_incoming_interceptors = names.join(",");
     Ok(())
 }
 

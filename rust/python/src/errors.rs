@@ -7,6 +7,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyModule, PyType};
 
+use crate::waiting::interruption;
+
 static EXCEPTIONS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
 
 fn exceptions(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
@@ -63,6 +65,7 @@ pub fn from_client(error: &Error) -> PyErr {
         Error::InvalidCncFile { .. } | Error::Io { .. } => raise("DriverError", message),
         Error::CorruptLog { .. } => raise("CorruptLogError", message),
         Error::Forked => raise("ForkedError", message),
+        Error::Interrupted => interruption(),
         _ => raise("AeronError", message),
     }
 }

@@ -11,6 +11,7 @@ use crate::errors::from_client;
 use crate::fork::OfProcess;
 use crate::handler::{Handler, OnFragment, Payload, action_of, always_continue};
 use crate::header::PyHeader;
+use crate::operations;
 
 /// One publisher's stream as one subscription sees it.
 ///
@@ -119,6 +120,20 @@ impl PyImage {
         let image = self.get()?;
         py.detach(|| image.reject(reason))
             .map_err(|error| from_client(&error))
+    }
+
+    /// As `reject`, without waiting: answers a correlation id for `Aeron.poll_operation`.
+    fn async_reject(&self, py: Python<'_>, reason: &str) -> PyResult<i64> {
+        let image = self.get()?;
+        py.detach(|| image.async_reject(reason))
+            .map_err(|error| from_client(&error))
+    }
+
+    /// Awaitable form of `reject`.
+    fn reject_async<'py>(&self, py: Python<'py>, reason: &str) -> PyResult<Bound<'py, PyAny>> {
+        let id = self.async_reject(py, reason)?;
+        let image = self.get()?.clone();
+        operations::done(py, move || image.poll_rejection(id), None::<()>)
     }
 
     /// Tells the streams of a channel and stream id apart.

@@ -25,7 +25,9 @@ mod header;
 mod idle;
 mod image;
 mod log_file;
+mod loss_report;
 mod offer;
+mod operations;
 mod publication;
 mod results;
 mod source;
@@ -75,6 +77,8 @@ mod _aeron {
     use crate::image::PyImage;
     #[pymodule_export]
     use crate::log_file::{PyLogFile, PyLogFrame};
+    #[pymodule_export]
+    use crate::loss_report::{PyLossObservation, read_loss_report};
     #[pymodule_export]
     use crate::publication::{PyExclusivePublication, PyPublication};
     #[pymodule_export]

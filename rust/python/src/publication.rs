@@ -6,11 +6,13 @@ use aeron_memory::log::append::Messages;
 use pyo3::prelude::*;
 
 use crate::buffers::with_bytes;
+use crate::channel::Channel;
 use crate::claim::PyBufferClaim;
 use crate::errors::{from_append, from_client, from_offer};
 use crate::fast::Offers;
 use crate::fork::OfProcess;
 use crate::offer::{self, Outlet};
+use crate::operations;
 use crate::source::{self, Sink};
 use crate::waiting::Patience;
 
@@ -315,17 +317,52 @@ macro_rules! publication_class {
                 Ok(self.get()?.local_socket_addresses())
             }
 
-            /// Adds a destination to a channel with `control-mode=manual` and waits for the driver; answers its id.
-            fn add_destination(&self, py: Python<'_>, channel: &str) -> PyResult<i64> {
-                waiting(py, self.get()?, |publication| publication.add_destination(channel))
+            /// Adds a destination to send to to a channel with `control-mode=manual`, and waits for the driver; answers its id.
+            fn add_destination(&self, py: Python<'_>, channel: Channel) -> PyResult<i64> {
+                waiting(py, self.get()?, |publication| publication.add_destination(&channel.0))
             }
 
             /// Removes a destination, named by its channel or its id, and waits for the driver.
             fn remove_destination(&self, py: Python<'_>, destination: DestinationName) -> PyResult<()> {
                 waiting(py, self.get()?, |publication| match &destination {
                     DestinationName::Id(id) => publication.remove_destination_by_id(*id),
-                    DestinationName::Channel(channel) => publication.remove_destination(channel),
+                    DestinationName::Channel(channel) => publication.remove_destination(&channel.0),
                 })
+            }
+
+            /// As `add_destination`, without waiting: answers the destination's id, to be given to `Aeron.poll_operation`.
+            fn async_add_destination(&self, py: Python<'_>, channel: Channel) -> PyResult<i64> {
+                waiting(py, self.get()?, |publication| publication.async_add_destination(&channel.0))
+            }
+
+            /// As `remove_destination`, without waiting: answers a correlation id for `Aeron.poll_operation`.
+            fn async_remove_destination(&self, py: Python<'_>, destination: DestinationName) -> PyResult<i64> {
+                waiting(py, self.get()?, |publication| match &destination {
+                    DestinationName::Id(id) => publication.async_remove_destination_by_id(*id),
+                    DestinationName::Channel(channel) => publication.async_remove_destination(&channel.0),
+                })
+            }
+
+            /// Awaitable form of `add_destination`.
+            fn add_destination_async<'py>(
+                &self,
+                py: Python<'py>,
+                channel: Channel,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                let id = self.async_add_destination(py, channel)?;
+                let publication = self.get()?.clone();
+                operations::done(py, move || publication.poll_destination(id), id)
+            }
+
+            /// Awaitable form of `remove_destination`.
+            fn remove_destination_async<'py>(
+                &self,
+                py: Python<'py>,
+                destination: DestinationName,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                let id = self.async_remove_destination(py, destination)?;
+                let publication = self.get()?.clone();
+                operations::done(py, move || publication.poll_destination(id), None::<()>)
             }
 
             fn __repr__(&self) -> String {
@@ -349,7 +386,7 @@ macro_rules! publication_class {
 #[derive(FromPyObject)]
 enum DestinationName {
     Id(i64),
-    Channel(String),
+    Channel(Channel),
 }
 
 publication_class! {

@@ -9,11 +9,13 @@ use pyo3::prelude::*;
 
 use crate::batch::{Batch, Pool};
 use crate::buffers::LARGE_COPY_LENGTH;
+use crate::channel::Channel;
 use crate::errors::{because, from_client, raise};
 use crate::fork::OfProcess;
 use crate::handler::{Handler, OnFragment, Payload, action_of, always_continue};
 use crate::header::PyHeader;
 use crate::image::{PyImage, call_with_block, call_with_raw_block, finish_block_poll, list_of};
+use crate::operations;
 use crate::waiting::Patience;
 
 /// Messages in a batch, if the caller does not say.
@@ -375,14 +377,50 @@ impl PySubscription {
         Ok(self.get()?.try_resolve_channel_endpoint_port())
     }
 
-    /// Adds a destination to a channel with `control-mode=manual` and waits for the driver.
-    fn add_destination(&self, py: Python<'_>, channel: &str) -> PyResult<()> {
-        self.waiting(py, |subscription| subscription.add_destination(channel))
+    /// Adds a destination to receive from to a channel with `control-mode=manual`, and waits for the driver.
+    fn add_destination(&self, py: Python<'_>, channel: Channel) -> PyResult<()> {
+        self.waiting(py, |subscription| subscription.add_destination(&channel.0))
     }
 
-    /// Removes a destination and waits for the driver.
-    fn remove_destination(&self, py: Python<'_>, channel: &str) -> PyResult<()> {
-        self.waiting(py, |subscription| subscription.remove_destination(channel))
+    /// Removes a destination, named as it was added, and waits for the driver.
+    fn remove_destination(&self, py: Python<'_>, channel: Channel) -> PyResult<()> {
+        self.waiting(py, |subscription| {
+            subscription.remove_destination(&channel.0)
+        })
+    }
+
+    /// As `add_destination`, without waiting: answers a correlation id for `Aeron.poll_operation`.
+    fn async_add_destination(&self, py: Python<'_>, channel: Channel) -> PyResult<i64> {
+        self.waiting(py, |subscription| {
+            subscription.async_add_destination(&channel.0)
+        })
+    }
+
+    /// As `remove_destination`, without waiting: answers a correlation id for `Aeron.poll_operation`.
+    fn async_remove_destination(&self, py: Python<'_>, channel: Channel) -> PyResult<i64> {
+        self.waiting(py, |subscription| {
+            subscription.async_remove_destination(&channel.0)
+        })
+    }
+
+    /// Awaitable form of `add_destination`.
+    fn add_destination_async<'py>(
+        &self,
+        py: Python<'py>,
+        channel: Channel,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let id = self.async_add_destination(py, channel)?;
+        self.answer_of(py, id)
+    }
+
+    /// Awaitable form of `remove_destination`.
+    fn remove_destination_async<'py>(
+        &self,
+        py: Python<'py>,
+        channel: Channel,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let id = self.async_remove_destination(py, channel)?;
+        self.answer_of(py, id)
     }
 
     fn __repr__(&self) -> String {
@@ -401,6 +439,13 @@ impl PySubscription {
 }
 
 impl PySubscription {
+    /// A coroutine that waits for the driver's answer to a destination command.
+    fn answer_of<'py>(&self, py: Python<'py>, correlation_id: i64) -> PyResult<Bound<'py, PyAny>> {
+        let subscription = self.get()?.clone();
+        let poll = move || subscription.poll_destination(correlation_id);
+        operations::done(py, poll, None::<()>)
+    }
+
     fn waiting<R: Send>(
         &self,
         py: Python<'_>,

@@ -343,6 +343,14 @@ macro_rules! publication_methods {
                 self.client().wait_for_operation(id).map(drop)
             }
 
+            /// What became of a destination command of this publication: `Some` once the driver has taken it.
+            ///
+            /// # Errors
+            /// The driver's refusal, once; [`Error::InvalidArgument`] for an id that is not known.
+            pub fn poll_destination(&self, correlation_id: i64) -> Result<Option<i32>> {
+                self.client().poll_operation(correlation_id)
+            }
+
             /// Closes the publication without waiting for the driver; does nothing when it is closed already. From any
             /// thread.
             pub fn close(&self) {

@@ -295,6 +295,14 @@ impl Subscription {
         self.client().wait_for_operation(id).map(drop)
     }
 
+    /// What became of a destination command of this subscription: `Some` once the driver has taken it.
+    ///
+    /// # Errors
+    /// The driver's refusal, once; [`Error::InvalidArgument`] for an id that is not known.
+    pub fn poll_destination(&self, correlation_id: i64) -> Result<Option<i32>> {
+        self.client().poll_operation(correlation_id)
+    }
+
     fn destination(&self, command: DestinationCommand, channel: &str) -> Result<i64> {
         if self.is_closed() {
             return Err(Error::ResourceClosed {

@@ -1,0 +1,37 @@
+"""What the keys of a driver's counters say: which stream or channel a counter belongs to."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+import aeron
+
+_STREAM = struct.Struct("<qiii")
+_CHANNEL = struct.Struct("<i")
+
+
+@dataclass(frozen=True)
+class StreamKey:
+    """Key of a counter of a stream; the channel is cut to what a key holds."""
+
+    registration_id: int
+    session_id: int
+    stream_id: int
+    channel: str
+
+
+def stream_key(counter: aeron.CounterSnapshot) -> StreamKey:
+    """The key of a counter of one of the stream types."""
+    registration_id, session_id, stream_id, length = _STREAM.unpack_from(counter.key)
+    return StreamKey(registration_id, session_id, stream_id, _text(counter.key[_STREAM.size :], length))
+
+
+def channel_key(counter: aeron.CounterSnapshot) -> str:
+    """The channel in the key of a channel status counter."""
+    (length,) = _CHANNEL.unpack_from(counter.key)
+    return _text(counter.key[_CHANNEL.size :], length)
+
+
+def _text(room: bytes, length: int) -> str:
+    return room[: max(length, 0)].decode("ascii", "replace")

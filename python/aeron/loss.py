@@ -1,0 +1,96 @@
+"""Deliberate loss of incoming datagrams, for tests of how a system behaves when its network does not.
+
+>>> import aeron
+>>> driver = aeron.MediaDriver(incoming_loss=aeron.RandomLoss(rate=0.05, seed=7))
+>>> driver.configuration["udp_channel_incoming_interceptors"]
+'loss'
+>>> driver.close()
+
+The same is there for any driver, by the ``AERON_UDP_CHANNEL_*`` settings that ``MediaDriver.settings()`` lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import ClassVar
+
+__all__ = ["FixedLoss", "FrameType", "Loss", "MultiGapLoss", "RandomLoss"]
+
+
+class FrameType(IntEnum):
+    """Types of the frames that drivers send each other; a datagram goes by its first frame. Immutable."""
+
+    PAD = 0
+    DATA = 1
+    NAK = 2
+    STATUS_MESSAGE = 3
+    ERROR = 4
+    SETUP = 5
+    RTT_MEASUREMENT = 6
+    RESOLUTION = 7
+
+
+DATA_FRAMES = (FrameType.PAD, FrameType.DATA)
+"""What carries a stream: lost, it has to be asked for again."""
+
+
+@dataclass(frozen=True)
+class RandomLoss:
+    """Loses incoming datagrams of these frame types with the probability `rate`, 0 to 1. Immutable.
+
+    With a `seed` each socket loses by the same series of random numbers in every run.
+    """
+
+    interceptor: ClassVar[str] = "loss"
+
+    rate: float
+    seed: int | None = None
+    frame_types: Iterable[FrameType] = DATA_FRAMES
+
+    def arguments(self) -> str:
+        """The text of ``AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS``."""
+        mask = sum({1 << frame_type for frame_type in self.frame_types})
+        seed = "" if self.seed is None else f"|seed={self.seed}"
+        return f"rate={self.rate:f}{seed}|recv-msg-mask={mask:#x}"
+
+
+@dataclass(frozen=True)
+class FixedLoss:
+    """Loses `length` bytes of a term, from `term_offset` on, of every stream, once: retransmits pass. Immutable."""
+
+    interceptor: ClassVar[str] = "fixed-loss"
+
+    term_id: int
+    term_offset: int
+    length: int
+
+    def arguments(self) -> str:
+        """The text of ``AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_FIXED_LOSS_ARGS``."""
+        return f"term-id={self.term_id}|term-offset={self.term_offset}|length={self.length}"
+
+
+@dataclass(frozen=True)
+class MultiGapLoss:
+    """Loses `gap_length` bytes of a term at each multiple of `gap_radix`, `total_gaps` times, of every stream, once.
+
+    The radix is rounded up to a power of two. Immutable.
+    """
+
+    interceptor: ClassVar[str] = "multi-gap-loss"
+
+    term_id: int
+    gap_radix: int
+    gap_length: int
+    total_gaps: int
+
+    def arguments(self) -> str:
+        """The text of ``AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MULTI_GAP_LOSS_ARGS``."""
+        return (
+            f"term-id={self.term_id}|gap-radix={self.gap_radix}"
+            f"|gap-length={self.gap_length}|total-gaps={self.total_gaps}"
+        )
+
+
+Loss = RandomLoss | FixedLoss | MultiGapLoss
