@@ -12,6 +12,8 @@ pub mod transport;
 pub mod udp;
 
 #[cfg(test)]
+pub(crate) mod malformed;
+#[cfg(test)]
 pub(crate) mod testing;
 
 pub use channel::{ChannelRole, NamedAddress, UdpChannel};

@@ -44,6 +44,8 @@ pub struct Dispatcher {
     interests: HashMap<i32, Interest>,
     sessions: Sessions,
     stream_session_limit: usize,
+    /// Images that the receiver has, also of sessions that nobody wants any more.
+    image_count: usize,
     /// The image of the last datagram: the next one is mostly for it.
     last: Option<(StreamSession, ImageKey)>,
     /// A session was forgotten for another.
@@ -71,6 +73,7 @@ impl Dispatcher {
             interests: HashMap::new(),
             sessions: Sessions::default(),
             stream_session_limit,
+            image_count: 0,
             last: None,
             has_forgotten: false,
         }
@@ -120,9 +123,10 @@ impl Dispatcher {
         !self.interests.is_empty()
     }
 
-    /// The session has an image from now on, unless nobody wants it any more.
+    /// There is an image; its session has it from now on, unless nobody wants it any more.
     pub fn add_image(&mut self, session: StreamSession, image: ImageKey) {
         self.last = None;
+        self.image_count += 1;
         let is_wanted = self
             .interests
             .get(&session.stream_id)
@@ -134,6 +138,7 @@ impl Dispatcher {
 
     /// The image goes; its session cools down unless the stream has ended.
     pub fn remove_image(&mut self, session: StreamSession, image: ImageKey, has_ended: bool) {
+        self.image_count -= 1;
         if self.sessions.get(session) != Some(SessionState::Image(image)) {
             return;
         }
@@ -234,7 +239,7 @@ impl Dispatcher {
     }
 
     fn create_image(&mut self, session: StreamSession, was_asked_for: bool) -> SetupAction {
-        if self.sessions.with_image_count() >= MAX_IMAGES {
+        if self.image_count + self.sessions.init_in_progress_count() >= MAX_IMAGES {
             return SetupAction::RefuseImage;
         }
         self.sessions.set(session, SessionState::InitInProgress);

@@ -55,6 +55,7 @@ pub struct Sessions {
     by_age: BTreeMap<u64, StreamSession>,
     next_age: u64,
     images_per_stream: HashMap<i32, usize>,
+    init_in_progress_count: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -82,8 +83,12 @@ impl Sessions {
         if !state.has_image() {
             self.by_age.insert(age, session);
         }
-        if let SessionState::Image(_) = state {
-            *self.images_per_stream.entry(session.stream_id).or_default() += 1;
+        match state {
+            SessionState::Image(_) => {
+                *self.images_per_stream.entry(session.stream_id).or_default() += 1;
+            }
+            SessionState::InitInProgress => self.init_in_progress_count += 1,
+            _ => {}
         }
         self.entries.insert(session, Entry { state, age });
         is_full
@@ -93,8 +98,10 @@ impl Sessions {
     pub fn remove(&mut self, session: StreamSession) -> Option<SessionState> {
         let entry = self.entries.remove(&session)?;
         self.by_age.remove(&entry.age);
-        if let SessionState::Image(_) = entry.state {
-            self.on_image_removed(session.stream_id);
+        match entry.state {
+            SessionState::Image(_) => self.on_image_removed(session.stream_id),
+            SessionState::InitInProgress => self.init_in_progress_count -= 1,
+            _ => {}
         }
         Some(entry.state)
     }
@@ -129,9 +136,9 @@ impl Sessions {
             .unwrap_or_default()
     }
 
-    /// Sessions that have an image or are about to.
-    pub fn with_image_count(&self) -> usize {
-        self.entries.len() - self.by_age.len()
+    /// Sessions that are about to have an image.
+    pub fn init_in_progress_count(&self) -> usize {
+        self.init_in_progress_count
     }
 
     fn on_image_removed(&mut self, stream_id: i32) {
@@ -183,6 +190,7 @@ mod tests {
             assert!(!sessions.set(session(5), state));
         }
         assert_eq!(sessions.image_count(1001), 0);
+        assert_eq!(sessions.init_in_progress_count(), 0);
         sessions.set(session(6), SessionState::Image(2));
         assert_eq!(sessions.image_count(1001), 1);
         sessions.remove_if(session(5), SessionState::CoolDown);

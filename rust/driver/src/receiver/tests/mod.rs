@@ -1,4 +1,9 @@
 //! The receiver on virtual time and a network in memory.
 
+mod endings;
+mod floods;
+mod inserting;
+mod malformed;
 mod rig;
 mod setups;
+mod telling;

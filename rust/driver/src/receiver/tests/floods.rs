@@ -1,0 +1,116 @@
+//! Peers that make things up by the hundred thousand: what the receiver keeps is bounded.
+
+use aeron_protocol::frame::{DataHeader, Setup};
+
+use super::rig::*;
+use crate::receiver::*;
+
+fn data_of_session(session_id: i32) -> Vec<u8> {
+    let header = DataHeader {
+        session_id,
+        ..header_at(0)
+    };
+    data_of(header, 32)
+}
+
+fn setup_of_session(session_id: i32) -> Vec<u8> {
+    let setup = Setup {
+        session_id,
+        ..setup()
+    };
+    encoded(|out| setup.encode(out))
+}
+
+#[test]
+fn a_flood_of_sessions_is_forgotten_oldest_first_and_noted_once() {
+    let mut rig = Rig::new();
+    let endpoint = rig.subscribed(UNICAST);
+    let image = rig.image(&endpoint, setup());
+    let flood = MAX_REMEMBERED_SESSIONS as i32 + 100;
+    for session_id in 0..flood {
+        rig.network.deliver(
+            sender(),
+            endpoint.address,
+            &data_of_session(1_000 + session_id),
+        );
+        if session_id % 4 == 0 {
+            rig.cycle();
+            rig.network.take_sent();
+        }
+    }
+    rig.cycle();
+    let text = "(22) Invalid argument\nmore than 65536 sessions, the oldest are forgotten: \
+        channel=aeron:udp?endpoint=127.0.0.1:24001\n";
+    assert_eq!(rig.errors(), [(text.to_owned(), 1)]);
+    rig.sent();
+    rig.deliver(&endpoint, &data_of_session(1_000));
+    assert_eq!(
+        rig.sent(),
+        [Seen::SetupRequest(1_000, STREAM)],
+        "the oldest was forgotten"
+    );
+    rig.deliver(&endpoint, &data_of_session(1_000 + flood - 1));
+    assert_eq!(rig.sent(), [], "the newest was not");
+    rig.deliver(&endpoint, &data(0, 64));
+    assert_eq!(image.high_water_mark(), 64, "nor one with an image");
+    rig.after(SECOND + 1);
+    rig.deliver(&endpoint, &data_of_session(1_000 + flood - 1));
+    let request = Seen::SetupRequest(1_000 + flood - 1, STREAM);
+    assert!(rig.sent().contains(&request), "requests expire");
+}
+
+#[test]
+fn a_flood_of_setups_makes_a_bounded_number_of_images() {
+    let mut rig = Rig::new();
+    let endpoint = rig.subscribed(UNICAST);
+    let other = rig.subscribed(MULTICAST);
+    let mut requests = Vec::new();
+    for session_id in 0..2 * MAX_IMAGES as i32 {
+        rig.deliver(&endpoint, &setup_of_session(session_id));
+        requests.extend(rig.image_requests());
+    }
+    assert_eq!(requests.len(), MAX_IMAGES);
+    let text = "(22) Invalid argument\nexceeded 1024 images: \
+        channel=aeron:udp?endpoint=127.0.0.1:24001\n";
+    assert_eq!(rig.errors(), [(text.to_owned(), MAX_IMAGES as i32)]);
+    rig.deliver(&other, &setup_of_session(0));
+    assert_eq!(rig.image_requests().len(), 1, "each endpoint has its own");
+    let state = ForgettableState::InitInProgress;
+    rig.command(ReceiverCommand::RemoveState {
+        endpoint: endpoint.id,
+        session: session(5),
+        state,
+    });
+    rig.deliver(&endpoint, &setup_of_session(-1));
+    assert_eq!(rig.image_requests().len(), 1, "there is room again");
+}
+
+#[test]
+fn images_that_nobody_wants_any_more_count_until_they_are_gone() {
+    let mut rig = Rig::new();
+    let endpoint = rig.subscribed(UNICAST);
+    let mut images = Vec::new();
+    for session_id in 0..MAX_IMAGES as i32 {
+        rig.deliver(&endpoint, &setup_of_session(session_id));
+        let request = rig.image_requests().remove(0);
+        images.push(rig.create_image(&request, Options::default()));
+    }
+    for change in [
+        ReceiverCommand::RemoveSubscription {
+            endpoint: endpoint.id,
+            stream_id: STREAM,
+        },
+        ReceiverCommand::AddSubscription {
+            endpoint: endpoint.id,
+            stream_id: STREAM,
+        },
+    ] {
+        rig.command(change);
+    }
+    rig.deliver(&endpoint, &setup_of_session(0));
+    assert!(rig.image_requests().is_empty());
+    rig.command(ReceiverCommand::RemoveImage(images[7].correlation_id));
+    rig.events();
+    rig.deliver(&endpoint, &setup_of_session(0));
+    assert_eq!(rig.image_requests().len(), 1);
+}
