@@ -464,6 +464,12 @@ fn names_that_are_not_known_are_refused() {
             refusal(|context| context.udp_channel_outgoing_interceptors = interceptor.into());
         assert!(text.contains("could not find interceptor"), "{text}");
     }
+    let eleven = ["loss"; 11].join(",");
+    let text = refusal(|context| context.udp_channel_incoming_interceptors = eleven);
+    assert!(
+        text.contains("11 interceptors are more than the limit of 10"),
+        "{text}"
+    );
 }
 
 #[test]

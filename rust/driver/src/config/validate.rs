@@ -19,6 +19,7 @@ const MAX_MTU: usize = 65504;
 const FRAME_ALIGNMENT: usize = 32;
 const MAX_BOOTSTRAP_NEIGHBORS: usize = 20;
 const MAX_FILE_LENGTH: usize = i32::MAX as usize;
+const MAX_INTERCEPTORS: usize = 10;
 
 impl Context {
     /// Checks every value alone and against the others.
@@ -244,10 +245,14 @@ fn check_name(kind: &str, name: &str, known: &[&str]) -> Result<(), Configuratio
 }
 
 fn check_interceptors(names: &str, known: &[&str]) -> Result<(), ConfigurationError> {
-    names
-        .split(',')
-        .filter(|name| !name.is_empty())
-        .try_for_each(|name| check_name("interceptor", name, known))
+    let mut names = names.split(',').filter(|name| !name.is_empty());
+    let count = names.clone().count();
+    if count > MAX_INTERCEPTORS {
+        return refuse(format!(
+            "{count} interceptors are more than the limit of {MAX_INTERCEPTORS}"
+        ));
+    }
+    names.try_for_each(|name| check_name("interceptor", name, known))
 }
 
 fn check_greater(larger: (&str, i64), smaller: (&str, i64)) -> Result<(), ConfigurationError> {
