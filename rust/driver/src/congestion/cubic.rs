@@ -83,6 +83,7 @@ impl Cubic {
         let curve = (C * (t - self.k).powi(3)) as i32;
         self.cwnd = self.w_max.saturating_add(curve).min(self.max_cwnd);
         if self.config.is_tcp_mode && self.cwnd < self.w_max {
+            // The C driver does not bound TCP's window; but senders refuse one of more than half a term.
             self.cwnd = self.cwnd.max(self.tcp_cwnd(t)).min(self.max_cwnd);
         }
         self.time_of_last_update_ns = now_ns;
