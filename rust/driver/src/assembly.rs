@@ -3,36 +3,30 @@
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use aeron_agent::value::format_duration_ns;
-use aeron_agent::version;
 use aeron_agent::{
     Agent, CompositeAgent, EpochClock, IdleStrategy, NanoClock, SystemEpochClock, SystemNanoClock,
 };
-use aeron_memory::broadcast::BroadcastTransmitter;
+use aeron_memory::Words;
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::cnc::{CncFile, CncLengths, DriverIdentity};
-use aeron_memory::counters::CountersManager;
-use aeron_memory::counters::system::{SystemCounter, SystemCounters, SystemLabels};
+use aeron_memory::counters::system::SystemCounter;
 use aeron_memory::directory::{cnc_file, loss_report_file};
-use aeron_memory::error_log::DistinctErrorLog;
 use aeron_memory::mapped::{Allocation, MappedFile};
-use aeron_memory::ring::RingConsumer;
-use aeron_protocol::CONTROL_PROTOCOL_VERSION;
 
-use crate::agents::{AgentCpus, ConductorAgent, NetworkAgent, Pinned};
-use crate::conductor::{Conductor, ConductorParts};
+use crate::agents::{AgentCpus, ConductorAgent, Pinned, ReceiverAgent, SenderAgent};
 use crate::config::{Context, LoopKind, ThreadingMode};
 use crate::diagnostics::ErrorRecorder;
-use crate::duty_cycle::StallTracker;
+use crate::driver_core::{DriverCore, Surroundings};
 use crate::log_storage::MappedLogs;
-use crate::media::ChannelResolver;
+use crate::media::interceptors::intercept;
 use crate::media::interfaces::SystemInterfaces;
 use crate::media::transport::Socket;
+use crate::media::udp::{Offload, UdpNetwork};
 use crate::media_driver::StartError;
-use crate::names::{NameParts, configured_names};
-use crate::queue::queue;
-use crate::resources::{NativeResourceAgent, ResourceCounters, StorageLimits};
+use crate::names::configured_names;
+use crate::resources::NativeResourceAgent;
 use crate::socket_buffers::SocketBufferLengths;
 
 /// What a driver runs.
@@ -70,15 +64,15 @@ pub fn create_cnc(context: &Context) -> Result<CncFile, StartError> {
         .map_err(|error| StartError::io(&error, "failed to create", &path))
 }
 
-/// Creates the loss report; answers its length.
-pub fn create_loss_report(context: &Context) -> Result<usize, StartError> {
+/// Creates the loss report.
+pub fn create_loss_report(context: &Context) -> Result<SharedBuffer, StartError> {
     let path = loss_report_file(&context.dir);
     let length = context
         .loss_report_buffer_length
         .next_multiple_of(context.file_page_size);
-    MappedFile::create(&path, length, Allocation::Allocated)
+    let file = MappedFile::create(&path, length, Allocation::Allocated)
         .map_err(|error| StartError::io(&error, "failed to create", &path))?;
-    Ok(length)
+    Ok(file.buffer().clone())
 }
 
 impl Assembly {
@@ -86,11 +80,12 @@ impl Assembly {
     pub fn new(
         context: &Arc<Context>,
         cnc: &CncFile,
-        loss_report_length: usize,
+        loss_report: SharedBuffer,
         gossip_socket: Option<Box<dyn Socket>>,
         cpus: AgentCpus,
     ) -> Result<Self, StartError> {
-        let agents = Agents::new(context, cnc, loss_report_length, gossip_socket)?;
+        let surroundings = surroundings(context, gossip_socket);
+        let agents = Agents::new(context, cnc, loss_report, surroundings)?;
         let (is_terminated, errors) = (agents.is_terminated.clone(), agents.errors.clone());
         Ok(Assembly {
             loops: agents.into_loops(context, cpus)?,
@@ -103,8 +98,8 @@ impl Assembly {
 struct Agents {
     conductor: ConductorAgent,
     resources: NativeResourceAgent,
-    sender: NetworkAgent,
-    receiver: NetworkAgent,
+    sender: SenderAgent,
+    receiver: ReceiverAgent,
     is_terminated: Arc<AtomicBool>,
     errors: ErrorRecorder,
 }
@@ -113,90 +108,22 @@ impl Agents {
     fn new(
         context: &Arc<Context>,
         cnc: &CncFile,
-        loss_report_length: usize,
-        gossip_socket: Option<Box<dyn Socket>>,
+        loss_report: SharedBuffer,
+        surroundings: Surroundings,
     ) -> Result<Self, StartError> {
         let (now_ns, now_ms) = (SystemNanoClock.nano_time(), SystemEpochClock.time_ms());
-        let (mut counters, system) = create_counters(context, cnc, now_ms);
-        system
+        let mapped = cnc.file_length() + loss_report.len();
+        let core = DriverCore::new(context, cnc, loss_report, surroundings)?;
+        core.system_counters
             .get(SystemCounter::BytesMapped)
-            .set((cnc.file_length() + loss_report_length) as i64);
-        let errors = ErrorRecorder::new(
-            Arc::new(DistinctErrorLog::new(cnc.error_log().clone())),
-            system.get(SystemCounter::Errors).clone(),
-            Arc::new(SystemEpochClock),
-        );
-        let failed_offers = |counter| system.get(counter).clone();
-        let (resource_commands, for_resources) =
-            queue(failed_offers(SystemCounter::NativeResourceAgentProxyFails));
-        let (replies, resource_replies) = queue(failed_offers(SystemCounter::ConductorProxyFails));
-        let (sender_commands, for_sender) = queue(failed_offers(SystemCounter::SenderProxyFails));
-        let (receiver_commands, for_receiver) =
-            queue(failed_offers(SystemCounter::ReceiverProxyFails));
-        let stall_tracker = |threshold_ns, max: SystemCounter, exceeded: SystemCounter| {
-            StallTracker::new(
-                threshold_ns,
-                system.get(max).clone(),
-                system.get(exceeded).clone(),
-                now_ns,
-            )
-        };
-        let sender_stalls = stall_tracker(
-            context.sender_cycle_threshold_ns,
-            SystemCounter::SenderMaxCycleTime,
-            SystemCounter::SenderCycleTimeExceeded,
-        );
-        let receiver_stalls = stall_tracker(
-            context.receiver_cycle_threshold_ns,
-            SystemCounter::ReceiverMaxCycleTime,
-            SystemCounter::ReceiverCycleTimeExceeded,
-        );
-        let is_terminated = Arc::new(AtomicBool::new(false));
-        let names = configured_names(
-            context,
-            gossip_socket,
-            NameParts {
-                counters: &mut counters,
-                system: &system,
-                errors: &errors,
-                clock: Arc::new(SystemNanoClock),
-                now_ms,
-            },
-        )?;
-        let resources = NativeResourceAgent::new(
-            Box::new(MappedLogs::new(context.dir.clone())),
-            ChannelResolver::new(names, Box::new(SystemInterfaces)),
-            (for_resources, replies),
-            storage_limits(context),
-            ResourceCounters {
-                failed_frees: system.get(SystemCounter::FreeFails).clone(),
-                bytes_mapped: system.get(SystemCounter::BytesMapped).clone(),
-            },
-            errors.clone(),
-        );
-        let parts = ConductorParts {
-            commands: RingConsumer::new(cnc.to_driver().clone()),
-            events: BroadcastTransmitter::new(cnc.to_clients().clone())
-                .expect("the CnC file has valid sections"),
-            counters,
-            system_counters: system,
-            errors: errors.clone(),
-            resource_commands,
-            resource_replies,
-            sender_commands,
-            receiver_commands,
-            is_terminated: is_terminated.clone(),
-            seed: fastrand::u64(..),
-            system_socket_buffers: SocketBufferLengths::of_the_system(),
-        };
-        let conductor = Conductor::new(context.clone(), parts, now_ns);
+            .set(mapped as i64);
         Ok(Agents {
-            conductor: ConductorAgent::new(conductor, now_ns, now_ms),
-            resources,
-            sender: NetworkAgent::new("sender", for_sender, sender_stalls),
-            receiver: NetworkAgent::new("receiver", for_receiver, receiver_stalls),
-            is_terminated,
-            errors,
+            conductor: ConductorAgent::new(core.conductor, now_ns, now_ms),
+            resources: core.resources,
+            sender: SenderAgent::new(core.sender),
+            receiver: ReceiverAgent::new(core.receiver),
+            is_terminated: core.is_terminated,
+            errors: core.errors,
         })
     }
 
@@ -246,46 +173,31 @@ impl Agents {
     }
 }
 
-fn create_counters(
-    context: &Context,
-    cnc: &CncFile,
-    now_ms: i64,
-) -> (CountersManager<SharedBuffer>, SystemCounters<SharedBuffer>) {
-    let free_to_reuse_timeout_ms = match context.counter_free_to_reuse_timeout_ns {
-        0 => 0,
-        timeout_ns => (timeout_ns / 1_000_000).max(1),
-    };
-    let mut counters = CountersManager::new(
-        cnc.counters_metadata().clone(),
-        cnc.counters_values().clone(),
-        free_to_reuse_timeout_ms,
-    )
-    .expect("the CnC file has valid sections");
-    let labels = SystemLabels {
-        software: format!("version={} commit={}", version::TEXT, version::COMMIT),
-        resolver_name: context.resolver_name.clone(),
-        threading_mode: context.threading_mode.name().to_owned(),
-        conductor_threshold: format_duration_ns(context.conductor_cycle_threshold_ns),
-        sender_threshold: format_duration_ns(context.sender_cycle_threshold_ns),
-        receiver_threshold: format_duration_ns(context.receiver_cycle_threshold_ns),
-        name_resolver_threshold: format_duration_ns(context.name_resolver_threshold_ns),
-    };
-    let system = SystemCounters::allocate(&mut counters, &labels, now_ms)
-        .expect("there is room for the first counters");
-    system
-        .get(SystemCounter::Version)
-        .set(version::VALUE.into());
-    system
-        .get(SystemCounter::ControlProtocolVersion)
-        .set(CONTROL_PROTOCOL_VERSION.into());
-    (counters, system)
+/// This machine; names may come from other drivers over `gossip_socket`.
+fn surroundings(context: &Arc<Context>, gossip_socket: Option<Box<dyn Socket>>) -> Surroundings {
+    let offload = Offload::probe();
+    let network = Box::new(UdpNetwork::new(offload, context.mtu_length));
+    let (network, warnings) = intercept(network, context);
+    warnings
+        .iter()
+        .for_each(|warning| eprintln!("WARNING: {warning}"));
+    Surroundings {
+        logs: Box::new(MappedLogs::new(context.dir.clone())),
+        network,
+        names: Box::new({
+            let context = Arc::clone(context);
+            move |parts| configured_names(&context, gossip_socket, parts)
+        }),
+        interfaces: Box::new(SystemInterfaces),
+        nano_clock: Arc::new(SystemNanoClock),
+        epoch_clock: Arc::new(SystemEpochClock),
+        epoch_nanos: Arc::new(epoch_nanos),
+        system_socket_buffers: SocketBufferLengths::of_the_system(),
+        seed: fastrand::u64(..),
+    }
 }
 
-fn storage_limits(context: &Context) -> StorageLimits {
-    StorageLimits {
-        perform_checks: context.perform_storage_checks,
-        low_space_warning: context.low_file_store_warning_threshold,
-        free_limit: context.resource_free_limit as usize,
-        dir: context.dir.display().to_string(),
-    }
+fn epoch_nanos() -> i64 {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
+    since_1970.map_or(0, |time| time.as_nanos() as i64)
 }

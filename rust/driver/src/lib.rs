@@ -11,9 +11,9 @@ pub mod conductor;
 pub mod config;
 pub mod congestion;
 pub mod diagnostics;
+pub mod driver_core;
 pub mod duty_cycle;
 pub mod flow_control;
-pub mod image;
 pub mod image_loss;
 pub mod log_storage;
 pub mod loss_detector;
@@ -21,6 +21,7 @@ pub mod media;
 pub mod nak_delay;
 pub mod names;
 pub mod queue;
+
 pub mod resources;
 pub mod retransmit;
 pub mod sender;
@@ -30,14 +31,14 @@ mod agents;
 mod assembly;
 mod directory;
 mod error;
+mod image;
 mod media_driver;
 mod publication;
-// Until the conductor has endpoints for it.
-#[allow(dead_code, unused_imports)]
 mod receiver;
 mod session_ids;
+mod stream;
 
-pub use agents::NetworkCommand;
 pub use config::{Context, ThreadingMode};
 pub use error::DriverError;
 pub use media_driver::{MediaDriver, StartError};
+pub use receiver::{MAX_IMAGES, MAX_PENDING_SETUPS, MAX_REMEMBERED_SESSIONS};

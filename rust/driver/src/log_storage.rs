@@ -5,42 +5,56 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aeron_memory::buffer::SharedBuffer;
-use aeron_memory::directory::publication_log;
+use aeron_memory::directory::{image_log, publication_log};
 use aeron_memory::mapped::{Allocation, MappedFile};
 
-/// Creates, extends and removes logs. A log is named by the registration id of its publication.
+/// Names a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LogId {
+    /// The log of the publication with this registration id.
+    Publication(i64),
+    /// The log of the image with this correlation id.
+    Image(i64),
+}
+
+impl LogId {
+    /// The file of the log below a driver's directory.
+    pub fn path(self, dir: &Path) -> PathBuf {
+        match self {
+            LogId::Publication(id) => publication_log(dir, id),
+            LogId::Image(id) => image_log(dir, id),
+        }
+    }
+}
+
+/// Creates, extends and removes logs.
 pub trait LogStorage: Send {
     /// Bytes that can still be allocated for logs.
     fn usable_space(&self) -> io::Result<u64>;
 
     /// Creates a log of `length` zero bytes; of a sparse one nothing is allocated yet. Fails when it exists.
-    fn create(
-        &mut self,
-        registration_id: i64,
-        length: usize,
-        sparse: bool,
-    ) -> io::Result<SharedBuffer>;
+    fn create(&mut self, log: LogId, length: usize, sparse: bool) -> io::Result<SharedBuffer>;
 
     /// Allocates a part of a sparse log, so that stores to it cannot fail.
-    fn allocate(&mut self, registration_id: i64, offset: usize, length: usize) -> io::Result<()>;
+    fn allocate(&mut self, log: LogId, offset: usize, length: usize) -> io::Result<()>;
 
     /// Removes a log; its memory lives on until the last reference to it is gone.
-    fn remove(&mut self, registration_id: i64) -> io::Result<()>;
+    fn remove(&mut self, log: LogId) -> io::Result<()>;
 }
 
 /// Logs in files below the driver's directory.
 #[derive(Debug)]
 pub struct MappedLogs {
     dir: PathBuf,
-    files: HashMap<i64, MappedFile>,
+    files: HashMap<LogId, MappedFile>,
 }
 
 impl MappedLogs {
-    /// Logs below `dir`, which has a directory for publications.
+    /// Logs below `dir`, which has directories for publications and images.
     pub fn new(dir: PathBuf) -> Self {
         MappedLogs {
             dir,
@@ -55,13 +69,8 @@ impl LogStorage for MappedLogs {
         Ok(file_system.f_bavail.saturating_mul(file_system.f_frsize))
     }
 
-    fn create(
-        &mut self,
-        registration_id: i64,
-        length: usize,
-        sparse: bool,
-    ) -> io::Result<SharedBuffer> {
-        let path = publication_log(&self.dir, registration_id);
+    fn create(&mut self, log: LogId, length: usize, sparse: bool) -> io::Result<SharedBuffer> {
+        let path = log.path(&self.dir);
         let allocation = if sparse {
             Allocation::Sparse
         } else {
@@ -69,21 +78,21 @@ impl LogStorage for MappedLogs {
         };
         let file = MappedFile::create(&path, length, allocation)?;
         let memory = file.buffer().clone();
-        self.files.insert(registration_id, file);
+        self.files.insert(log, file);
         Ok(memory)
     }
 
-    fn allocate(&mut self, registration_id: i64, offset: usize, length: usize) -> io::Result<()> {
-        match self.files.get(&registration_id) {
+    fn allocate(&mut self, log: LogId, offset: usize, length: usize) -> io::Result<()> {
+        match self.files.get(&log) {
             Some(file) => file.allocate(offset, length),
             None => Err(io::ErrorKind::NotFound.into()),
         }
     }
 
-    fn remove(&mut self, registration_id: i64) -> io::Result<()> {
-        match std::fs::remove_file(publication_log(&self.dir, registration_id)) {
+    fn remove(&mut self, log: LogId) -> io::Result<()> {
+        match std::fs::remove_file(log.path(&self.dir)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => self.files.remove(&registration_id),
+            _ => self.files.remove(&log),
         };
         Ok(())
     }
@@ -97,7 +106,7 @@ pub struct HeapLogs(Arc<Mutex<Heap>>);
 #[derive(Debug)]
 struct Heap {
     usable: u64,
-    logs: HashMap<i64, HeapLog>,
+    logs: HashMap<LogId, HeapLog>,
 }
 
 #[derive(Debug)]
@@ -119,11 +128,8 @@ impl HeapLogs {
     }
 
     /// The memory of a log that was created and not removed.
-    pub fn memory(&self, registration_id: i64) -> Option<SharedBuffer> {
-        self.heap()
-            .logs
-            .get(&registration_id)
-            .map(|log| log.memory.clone())
+    pub fn memory(&self, log: LogId) -> Option<SharedBuffer> {
+        self.heap().logs.get(&log).map(|log| log.memory.clone())
     }
 
     /// Number of logs.
@@ -142,11 +148,8 @@ impl HeapLogs {
 }
 
 impl Heap {
-    fn allocate(&mut self, registration_id: i64, offset: usize, length: usize) -> io::Result<()> {
-        let log = self
-            .logs
-            .get_mut(&registration_id)
-            .ok_or(io::ErrorKind::NotFound)?;
+    fn allocate(&mut self, log: LogId, offset: usize, length: usize) -> io::Result<()> {
+        let log = self.logs.get_mut(&log).ok_or(io::ErrorKind::NotFound)?;
         let pages = offset / HEAP_PAGE_LENGTH..(offset + length).div_ceil(HEAP_PAGE_LENGTH);
         let new = pages
             .filter(|page| !log.pages.contains(page))
@@ -166,39 +169,34 @@ impl LogStorage for HeapLogs {
         Ok(self.heap().usable)
     }
 
-    fn create(
-        &mut self,
-        registration_id: i64,
-        length: usize,
-        sparse: bool,
-    ) -> io::Result<SharedBuffer> {
+    fn create(&mut self, log: LogId, length: usize, sparse: bool) -> io::Result<SharedBuffer> {
         let mut heap = self.heap();
-        if heap.logs.contains_key(&registration_id) {
+        if heap.logs.contains_key(&log) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         let memory = SharedBuffer::heap(length);
-        let log = HeapLog {
-            memory: memory.clone(),
-            pages: HashSet::new(),
-        };
-        heap.logs.insert(registration_id, log);
-        if !sparse && let Err(error) = heap.allocate(registration_id, 0, length) {
-            heap.logs.remove(&registration_id);
+        let pages = HashSet::new();
+        heap.logs.insert(
+            log,
+            HeapLog {
+                memory: memory.clone(),
+                pages,
+            },
+        );
+        if !sparse && let Err(error) = heap.allocate(log, 0, length) {
+            heap.logs.remove(&log);
             return Err(error);
         }
         Ok(memory)
     }
 
-    fn allocate(&mut self, registration_id: i64, offset: usize, length: usize) -> io::Result<()> {
-        self.heap().allocate(registration_id, offset, length)
+    fn allocate(&mut self, log: LogId, offset: usize, length: usize) -> io::Result<()> {
+        self.heap().allocate(log, offset, length)
     }
 
-    fn remove(&mut self, registration_id: i64) -> io::Result<()> {
+    fn remove(&mut self, log: LogId) -> io::Result<()> {
         let mut heap = self.heap();
-        let log = heap
-            .logs
-            .remove(&registration_id)
-            .ok_or(io::ErrorKind::NotFound)?;
+        let log = heap.logs.remove(&log).ok_or(io::ErrorKind::NotFound)?;
         heap.usable += (log.pages.len() * HEAP_PAGE_LENGTH) as u64;
         Ok(())
     }

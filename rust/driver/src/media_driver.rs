@@ -133,8 +133,8 @@ impl MediaDriver {
             &mut SystemInterfaces,
         )?;
         let cnc = create_cnc(&context)?;
-        let loss_report_length = create_loss_report(&context)?;
-        let assembly = Assembly::new(&context, &cnc, loss_report_length, gossip_socket, cpus)?;
+        let loss_report = create_loss_report(&context)?;
+        let assembly = Assembly::new(&context, &cnc, loss_report, gossip_socket, cpus)?;
         // The first id is not for clients.
         cnc.to_driver().next_correlation_id();
         cnc.to_driver()

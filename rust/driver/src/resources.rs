@@ -11,41 +11,39 @@ use std::sync::Arc;
 use aeron_agent::{Agent, AgentError};
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
-use aeron_memory::log::frame::HEADER_LENGTH;
 use aeron_memory::log::metadata::METADATA_LENGTH;
 use aeron_protocol::ErrorCode;
 
 use crate::diagnostics::ErrorRecorder;
 use crate::error::DriverError;
-use crate::log_storage::LogStorage;
+use crate::log_storage::{LogId, LogStorage};
 use crate::media::{ChannelResolver, ChannelRole, UdpChannel};
 use crate::queue::{Receiver, Sender};
+pub use crate::stream::PageRequest;
 
 /// What the conductor asks for.
 #[derive(Debug)]
 pub enum ResourceCommand {
-    /// Create the log of a publication.
+    /// Create a log.
     CreateLog {
         /// Names the log.
-        registration_id: i64,
+        log: LogId,
         /// Length of the whole log in bytes.
         length: usize,
-        /// Where its first frame goes, in bytes from the start, if only that page and the metadata are allocated now.
-        sparse_start: Option<usize>,
+        /// What is allocated of a sparse log now, apart from its metadata; `None` for a log that is not sparse.
+        sparse: Option<PageRequest>,
     },
     /// Allocate a part of a sparse log.
     AllocateLog {
         /// Names the log.
-        registration_id: i64,
-        /// Where the part begins, in bytes.
-        offset: usize,
-        /// Length of the part in bytes.
-        length: usize,
+        log: LogId,
+        /// The part.
+        pages: PageRequest,
     },
     /// Remove a log that nobody is told of any more.
     RemoveLog {
         /// Names the log.
-        registration_id: i64,
+        log: LogId,
     },
     /// Find the addresses of a UDP channel.
     ResolveChannel {
@@ -73,14 +71,14 @@ pub enum ResourceReply {
     /// A log is there, or cannot be made.
     LogCreated {
         /// Names the log.
-        registration_id: i64,
+        log: LogId,
         /// Its memory.
         result: Result<SharedBuffer, DriverError>,
     },
     /// Stores to the next bytes of the part of a log asked for are safe now, or there is no space for the rest of it.
     LogAllocated {
         /// Names the log.
-        registration_id: i64,
+        log: LogId,
         /// How many bytes were allocated.
         result: Result<usize, DriverError>,
     },
@@ -127,9 +125,10 @@ pub struct NativeResourceAgent {
     channels: ChannelResolver,
     commands: Receiver<ResourceCommand>,
     replies: Sender<ResourceReply>,
-    /// Lengths of the logs there are, by registration id.
-    log_lengths: HashMap<i64, usize>,
-    failed_removals: VecDeque<i64>,
+    logs: HashMap<LogId, LogLengths>,
+    /// Bytes that are allocated for images.
+    image_bytes: u64,
+    failed_removals: VecDeque<LogId>,
     allocation: Option<Allocation>,
     limits: StorageLimits,
     counters: ResourceCounters,
@@ -139,11 +138,22 @@ pub struct NativeResourceAgent {
 /// A part of a log that is being allocated, slice by slice.
 #[derive(Clone, Copy, Debug)]
 struct Allocation {
-    registration_id: i64,
+    log: LogId,
     offset: usize,
     end: usize,
 }
 
+/// What a log takes.
+#[derive(Clone, Copy, Debug)]
+struct LogLengths {
+    /// Bytes of the whole log.
+    mapped: usize,
+    /// Bytes that are known to be allocated.
+    allocated: usize,
+}
+
+/// Whoever can reach the driver can make it create images: they get at most this part of the space that is free without them.
+const IMAGE_SPACE_DIVISOR: u64 = 2;
 /// Longest slice that is allocated in one duty cycle, in bytes; it takes about a millisecond.
 const ALLOCATION_SLICE_LENGTH: usize = 4 * 1024 * 1024;
 
@@ -162,7 +172,8 @@ impl NativeResourceAgent {
             channels,
             commands,
             replies,
-            log_lengths: HashMap::new(),
+            logs: HashMap::new(),
+            image_bytes: 0,
             failed_removals: VecDeque::new(),
             allocation: None,
             limits,
@@ -182,58 +193,46 @@ impl NativeResourceAgent {
             work_count += 1;
         }
         for _ in 0..self.limits.free_limit.min(self.failed_removals.len()) {
-            let Some(registration_id) = self.failed_removals.pop_front() else {
+            let Some(log) = self.failed_removals.pop_front() else {
                 break;
             };
-            work_count += usize::from(self.remove(registration_id));
+            work_count += usize::from(self.remove(log));
         }
         work_count
     }
 
     /// Removes all logs.
     pub fn close(&mut self) {
-        let registration_ids: Vec<_> = self.log_lengths.keys().copied().collect();
-        for registration_id in registration_ids {
-            self.remove(registration_id);
+        let logs: Vec<_> = self.logs.keys().copied().collect();
+        for log in logs {
+            self.remove(log);
         }
     }
 
     fn execute(&mut self, command: ResourceCommand) {
         match command {
             ResourceCommand::CreateLog {
-                registration_id,
+                log,
                 length,
-                sparse_start,
+                sparse,
             } => {
-                let result = self.create(registration_id, length, sparse_start);
-                self.replies.send(ResourceReply::LogCreated {
-                    registration_id,
-                    result,
-                });
+                let result = self.create(log, length, sparse);
+                self.replies.send(ResourceReply::LogCreated { log, result });
             }
-            ResourceCommand::AllocateLog {
-                registration_id,
-                offset,
-                length,
-            } => {
+            ResourceCommand::AllocateLog { log, pages } => {
                 let allocation = Allocation {
-                    registration_id,
-                    offset,
-                    end: offset + length,
+                    log,
+                    offset: pages.offset,
+                    end: pages.offset + pages.length,
                 };
                 // All or nothing: whoever sees the first slice relies on the last one.
-                match self.storage.usable_space() {
-                    Ok(usable) if usable < length as u64 => {
-                        self.answer_allocation(
-                            registration_id,
-                            Err(io::ErrorKind::StorageFull.into()),
-                        );
-                    }
-                    _ => self.allocate(allocation),
+                match self.check_room_for_pages(log, pages.length) {
+                    Ok(()) => self.allocate(allocation),
+                    Err(error) => self.answer_allocation(log, Err(error)),
                 }
             }
-            ResourceCommand::RemoveLog { registration_id } => {
-                self.remove(registration_id);
+            ResourceCommand::RemoveLog { log } => {
+                self.remove(log);
             }
             ResourceCommand::ResolveChannel { id, channel, role } => {
                 let result = self.channels.resolve(&channel, role).map(Arc::new);
@@ -252,64 +251,106 @@ impl NativeResourceAgent {
         }
     }
 
+    fn check_room_for_pages(&self, log: LogId, length: usize) -> Result<(), DriverError> {
+        let Ok(usable) = self.storage.usable_space() else {
+            return Ok(());
+        };
+        self.check_image_space(log, usable, length)?;
+        if usable < length as u64 {
+            let full = io::ErrorKind::StorageFull.into();
+            return Err(self.describe(&full, "failed to allocate pages of log", log));
+        }
+        Ok(())
+    }
+
+    fn check_image_space(&self, log: LogId, usable: u64, length: usize) -> Result<(), DriverError> {
+        let limit = usable.saturating_add(self.image_bytes) / IMAGE_SPACE_DIVISOR;
+        let needed = self.image_bytes.saturating_add(length as u64);
+        if matches!(log, LogId::Publication(_)) || needed <= limit {
+            return Ok(());
+        }
+        // The text must not change with each image: the error log would fill up.
+        Err(DriverError::coded(
+            ErrorCode::StorageSpace,
+            format!(
+                "images may not take more than half of the free space in {}",
+                self.limits.dir
+            ),
+        ))
+    }
+
     /// Allocates one slice, and tells the conductor at once: publishers may wait for it.
     fn allocate(&mut self, mut allocation: Allocation) {
-        let registration_id = allocation.registration_id;
+        let log = allocation.log;
         let length = (allocation.end - allocation.offset).min(ALLOCATION_SLICE_LENGTH);
-        let result = self.allocate_pages(registration_id, allocation.offset, length);
+        let result = self.allocate_pages(log, allocation.offset, length);
         allocation.offset += length;
-        if result.is_ok() && allocation.offset < allocation.end {
-            self.allocation = Some(allocation);
+        if result.is_ok() {
+            self.count_allocated(log, length);
+            if allocation.offset < allocation.end {
+                self.allocation = Some(allocation);
+            }
         }
-        self.answer_allocation(registration_id, result.map(|()| length));
+        let result = result
+            .map(|()| length)
+            .map_err(|error| self.describe(&error, "failed to allocate pages of log", log));
+        self.answer_allocation(log, result);
     }
 
-    fn answer_allocation(&mut self, registration_id: i64, result: io::Result<usize>) {
-        let result = result.map_err(|error| {
-            self.describe(&error, "failed to allocate pages of log", registration_id)
-        });
-        self.replies.send(ResourceReply::LogAllocated {
-            registration_id,
-            result,
-        });
+    fn answer_allocation(&mut self, log: LogId, result: Result<usize, DriverError>) {
+        self.replies
+            .send(ResourceReply::LogAllocated { log, result });
     }
 
-    fn allocate_pages(
-        &mut self,
-        registration_id: i64,
-        offset: usize,
-        length: usize,
-    ) -> io::Result<()> {
+    fn allocate_pages(&mut self, log: LogId, offset: usize, length: usize) -> io::Result<()> {
         self.storage
-            .allocate(registration_id, offset, length)
+            .allocate(log, offset, length)
             .or_else(ignore_unsupported)
+    }
+
+    fn count_allocated(&mut self, log: LogId, length: usize) {
+        if let Some(lengths) = self.logs.get_mut(&log) {
+            lengths.allocated += length;
+            if matches!(log, LogId::Image(_)) {
+                self.image_bytes += length as u64;
+            }
+        }
     }
 
     fn create(
         &mut self,
-        registration_id: i64,
+        log: LogId,
         length: usize,
-        sparse_start: Option<usize>,
+        sparse: Option<PageRequest>,
     ) -> Result<SharedBuffer, DriverError> {
+        let first_length = sparse.map_or(length, |pages| pages.length + METADATA_LENGTH);
         if self.limits.perform_checks {
             self.check_space(length as u64)?;
         }
+        if let Ok(usable) = self.storage.usable_space() {
+            self.check_image_space(log, usable, first_length)?;
+        }
         let memory = self
             .storage
-            .create(registration_id, length, sparse_start.is_some())
-            .map_err(|error| self.describe(&error, "failed to create log", registration_id))?;
-        if let Some(start) = sparse_start {
+            .create(log, length, sparse.is_some())
+            .map_err(|error| self.describe(&error, "failed to create log", log))?;
+        if let Some(pages) = sparse {
             // The driver writes the metadata, and subscribers look at the first frame before there is one.
             let allocated = self
-                .allocate_pages(registration_id, length - METADATA_LENGTH, METADATA_LENGTH)
-                .and_then(|()| self.allocate_pages(registration_id, start, HEADER_LENGTH));
+                .allocate_pages(log, length - METADATA_LENGTH, METADATA_LENGTH)
+                .and_then(|()| self.allocate_pages(log, pages.offset, pages.length));
             if let Err(error) = allocated {
                 // Nobody knows the log yet; the failure to report is the allocation's.
-                let _ = self.storage.remove(registration_id);
-                return Err(self.describe(&error, "failed to create log", registration_id));
+                let _ = self.storage.remove(log);
+                return Err(self.describe(&error, "failed to create log", log));
             }
         }
-        self.log_lengths.insert(registration_id, length);
+        let lengths = LogLengths {
+            mapped: length,
+            allocated: 0,
+        };
+        self.logs.insert(log, lengths);
+        self.count_allocated(log, first_length);
         self.counters.bytes_mapped.fetch_add(length as i64);
         Ok(memory)
     }
@@ -340,33 +381,34 @@ impl NativeResourceAgent {
         Ok(())
     }
 
-    fn remove(&mut self, registration_id: i64) -> bool {
-        match self.storage.remove(registration_id) {
+    fn remove(&mut self, log: LogId) -> bool {
+        match self.storage.remove(log) {
             Ok(()) => {
-                let length = self
-                    .log_lengths
-                    .remove(&registration_id)
-                    .unwrap_or_default();
-                self.counters.bytes_mapped.fetch_add(-(length as i64));
+                if let Some(lengths) = self.logs.remove(&log) {
+                    self.counters
+                        .bytes_mapped
+                        .fetch_add(-(lengths.mapped as i64));
+                    if matches!(log, LogId::Image(_)) {
+                        self.image_bytes -= lengths.allocated as u64;
+                    }
+                }
                 true
             }
             Err(error) => {
                 self.counters.failed_frees.fetch_add(1);
                 self.errors
-                    .record(&self.describe(&error, "failed to remove log", registration_id));
-                self.failed_removals.push_back(registration_id);
+                    .record(&self.describe(&error, "failed to remove log", log));
+                self.failed_removals.push_back(log);
                 false
             }
         }
     }
 
-    fn describe(&self, error: &io::Error, action: &str, registration_id: i64) -> DriverError {
+    fn describe(&self, error: &io::Error, action: &str, log: LogId) -> DriverError {
+        let (LogId::Publication(id) | LogId::Image(id)) = log;
         DriverError::io(
             error,
-            format!(
-                "{action}: registrationId={registration_id} in {}",
-                self.limits.dir
-            ),
+            format!("{action}: registrationId={id} in {}", self.limits.dir),
         )
     }
 }

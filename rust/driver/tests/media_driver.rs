@@ -196,6 +196,90 @@ fn exchange_messages(place: &Place, mut turn: impl FnMut()) {
     });
 }
 
+/// Publishes to a socket of this machine and reads what comes out of another one, whatever runs the driver's agents.
+fn exchange_datagrams(place: &Place, mut turn: impl FnMut()) {
+    let mut client = Client::connect(place);
+    let (client_id, stream_id) = (1, 1001);
+    client.send(Command::AddSubscription(AddSubscription {
+        client_id,
+        correlation_id: 200,
+        registration_correlation_id: -1,
+        stream_id,
+        channel: b"aeron:udp?endpoint=127.0.0.1:0",
+    }));
+    let channel_status_id = client.await_event(&mut turn, |event| match event {
+        Event::SubscriptionReady(ready) => Some(ready.channel_status_indicator_id),
+        _ => None,
+    });
+    let label = client.cnc.counters().label(channel_status_id).unwrap();
+    let (_, address) = label.rsplit_once(' ').unwrap();
+    let channel = format!("aeron:udp?endpoint={address}|term-length=64k|linger=0s");
+    client.send(Command::AddPublication(AddPublication {
+        client_id,
+        correlation_id: 201,
+        stream_id,
+        channel: channel.as_bytes(),
+    }));
+    let (log_file, limit_id) = client.await_event(&mut turn, |event| match event {
+        Event::PublicationReady(ready) => Some((
+            String::from_utf8(ready.log_file_name.to_vec()).unwrap(),
+            ready.publication_limit_counter_id,
+        )),
+        _ => None,
+    });
+    let published = LogBuffers::open(Path::new(&log_file), false).unwrap();
+    let (image_file, position_id) = client.await_event(&mut turn, |event| match event {
+        Event::AvailableImage(image) => Some((
+            String::from_utf8(image.log_file_name.to_vec()).unwrap(),
+            image.subscriber_position_id,
+        )),
+        _ => None,
+    });
+    assert!(Path::new(&image_file).starts_with(place.dir().join("images")));
+    let received = LogBuffers::open(Path::new(&image_file), false).unwrap();
+    let counter = |id| client.cnc.counters().counter(id).unwrap();
+    let (limit, position) = (counter(limit_id), counter(position_id));
+    let appender = ConcurrentAppender::new(published.clone());
+    let mut next = [0, 0];
+    await_true("messages over five terms", || {
+        turn();
+        while appender.offer(limit.get(), &[next[0] as u8; 1_000]).is_ok() {
+            next[0] += 1;
+        }
+        let mut cursor = received.cursor(position.get()).unwrap();
+        while let Some(fragment) = cursor.next_fragment().unwrap() {
+            assert_eq!(fragment.to_vec(), [next[1] as u8; 1_000]);
+            next[1] += 1;
+        }
+        position.set(cursor.position());
+        cursor.position() > 5 * 65_536
+    });
+    client.send(Command::RemovePublication(RemovePublication {
+        client_id,
+        correlation_id: 202,
+        registration_id: 201,
+        revoke: false,
+    }));
+    await_true("the log's end", || {
+        turn();
+        !Path::new(&log_file).exists()
+    });
+}
+
+#[test]
+fn every_threading_mode_carries_datagrams() {
+    for mode in [
+        ThreadingMode::Dedicated,
+        ThreadingMode::SharedNetwork,
+        ThreadingMode::Shared,
+    ] {
+        let place = Place::new();
+        let mut driver = MediaDriver::launch(place.context(mode)).unwrap();
+        exchange_datagrams(&place, || {});
+        driver.close().unwrap();
+    }
+}
+
 #[test]
 fn every_threading_mode_carries_messages() {
     for mode in [

@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex};
 
 use aeron_agent::CachedEpochClock;
 use aeron_driver::diagnostics::ErrorRecorder;
-use aeron_driver::log_storage::LogStorage;
+use aeron_driver::log_storage::{LogId, LogStorage};
 use aeron_driver::media::interfaces::SystemInterfaces;
 use aeron_driver::media::{ChannelResolver, ChannelRole};
 use aeron_driver::names::SystemNames;
 use aeron_driver::queue::{CAPACITY, Receiver, Sender, queue};
 use aeron_driver::resources::{
-    NativeResourceAgent, ResourceCommand, ResourceCounters, ResourceReply, StorageLimits,
+    NativeResourceAgent, PageRequest, ResourceCommand, ResourceCounters, ResourceReply,
+    StorageLimits,
 };
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::{AtomicCounter, CountersManager, NewCounter};
@@ -20,7 +21,7 @@ use aeron_memory::error_log::{self, DistinctErrorLog};
 
 #[derive(Default)]
 struct State {
-    logs: HashSet<i64>,
+    logs: HashSet<LogId>,
     refuses_to_remove: bool,
     allocated: Vec<(usize, usize)>,
 }
@@ -34,27 +35,22 @@ impl LogStorage for StubbornLogs {
         Ok(u64::MAX)
     }
 
-    fn create(
-        &mut self,
-        registration_id: i64,
-        length: usize,
-        _sparse: bool,
-    ) -> io::Result<SharedBuffer> {
-        self.0.lock().unwrap().logs.insert(registration_id);
+    fn create(&mut self, log: LogId, length: usize, _sparse: bool) -> io::Result<SharedBuffer> {
+        self.0.lock().unwrap().logs.insert(log);
         Ok(SharedBuffer::heap(length))
     }
 
-    fn allocate(&mut self, _registration_id: i64, offset: usize, length: usize) -> io::Result<()> {
+    fn allocate(&mut self, _log: LogId, offset: usize, length: usize) -> io::Result<()> {
         self.0.lock().unwrap().allocated.push((offset, length));
         Ok(())
     }
 
-    fn remove(&mut self, registration_id: i64) -> io::Result<()> {
+    fn remove(&mut self, log: LogId) -> io::Result<()> {
         let mut state = self.0.lock().unwrap();
         if state.refuses_to_remove {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        state.logs.remove(&registration_id);
+        state.logs.remove(&log);
         Ok(())
     }
 }
@@ -141,9 +137,12 @@ impl Fixture {
 
     fn create(&mut self, registration_id: i64) {
         self.commands.send(ResourceCommand::CreateLog {
-            registration_id,
+            log: LogId::Publication(registration_id),
             length: 200_704,
-            sparse_start: Some(0),
+            sparse: Some(PageRequest {
+                offset: 0,
+                length: 4096,
+            }),
         });
         self.agent.do_work();
         let reply = self.replies.pop().unwrap();
@@ -170,9 +169,9 @@ fn a_removal_that_fails_is_counted_and_tried_again_once_per_duty_cycle() {
     fixture.create(2);
     fixture.logs.0.lock().unwrap().refuses_to_remove = true;
     for registration_id in [1, 2] {
-        fixture
-            .commands
-            .send(ResourceCommand::RemoveLog { registration_id });
+        fixture.commands.send(ResourceCommand::RemoveLog {
+            log: LogId::Publication(registration_id),
+        });
     }
     fixture.agent.do_work();
     assert_eq!(
@@ -204,13 +203,15 @@ fn pages_are_allocated_in_slices_and_each_is_answered() {
     fixture.logs.0.lock().unwrap().allocated.clear();
     let length = 10 << 20;
     fixture.commands.send(ResourceCommand::AllocateLog {
-        registration_id: 1,
-        offset: 4096,
-        length,
+        log: LogId::Publication(1),
+        pages: PageRequest {
+            offset: 4096,
+            length,
+        },
     });
-    fixture
-        .commands
-        .send(ResourceCommand::RemoveLog { registration_id: 1 });
+    fixture.commands.send(ResourceCommand::RemoveLog {
+        log: LogId::Publication(1),
+    });
     for expected in [4 << 20, 4 << 20, 2 << 20] {
         fixture.agent.do_work();
         let reply = fixture.replies.pop();
@@ -235,9 +236,9 @@ fn closing_removes_logs_that_nobody_gave_back() {
     let mut fixture = Fixture::new();
     fixture.create(1);
     fixture.commands.send(ResourceCommand::CreateLog {
-        registration_id: 2,
+        log: LogId::Publication(2),
         length: 200_704,
-        sparse_start: None,
+        sparse: None,
     });
     fixture.agent.close();
     assert!(fixture.logs.0.lock().unwrap().logs.is_empty());

@@ -2,10 +2,12 @@
 
 mod conductor;
 mod cpus;
-mod network;
 mod pinned;
+mod receiver;
+mod sender;
 
 pub use conductor::ConductorAgent;
 pub use cpus::AgentCpus;
-pub use network::{NetworkAgent, NetworkCommand};
 pub use pinned::Pinned;
+pub use receiver::ReceiverAgent;
+pub use sender::SenderAgent;

@@ -1,21 +1,25 @@
 //! The driver's voice: every answer and event that clients hear.
 
-use std::net::{Ipv4Addr, SocketAddr};
-
 use aeron_memory::broadcast::BroadcastTransmitter;
 use aeron_memory::buffer::SharedBuffer;
 use aeron_protocol::ErrorCode;
-use aeron_protocol::event::{self, Event, NO_COUNTER_ID};
+use aeron_protocol::event::{self, Event};
 
 use crate::error::DriverError;
-use crate::publication::IpcPublication;
+use crate::publication::PublicationConfig;
+use crate::sender::PublicationErrorReport;
+use crate::stream::StreamIdentity;
 
-/// Source of the images of IPC publications.
-const IPC_SOURCE_IDENTITY: &[u8] = b"aeron:ipc";
 /// Longest text of an error, in bytes.
 const MAX_ERROR_TEXT_LENGTH: usize = 8191;
-/// What stands where there is no id.
-const NULL_ID: i64 = -1;
+
+/// Counters that a publication's client is told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PublicationCounterIds {
+    pub limit: i32,
+    /// Status of the channel, -1 for IPC.
+    pub channel_status: i32,
+}
 
 /// Encodes events and broadcasts them.
 #[derive(Debug)]
@@ -43,15 +47,19 @@ impl ClientProxy {
         }));
     }
 
-    pub fn on_publication_ready(&mut self, correlation_id: i64, publication: &IpcPublication) {
-        let config = publication.config();
+    pub fn on_publication_ready(
+        &mut self,
+        correlation_id: i64,
+        config: &PublicationConfig,
+        counters: PublicationCounterIds,
+    ) {
         let ready = event::PublicationReady {
             correlation_id,
             registration_id: config.registration_id,
             session_id: config.session_id,
             stream_id: config.stream_id,
-            publication_limit_counter_id: publication.limit_counter_id(),
-            channel_status_indicator_id: NO_COUNTER_ID,
+            publication_limit_counter_id: counters.limit,
+            channel_status_indicator_id: counters.channel_status,
             log_file_name: config.log_file_name.as_bytes(),
         };
         self.send(&match config.is_exclusive {
@@ -69,33 +77,32 @@ impl ClientProxy {
 
     pub fn on_available_image(
         &mut self,
-        publication: &IpcPublication,
+        stream: StreamIdentity<'_>,
         subscription_registration_id: i64,
         subscriber_position_id: i32,
     ) {
-        let config = publication.config();
         self.send(&Event::AvailableImage(event::AvailableImage {
-            correlation_id: config.registration_id,
-            session_id: config.session_id,
-            stream_id: config.stream_id,
+            correlation_id: stream.correlation_id,
+            session_id: stream.session_id,
+            stream_id: stream.stream_id,
             subscription_registration_id,
             subscriber_position_id,
-            log_file_name: config.log_file_name.as_bytes(),
-            source_identity: IPC_SOURCE_IDENTITY,
+            log_file_name: stream.log_file_name.as_bytes(),
+            source_identity: stream.source_identity.as_bytes(),
         }));
     }
 
     pub fn on_unavailable_image(
         &mut self,
-        correlation_id: i64,
+        stream: StreamIdentity<'_>,
         subscription_registration_id: i64,
-        stream_id: i32,
+        channel: &str,
     ) {
         self.send(&Event::UnavailableImage(event::UnavailableImage {
-            correlation_id,
+            correlation_id: stream.correlation_id,
             subscription_registration_id,
-            stream_id,
-            channel: IPC_SOURCE_IDENTITY,
+            stream_id: stream.stream_id,
+            channel: channel.as_bytes(),
         }));
     }
 
@@ -139,19 +146,18 @@ impl ClientProxy {
         ));
     }
 
-    /// A subscriber of an IPC publication rejected its image.
-    pub fn on_image_rejected(&mut self, publication: &IpcPublication, reason: &[u8]) {
-        let config = publication.config();
+    /// A receiver, or a subscriber of an IPC publication, refuses a publication.
+    pub fn on_publication_error(&mut self, report: &PublicationErrorReport) {
         self.send(&Event::PublicationError(event::PublicationError {
-            registration_id: config.registration_id,
-            destination_registration_id: NULL_ID,
-            session_id: config.session_id,
-            stream_id: config.stream_id,
-            receiver_id: NULL_ID,
-            group_tag: NULL_ID,
-            source_address: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
-            error_code: ErrorCode::ImageRejected,
-            error_message: reason,
+            registration_id: report.registration_id,
+            destination_registration_id: report.destination_registration_id,
+            session_id: report.session_id,
+            stream_id: report.stream_id,
+            receiver_id: report.receiver_id,
+            group_tag: report.group_tag,
+            source_address: Some(report.source),
+            error_code: ErrorCode::from_value(report.error_code),
+            error_message: &report.message,
         }));
     }
 

@@ -1,16 +1,21 @@
 //! One command from a client: what it asks for, and the answer.
 
+use std::net::{Ipv4Addr, SocketAddr};
+
 use aeron_memory::counters::system::SystemCounter;
 use aeron_protocol::ErrorCode;
 use aeron_protocol::command::{
-    Command, Destination, GetNextAvailableSessionId, MAX_REJECTION_REASON_LENGTH, RejectImage,
-    RemoveDestinationById,
+    Command, GetNextAvailableSessionId, MAX_REJECTION_REASON_LENGTH, RejectImage,
 };
-use aeron_protocol::uri::{ChannelUri, NetworkParams, UriError};
+use aeron_protocol::uri::UriError;
 
+use super::destinations::Change;
+use super::publications::NULL_ID;
 use super::{Conductor, Outlets};
 use crate::error::DriverError;
-use crate::publication::IpcPublication;
+use crate::publication::{IpcPublication, NetworkPublication};
+use crate::receiver::ReceiverCommand;
+use crate::sender::PublicationErrorReport;
 
 impl Conductor {
     /// Executes a command; whatever its bytes are. What cannot be understood is not answered.
@@ -32,20 +37,16 @@ impl Conductor {
             Command::RemovePublication(command) => self.on_remove_publication(&command),
             Command::AddSubscription(command) => self.on_add_subscription(&command),
             Command::RemoveSubscription(command) => self.on_remove_subscription(&command),
-            Command::AddDestination(Destination {
-                registration_correlation_id,
-                ..
-            })
-            | Command::RemoveDestination(Destination {
-                registration_correlation_id,
-                ..
-            })
-            | Command::RemoveDestinationById(RemoveDestinationById {
-                resource_registration_id: registration_correlation_id,
-                ..
-            }) => Err(unknown_network_publication(registration_correlation_id)),
-            Command::AddRcvDestination(command) | Command::RemoveRcvDestination(command) => {
-                refuse_receive_destination(&command)
+            Command::AddDestination(command) => self.on_change_destination(&command, Change::Add),
+            Command::RemoveDestination(command) => {
+                self.on_change_destination(&command, Change::Remove)
+            }
+            Command::RemoveDestinationById(command) => self.on_remove_destination_by_id(&command),
+            Command::AddRcvDestination(command) => {
+                self.on_change_receive_destination(&command, Change::Add)
+            }
+            Command::RemoveRcvDestination(command) => {
+                self.on_change_receive_destination(&command, Change::Remove)
             }
             Command::AddCounter(command) => self.on_add_counter(&command),
             Command::RemoveCounter(command) => self.on_remove_counter(&command),
@@ -76,15 +77,19 @@ impl Conductor {
     }
 
     fn on_get_next_available_session_id(&mut self, command: &GetNextAvailableSessionId) {
-        let publications = &self.publications;
-        let session_id = self.session_ids.allocate(|session_id| {
-            publications
-                .iter()
-                .map(IpcPublication::config)
-                .any(|config| {
-                    config.stream_id == command.stream_id && config.session_id == session_id
-                })
-        });
+        let ipc = self.ipc_publications.iter().map(IpcPublication::config);
+        let network = self
+            .network_publications
+            .iter()
+            .map(NetworkPublication::config);
+        let in_use: Vec<_> = ipc
+            .chain(network)
+            .filter(|config| config.stream_id == command.stream_id)
+            .map(|config| config.session_id)
+            .collect();
+        let session_id = self
+            .session_ids
+            .allocate(|session_id| in_use.contains(&session_id));
         self.outlets
             .events
             .on_next_available_session_id(command.correlation_id, session_id);
@@ -99,24 +104,18 @@ impl Conductor {
                 ),
             ));
         }
-        let image_id = command.image_correlation_id;
-        let publication = self
-            .publications
-            .iter_mut()
-            .find(|publication| publication.config().registration_id == image_id)
-            .ok_or_else(|| {
-                let text = format!("Unable to resolve image for correlationId={image_id}");
-                DriverError::coded(ErrorCode::GenericError, text)
-            })?;
-        self.outlets.announce_rejection(publication, command.reason);
-        if publication.reject(self.now_ns) {
-            self.outlets.announce_unavailable(publication);
-            for subscriber in publication.subscribers.remove_all() {
-                subscriber
-                    .position_counter_id()
-                    .into_iter()
-                    .for_each(|id| self.outlets.free_counter(id));
-            }
+        let correlation_id = command.image_correlation_id;
+        let is_received = self
+            .images
+            .iter()
+            .any(|image| image.config().correlation_id == correlation_id);
+        if is_received {
+            self.receiver_commands.send(ReceiverCommand::RejectImage {
+                correlation_id,
+                reason: command.reason.into(),
+            });
+        } else {
+            self.reject_ipc_image(correlation_id, command.reason)?;
         }
         self.outlets
             .system(SystemCounter::ImagesRejected)
@@ -126,6 +125,36 @@ impl Conductor {
             .on_operation_success(command.correlation_id);
         Ok(())
     }
+
+    /// Takes an IPC publication away from its subscribers for a while, and tells the publisher why.
+    fn reject_ipc_image(&mut self, image_id: i64, reason: &[u8]) -> Result<(), DriverError> {
+        let publication = self
+            .ipc_publications
+            .iter_mut()
+            .find(|publication| publication.config().registration_id == image_id)
+            .ok_or_else(|| {
+                let text = format!("Unable to resolve image for correlationId={image_id}");
+                DriverError::coded(ErrorCode::GenericError, text)
+            })?;
+        let config = publication.config();
+        self.outlets
+            .announce_publication_error(&PublicationErrorReport {
+                registration_id: config.registration_id,
+                destination_registration_id: NULL_ID,
+                session_id: config.session_id,
+                stream_id: config.stream_id,
+                receiver_id: NULL_ID,
+                group_tag: NULL_ID,
+                source: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+                error_code: ErrorCode::ImageRejected.value(),
+                message: reason.into(),
+            });
+        if publication.reject(self.now_ns) {
+            self.outlets.announce_unavailable(publication, None);
+            self.outlets.free_subscribers(publication);
+        }
+        Ok(())
+    }
 }
 
 impl Outlets {
@@ -133,57 +162,9 @@ impl Outlets {
         self.errors.record(error);
         self.events.on_error(correlation_id, error);
     }
-
-    fn announce_rejection(&mut self, publication: &IpcPublication, reason: &[u8]) {
-        self.events.on_image_rejected(publication, reason);
-        let config = publication.config();
-        self.errors.note(&format!(
-            "onPublicationError: registrationId={}, destinationRegistrationId=-1, sessionId={}, streamId={}, \
-             receiverId=-1, groupId=-1, errorCode={}, errorMessage={}\n",
-            config.registration_id,
-            config.session_id,
-            config.stream_id,
-            ErrorCode::ImageRejected.value(),
-            String::from_utf8_lossy(reason),
-        ));
-    }
 }
 
 /// The failure of a channel, as clients and the error log are told of it.
 pub(super) fn bad_channel(error: UriError, channel: &[u8]) -> DriverError {
     DriverError::from(error).context(format_args!("channel={}", String::from_utf8_lossy(channel)))
-}
-
-/// What is wrong with a channel that needs a socket: its text, or that there are no sockets.
-pub(super) fn refuse_network_channel(channel: &[u8]) -> DriverError {
-    let checked = ChannelUri::from_bytes(channel).and_then(|uri| NetworkParams::parse(&uri));
-    match checked {
-        Err(error) => bad_channel(error, channel),
-        Ok(_) => DriverError::coded(
-            ErrorCode::NotSupported,
-            format_args!(
-                "this driver has no sockets: use aeron:ipc, channel={}",
-                String::from_utf8_lossy(channel)
-            ),
-        ),
-    }
-}
-
-fn unknown_network_publication(registration_id: i64) -> DriverError {
-    DriverError::coded(
-        ErrorCode::UnknownPublication,
-        format_args!("unknown publication registration_id={registration_id}"),
-    )
-}
-
-/// Only network subscriptions have destinations.
-fn refuse_receive_destination(command: &Destination<'_>) -> Result<(), DriverError> {
-    ChannelUri::from_bytes(command.channel).map_err(|error| bad_channel(error, command.channel))?;
-    Err(DriverError::coded(
-        ErrorCode::UnknownSubscription,
-        format_args!(
-            "unknown subscription client_id={} registration_id={}",
-            command.client_id, command.registration_correlation_id
-        ),
-    ))
 }

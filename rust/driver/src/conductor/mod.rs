@@ -7,7 +7,21 @@ mod client_proxy;
 mod clients;
 mod commands;
 mod counters;
+mod destinations;
+mod endpoints;
+mod images;
+mod ipc_publications;
+mod links;
+mod network_publications;
+mod network_subscriptions;
+mod news;
+mod pending;
 mod publications;
+mod re_resolution;
+mod receive_destinations;
+mod receive_endpoints;
+mod responses;
+mod send_endpoints;
 mod subscriptions;
 mod timers;
 
@@ -18,21 +32,30 @@ use aeron_memory::broadcast::BroadcastTransmitter;
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::CountersManager;
 use aeron_memory::counters::system::{SystemCounter, SystemCounters};
+use aeron_memory::loss_report::LossReport;
 use aeron_memory::ring::RingConsumer;
 
-use crate::agents::NetworkCommand;
 use crate::config::{Context, TerminationValidator};
 use crate::diagnostics::ErrorRecorder;
 use crate::duty_cycle::StallTracker;
-use crate::publication::IpcPublication;
+use crate::image::PublicationImage;
+use crate::media::PortManager;
+use crate::media::transport::Network;
+use crate::publication::{IpcPublication, NetworkPublication};
 use crate::queue::{Receiver, Sender};
+use crate::receiver::{ReceiverCommand, ReceiverEvent};
 use crate::resources::{ResourceCommand, ResourceReply};
+use crate::sender::{SenderCommand, SenderEvent};
 use crate::session_ids::SessionIds;
 use crate::socket_buffers::SocketBufferLengths;
 use client_proxy::ClientProxy;
 use clients::Client;
-use publications::PendingPublication;
-use subscriptions::IpcSubscription;
+use images::PendingImage;
+use links::Subscription;
+use pending::Pending;
+use re_resolution::ReResolution;
+use receive_endpoints::ReceiveEndpointRecord;
+use send_endpoints::SendEndpoints;
 use timers::BlockedCommandTimer;
 
 /// The shared memory and the queues of a conductor.
@@ -52,12 +75,20 @@ pub struct ConductorParts {
     /// What became of it.
     pub resource_replies: Receiver<ResourceReply>,
     /// Work for the sender.
-    pub sender_commands: Sender<NetworkCommand>,
+    pub sender_commands: Sender<SenderCommand>,
+    /// What the sender has to say.
+    pub sender_events: Receiver<SenderEvent>,
     /// Work for the receiver.
-    pub receiver_commands: Sender<NetworkCommand>,
+    pub receiver_commands: Sender<ReceiverCommand>,
+    /// What the receiver has to say.
+    pub receiver_events: Receiver<ReceiverEvent>,
+    /// Where sockets come from.
+    pub network: Box<dyn Network>,
+    /// What images have lost.
+    pub loss_report: LossReport<SharedBuffer>,
     /// Set when a client may end the driver and does so.
     pub is_terminated: Arc<AtomicBool>,
-    /// Where session ids and initial term ids come from.
+    /// Where session ids, initial term ids and receiver ids come from.
     pub seed: u64,
     /// What the system gives a socket, for the metadata of logs.
     pub system_socket_buffers: SocketBufferLengths,
@@ -70,16 +101,34 @@ pub struct Conductor {
     outlets: Outlets,
     resource_commands: Sender<ResourceCommand>,
     resource_replies: Receiver<ResourceReply>,
-    network_commands: [Sender<NetworkCommand>; 2],
+    sender_commands: Sender<SenderCommand>,
+    sender_events: Receiver<SenderEvent>,
+    receiver_commands: Sender<ReceiverCommand>,
+    receiver_events: Receiver<ReceiverEvent>,
+    network: Box<dyn Network>,
+    sender_ports: PortManager,
+    receiver_ports: PortManager,
+    loss_report: LossReport<SharedBuffer>,
     is_terminated: Arc<AtomicBool>,
     clients: Vec<Client>,
-    publications: Vec<IpcPublication>,
-    subscriptions: Vec<IpcSubscription>,
-    pending: Option<PendingPublication>,
+    ipc_publications: Vec<IpcPublication>,
+    network_publications: Vec<NetworkPublication>,
+    send_endpoints: SendEndpoints,
+    receive_endpoints: Vec<ReceiveEndpointRecord>,
+    images: Vec<PublicationImage>,
+    subscriptions: Vec<Subscription>,
+    /// The client command in progress, with the request to the native resource agent that it waits for.
+    pending: Option<(i64, Pending)>,
+    pending_images: Vec<PendingImage>,
+    re_resolutions: Vec<ReResolution>,
     session_ids: SessionIds,
     random: fastrand::Rng,
     system_socket_buffers: SocketBufferLengths,
     next_link_id: u64,
+    next_request_id: i64,
+    /// Names endpoints and destinations.
+    next_object_id: u64,
+    next_receiver_id: i64,
     stall_tracker: StallTracker,
     blocked_command_timer: BlockedCommandTimer,
     timer_deadline_ns: i64,
@@ -100,6 +149,9 @@ impl Conductor {
     /// A conductor that begins at `now_ns` (monotonic).
     pub fn new(context: Arc<Context>, parts: ConductorParts, now_ns: i64) -> Self {
         let mut random = fastrand::Rng::with_seed(parts.seed);
+        let next_receiver_id = random.i64(..);
+        let sender_ports = PortManager::new(context.sender_wildcard_ports());
+        let receiver_ports = PortManager::new(context.receiver_wildcard_ports());
         let reserved = context.publication_reserved_session_id_low
             ..=context.publication_reserved_session_id_high;
         let stall_tracker = StallTracker::new(
@@ -131,16 +183,32 @@ impl Conductor {
             },
             resource_commands: parts.resource_commands,
             resource_replies: parts.resource_replies,
-            network_commands: [parts.sender_commands, parts.receiver_commands],
+            sender_commands: parts.sender_commands,
+            sender_events: parts.sender_events,
+            receiver_commands: parts.receiver_commands,
+            receiver_events: parts.receiver_events,
+            network: parts.network,
+            sender_ports,
+            receiver_ports,
+            loss_report: parts.loss_report,
             is_terminated: parts.is_terminated,
             clients: Vec::new(),
-            publications: Vec::new(),
+            ipc_publications: Vec::new(),
+            network_publications: Vec::new(),
+            send_endpoints: SendEndpoints::default(),
+            receive_endpoints: Vec::new(),
+            images: Vec::new(),
             subscriptions: Vec::new(),
             pending: None,
+            pending_images: Vec::new(),
+            re_resolutions: Vec::new(),
             session_ids: SessionIds::new(random.i32(..), reserved),
             random,
             system_socket_buffers: parts.system_socket_buffers,
             next_link_id: 0,
+            next_request_id: 0,
+            next_object_id: 0,
+            next_receiver_id,
             stall_tracker,
             now_ns,
             command_body: Vec::new(),
@@ -157,13 +225,10 @@ impl Conductor {
             self.timer_deadline_ns = now_ns.saturating_add(self.context.timer_interval_ns);
         }
         let mut work_count = self.resource_commands.flush();
-        work_count += self
-            .network_commands
-            .iter_mut()
-            .map(Sender::flush)
-            .sum::<usize>();
-        work_count += self.take_resource_reply();
+        work_count += self.sender_commands.flush() + self.receiver_commands.flush();
         work_count += self.take_command();
+        work_count += self.take_news();
+        work_count += self.track_images();
         work_count + self.update_publications()
     }
 
@@ -175,18 +240,26 @@ impl Conductor {
     /// Ends everything: counters are freed, logs given back.
     pub fn close(&mut self) {
         self.pending = None;
-        while !self.publications.is_empty() {
-            self.delete_publication(0);
-        }
+        self.pending_images.clear();
+        self.images.clear();
+        self.network_publications.clear();
+        self.ipc_publications.clear();
         let counters = self.outlets.counters.reader().ids().collect::<Vec<_>>();
         for id in counters {
             self.outlets.free_counter(id);
         }
     }
 
+    /// A name for an endpoint or a destination.
+    fn next_object_id(&mut self) -> u64 {
+        self.next_object_id += 1;
+        self.next_object_id
+    }
+
     fn take_command(&mut self) -> usize {
-        let has_room =
-            self.resource_commands.has_room() && self.network_commands.iter().all(Sender::has_room);
+        let has_room = self.resource_commands.has_room()
+            && self.sender_commands.has_room()
+            && self.receiver_commands.has_room();
         if self.pending.is_some() || !has_room {
             return 0;
         }
@@ -204,24 +277,6 @@ impl Conductor {
         let body = std::mem::take(&mut self.command_body);
         self.on_command(type_id, &body);
         self.command_body = body;
-        1
-    }
-
-    fn take_resource_reply(&mut self) -> usize {
-        let Ok(reply) = self.resource_replies.pop() else {
-            return 0;
-        };
-        match reply {
-            ResourceReply::LogCreated {
-                registration_id,
-                result,
-            } => self.on_log_created(registration_id, result),
-            ResourceReply::LogAllocated {
-                registration_id,
-                result,
-            } => self.on_log_allocated(registration_id, result),
-            ResourceReply::ChannelResolved { .. } | ResourceReply::NameResolved { .. } => {}
-        }
         1
     }
 

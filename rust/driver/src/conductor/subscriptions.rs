@@ -1,77 +1,83 @@
-//! Subscriptions to IPC, and their links to the publications that match them.
+//! Commands that add and remove subscriptions.
 
-use aeron_memory::counters::{NewCounter, keys, types};
+use std::sync::Arc;
+
 use aeron_protocol::ErrorCode;
 use aeron_protocol::command::{AddSubscription, RemoveSubscription};
 use aeron_protocol::event::NO_COUNTER_ID;
-use aeron_protocol::uri::{ChannelUri, SubscriptionDefaults, SubscriptionParams, Transport};
+use aeron_protocol::uri::{
+    ChannelUri, SubscriptionDefaults, SubscriptionParams, Transport, UriError,
+};
 
-use super::commands::{bad_channel, refuse_network_channel};
+use super::Conductor;
+use super::commands::bad_channel;
+use super::links::{Source, Subscription, SubscriptionRequest};
+use super::pending::Pending;
 use super::publications::untethered_timeouts;
-use super::{Conductor, Outlets};
 use crate::config::Context;
 use crate::error::DriverError;
-use crate::publication::{IpcPublication, LinkId, Subscriber};
-
-/// What a client wants to hear.
-#[derive(Debug)]
-pub(super) struct IpcSubscription {
-    link_id: LinkId,
-    pub(super) registration_id: i64,
-    pub(super) client_id: i64,
-    stream_id: i32,
-    channel: String,
-    /// Only this session.
-    pub(super) session_id: Option<i32>,
-    is_response: bool,
-    is_tethered: bool,
-    rejoins: bool,
-}
-
-impl IpcSubscription {
-    fn matches(&self, publication: &IpcPublication) -> bool {
-        let config = publication.config();
-        let session_matches = match self.session_id {
-            Some(session_id) => session_id == config.session_id,
-            None => !self.is_response,
-        };
-        self.stream_id == config.stream_id && session_matches
-    }
-}
+use crate::media::{ChannelRole, UdpChannel};
 
 impl Conductor {
     pub(super) fn on_add_subscription(
         &mut self,
         command: &AddSubscription<'_>,
     ) -> Result<(), DriverError> {
-        if Transport::of(command.channel) != Transport::Ipc {
-            return Err(refuse_network_channel(command.channel));
-        }
-        let params = ChannelUri::from_bytes(command.channel)
-            .and_then(|uri| SubscriptionParams::parse(&uri, &subscription_defaults(&self.context)))
-            .map_err(|error| bad_channel(error, command.channel))?;
-        self.client(command.client_id)?;
-        self.next_link_id += 1;
-        self.subscriptions.push(IpcSubscription {
-            link_id: LinkId(self.next_link_id),
-            registration_id: command.correlation_id,
+        let request = SubscriptionRequest {
             client_id: command.client_id,
+            registration_id: command.correlation_id,
             stream_id: command.stream_id,
-            channel: String::from_utf8_lossy(command.channel).into_owned(),
-            session_id: params.session_id,
-            is_response: params.is_response,
-            is_tethered: params.is_tether,
-            rejoins: params.is_rejoin,
-        });
-        self.outlets
-            .events
-            .on_subscription_ready(command.correlation_id, NO_COUNTER_ID);
-        if let Some(subscription) = self.subscriptions.last() {
-            for publication in &mut self.publications {
-                self.outlets
-                    .link_if_matching(publication, subscription, self.now_ns);
+            channel: String::from_utf8_lossy(command.channel).into(),
+        };
+        match Transport::of(command.channel) {
+            Transport::Ipc => self.add_ipc_subscription(request, command.channel),
+            Transport::Spy => {
+                let pending = Pending::Spy(request);
+                self.resolve_channel(command.channel, ChannelRole::Spy, pending)
+            }
+            Transport::Network => {
+                let pending = Pending::Subscription(request);
+                self.resolve_channel(command.channel, ChannelRole::Subscription, pending)
             }
         }
+    }
+
+    fn add_ipc_subscription(
+        &mut self,
+        request: SubscriptionRequest,
+        channel: &[u8],
+    ) -> Result<(), DriverError> {
+        let params = ChannelUri::from_bytes(channel)
+            .and_then(|uri| self.parse_subscription(&uri))
+            .map_err(|error| bad_channel(error, channel))?;
+        self.finish_subscription(request, &params, Source::Ipc, NO_COUNTER_ID)
+    }
+
+    /// The channel that a spy listens to is resolved.
+    pub(super) fn on_spy_channel(
+        &mut self,
+        request: SubscriptionRequest,
+        channel: Arc<UdpChannel>,
+    ) -> Result<(), DriverError> {
+        let params = self.subscription_params(&channel)?;
+        self.finish_subscription(request, &params, Source::Spy(channel), NO_COUNTER_ID)
+    }
+
+    /// Adds a subscription whose source is there, and tells its client.
+    pub(super) fn finish_subscription(
+        &mut self,
+        request: SubscriptionRequest,
+        params: &SubscriptionParams,
+        source: Source,
+        channel_status_id: i32,
+    ) -> Result<(), DriverError> {
+        self.client(request.client_id)?;
+        let registration_id = request.registration_id;
+        self.add_subscription(request, params, source);
+        self.outlets
+            .events
+            .on_subscription_ready(registration_id, channel_status_id);
+        self.link_last_subscription();
         Ok(())
     }
 
@@ -100,95 +106,32 @@ impl Conductor {
     /// Removes the subscriptions that `is_removed` names, without telling anybody; answers how many they were.
     pub(super) fn remove_subscriptions(
         &mut self,
-        is_removed: impl Fn(&IpcSubscription) -> bool,
+        is_removed: impl Fn(&Subscription) -> bool,
     ) -> usize {
-        let (publications, outlets) = (&mut self.publications, &mut self.outlets);
-        let before = self.subscriptions.len();
-        self.subscriptions.retain(|subscription| {
-            let removed = is_removed(subscription);
-            if removed {
-                outlets.unlink(publications, subscription);
-            }
-            !removed
-        });
-        before - self.subscriptions.len()
-    }
-
-    /// Links every subscription that matches a publication and is not linked yet.
-    pub(super) fn link_publication(&mut self, index: usize) {
-        for subscription in &self.subscriptions {
-            self.outlets
-                .link_if_matching(&mut self.publications[index], subscription, self.now_ns);
+        let removed: Vec<_> = self
+            .subscriptions
+            .extract_if(.., |subscription| is_removed(subscription))
+            .collect();
+        for subscription in &removed {
+            self.unlink(subscription);
+            self.end_interest(subscription);
         }
-    }
-}
-
-impl Outlets {
-    fn link_if_matching(
-        &mut self,
-        publication: &mut IpcPublication,
-        subscription: &IpcSubscription,
-        now_ns: i64,
-    ) {
-        let is_new = !publication.subscribers.contains(subscription.link_id);
-        if is_new && subscription.matches(publication) && publication.is_accepting_subscribers() {
-            // The subscription is there already, and its client has been told; only this image is missing.
-            if let Err(error) = self.link(publication, subscription, now_ns) {
-                self.errors.record(&error);
-            }
-        }
+        removed.len()
     }
 
-    fn link(
-        &mut self,
-        publication: &mut IpcPublication,
-        subscription: &IpcSubscription,
-        now_ns: i64,
-    ) -> Result<(), DriverError> {
-        let (config, join_position) = (publication.config(), publication.join_position());
-        let (registration_id, channel) =
-            (subscription.registration_id, subscription.channel.as_str());
-        let (session_id, stream_id) = (config.session_id, config.stream_id);
-        let key = keys::stream_key(registration_id, session_id, stream_id, channel);
-        let label = keys::subscriber_position_label(
-            registration_id,
-            session_id,
-            stream_id,
-            channel,
-            join_position,
-        );
-        let position = self.allocate_counter(&NewCounter {
-            type_id: types::SUBSCRIBER_POSITION,
-            key: &key,
-            label: label.as_bytes(),
-            registration_id,
-            owner_id: subscription.client_id,
-            reference_id: config.registration_id,
-            value: join_position,
-        })?;
-        let position_counter_id = position.id();
-        publication.subscribers.add(Subscriber::new(
-            (subscription.link_id, registration_id),
-            position,
-            (subscription.is_tethered, subscription.rejoins),
-            now_ns,
-        ));
-        publication.on_subscriber_added();
-        self.events
-            .on_available_image(publication, registration_id, position_counter_id);
-        Ok(())
+    pub(super) fn subscription_params(
+        &self,
+        channel: &UdpChannel,
+    ) -> Result<SubscriptionParams, DriverError> {
+        self.parse_subscription(&channel.uri)
+            .map_err(|error| bad_channel(error, channel.text.as_bytes()))
     }
 
-    fn unlink(&mut self, publications: &mut [IpcPublication], subscription: &IpcSubscription) {
-        for publication in publications {
-            if let Some(subscriber) = publication.subscribers.remove(subscription.link_id) {
-                subscriber
-                    .position_counter_id()
-                    .into_iter()
-                    .for_each(|id| self.free_counter(id));
-                publication.on_subscriber_removed();
-            }
-        }
+    pub(super) fn parse_subscription(
+        &self,
+        uri: &ChannelUri,
+    ) -> Result<SubscriptionParams, UriError> {
+        SubscriptionParams::parse(uri, &subscription_defaults(&self.context))
     }
 }
 

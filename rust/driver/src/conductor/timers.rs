@@ -2,9 +2,10 @@
 
 use aeron_memory::counters::system::SystemCounter;
 
-use super::{Conductor, Outlets};
-use crate::publication::TetherAction;
-use crate::publication::{IpcPublication, Tick};
+use super::Conductor;
+use crate::publication::Tick;
+use crate::sender::SenderCommand;
+use crate::stream::IPC_SOURCE_IDENTITY;
 
 /// Notices a command that its client will not finish: the ring stands still although something was claimed.
 #[derive(Debug)]
@@ -43,7 +44,11 @@ impl Conductor {
             .ring()
             .set_consumer_heartbeat_ms(self.outlets.now_ms);
         self.check_clients();
-        self.check_publications();
+        self.check_ipc_publications();
+        self.check_network_publications();
+        self.check_send_endpoints();
+        self.check_receive_endpoints();
+        self.check_images();
         self.check_blocked_commands();
     }
 
@@ -81,33 +86,62 @@ impl Conductor {
         self.outlets.free_counter(client.heartbeat_counter_id());
     }
 
-    fn check_publications(&mut self) {
-        for index in (0..self.publications.len()).rev() {
-            let publication = &mut self.publications[index];
+    fn check_ipc_publications(&mut self) {
+        for index in (0..self.ipc_publications.len()).rev() {
+            let publication = &mut self.ipc_publications[index];
             let mut tether_actions = Vec::new();
             let tick = publication.on_tick(self.now_ns, |action| tether_actions.push(action));
-            for action in tether_actions {
-                self.outlets.on_tether_action(publication, action);
-            }
+            self.outlets.on_tether_actions(publication, tether_actions);
             match tick {
-                Tick::Nothing => {}
+                Tick::Nothing | Tick::Release => {}
                 Tick::Unavailable { is_revoked } => {
-                    self.outlets.announce_unavailable(publication);
-                    if is_revoked {
-                        self.outlets
-                            .system(SystemCounter::PublicationsRevoked)
-                            .add_release(1);
-                    }
-                }
-                Tick::Available => self.link_publication(index),
-                Tick::Unblocked => {
                     self.outlets
-                        .system(SystemCounter::UnblockedPublications)
-                        .add_release(1);
+                        .announce_unavailable(publication, Some(IPC_SOURCE_IDENTITY));
+                    self.count_revoked(is_revoked);
                 }
-                Tick::EndOfLife => self.delete_publication(index),
+                Tick::Available => self.link_ipc_publication(index),
+                Tick::Unblocked => self.count_unblocked(),
+                Tick::EndOfLife => self.delete_ipc_publication(index),
             }
         }
+    }
+
+    fn check_network_publications(&mut self) {
+        for index in (0..self.network_publications.len()).rev() {
+            let publication = &mut self.network_publications[index];
+            let mut tether_actions = Vec::new();
+            let tick = publication.on_tick(self.now_ns, |action| tether_actions.push(action));
+            self.outlets.on_tether_actions(publication, tether_actions);
+            match tick {
+                Tick::Nothing | Tick::Available => {}
+                Tick::Unavailable { is_revoked } => {
+                    self.outlets.announce_unavailable(publication, None);
+                    self.outlets.free_subscribers(publication);
+                    self.count_revoked(is_revoked);
+                }
+                Tick::Unblocked => self.count_unblocked(),
+                Tick::Release => {
+                    let id = publication.config().registration_id;
+                    self.sender_commands
+                        .send(SenderCommand::RemovePublication(id));
+                }
+                Tick::EndOfLife => self.delete_network_publication(index),
+            }
+        }
+    }
+
+    fn count_revoked(&self, is_revoked: bool) {
+        if is_revoked {
+            self.outlets
+                .system(SystemCounter::PublicationsRevoked)
+                .add_release(1);
+        }
+    }
+
+    fn count_unblocked(&self) {
+        self.outlets
+            .system(SystemCounter::UnblockedPublications)
+            .add_release(1);
     }
 
     fn check_blocked_commands(&mut self) {
@@ -122,43 +156,6 @@ impl Conductor {
             self.outlets
                 .system(SystemCounter::UnblockedCommands)
                 .add_release(1);
-        }
-    }
-}
-
-impl Outlets {
-    /// Tells every subscriber of a publication that its image is gone.
-    pub(super) fn announce_unavailable(&mut self, publication: &IpcPublication) {
-        let config = publication.config();
-        for subscriber in publication.subscribers.iter() {
-            self.events.on_unavailable_image(
-                config.registration_id,
-                subscriber.registration_id(),
-                config.stream_id,
-            );
-        }
-    }
-
-    fn on_tether_action(&mut self, publication: &IpcPublication, action: TetherAction) {
-        let config = publication.config();
-        match action {
-            TetherAction::Unavailable { registration_id } => {
-                self.events.on_unavailable_image(
-                    config.registration_id,
-                    registration_id,
-                    config.stream_id,
-                );
-            }
-            TetherAction::Available {
-                registration_id,
-                position_counter_id,
-            } => {
-                self.events
-                    .on_available_image(publication, registration_id, position_counter_id);
-            }
-            TetherAction::FreeCounter {
-                position_counter_id,
-            } => self.free_counter(position_counter_id),
         }
     }
 }

@@ -4,6 +4,10 @@
 //! sender is told; the [receiver](crate::receiver)'s puts datagrams into the log and does the telling. They share the log, a few
 //! counters, and an [`ImageStatus`].
 
+mod publication_image;
 mod status;
 
-pub use status::{ImageStatus, MissingRange, ScheduledStatusMessage};
+pub use publication_image::{
+    ImageConfig, ImageCounters, ImageStrategies, ImageTick, PublicationImage,
+};
+pub use status::{ImageStatus, MissingRange};

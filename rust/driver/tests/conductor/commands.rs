@@ -218,32 +218,6 @@ fn a_channel_has_at_most_4095_bytes() {
 }
 
 #[test]
-fn what_needs_a_socket_is_refused_as_not_supported() {
-    let mut driver = TestDriver::new();
-    for channel in [
-        "aeron:udp?endpoint=localhost:40123",
-        "aeron-spy:aeron:udp?endpoint=localhost:40123",
-    ] {
-        let subscription = AddSubscription {
-            client_id: CLIENT,
-            correlation_id: driver.next_id(),
-            registration_correlation_id: -1,
-            stream_id: STREAM,
-            channel: channel.as_bytes(),
-        };
-        assert_eq!(
-            driver.ask_error(Command::AddSubscription(subscription)).0,
-            ErrorCode::NotSupported
-        );
-    }
-    let command =
-        driver.publication_command(CLIENT, "aeron:udp?endpoint=localhost:40123", STREAM, false);
-    assert_eq!(driver.ask_error(command).0, ErrorCode::NotSupported);
-    assert_eq!(driver.system(SystemCounter::Errors), 3);
-    assert!(driver.heartbeat(CLIENT).is_none());
-}
-
-#[test]
 fn destinations_belong_to_network_publications_and_subscriptions() {
     let mut driver = TestDriver::new();
     let publication = driver.add_publication("aeron:ipc", STREAM);

@@ -1,32 +1,29 @@
 //! A driver without files, threads and clocks, and the client's side of it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use aeron_agent::CachedEpochClock;
+use aeron_agent::{CachedEpochClock, CachedNanoClock};
 use aeron_driver::Context;
-use aeron_driver::conductor::{Conductor, ConductorParts};
-use aeron_driver::diagnostics::ErrorRecorder;
-use aeron_driver::log_storage::HeapLogs;
-use aeron_driver::media::ChannelResolver;
-use aeron_driver::media::interfaces::SystemInterfaces;
-use aeron_driver::names::SystemNames;
-use aeron_driver::queue::queue;
-use aeron_driver::resources::{NativeResourceAgent, ResourceCounters, StorageLimits};
-use aeron_memory::broadcast::{BroadcastReceiver, BroadcastTransmitter};
+use aeron_driver::driver_core::{DriverCore, Surroundings};
+use aeron_driver::log_storage::{HeapLogs, LogId};
+use aeron_driver::socket_buffers::SocketBufferLengths;
+use aeron_memory::broadcast::BroadcastReceiver;
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::cnc::{Cnc, CncLengths, DriverIdentity};
-use aeron_memory::counters::system::{SystemCounter, SystemCounters, SystemLabels};
-use aeron_memory::counters::{AtomicCounter, CountersManager, types};
-use aeron_memory::error_log::{self, DistinctErrorLog};
+use aeron_memory::counters::system::SystemCounter;
+use aeron_memory::counters::{AtomicCounter, types};
+use aeron_memory::error_log;
 use aeron_memory::log::{ConcurrentAppender, LogBuffers};
-use aeron_memory::ring::RingConsumer;
 use aeron_protocol::ErrorCode;
 use aeron_protocol::command::{
     AddCounter, AddPublication, AddSubscription, Command, RemovePublication, RemoveSubscription,
 };
 use aeron_protocol::event::{AvailableImage, Event, PublicationReady};
+
+use crate::machine::{TestInterfaces, TestNames};
+use crate::media::testing::MemoryNetwork;
 
 pub const STREAM: i32 = 1001;
 pub const TERM: i64 = 64 * 1024;
@@ -67,18 +64,18 @@ pub fn names(heard: &[Heard]) -> Vec<String> {
 }
 
 pub struct TestDriver {
-    conductor: Conductor,
-    resources: NativeResourceAgent,
+    core: DriverCore,
     pub cnc: Cnc<SharedBuffer>,
     pub logs: HeapLogs,
-    system: SystemCounters<SharedBuffer>,
     events: BroadcastReceiver<SharedBuffer>,
+    nano_clock: Arc<CachedNanoClock>,
     epoch_clock: Arc<CachedEpochClock>,
-    is_terminated: Arc<AtomicBool>,
     now: Duration,
     next_id: i64,
     /// Clients that write their heartbeats as time goes by.
     pub living: Vec<i64>,
+    /// Every image that was announced, gone or not.
+    images: Vec<Image>,
 }
 
 /// A publication as its client sees it.
@@ -143,80 +140,37 @@ impl TestDriver {
         );
         let memory = SharedBuffer::heap(lengths.file_length().unwrap());
         let cnc = Cnc::format(memory, &lengths, &identity).unwrap();
-        let mut counters = CountersManager::new(
-            cnc.counters_metadata().clone(),
-            cnc.counters_values().clone(),
-            1_000,
-        )
-        .unwrap();
-        let labels = SystemLabels {
-            software: String::new(),
-            resolver_name: String::new(),
-            threading_mode: "INVOKER".into(),
-            conductor_threshold: "100ms".into(),
-            sender_threshold: "100ms".into(),
-            receiver_threshold: "100ms".into(),
-            name_resolver_threshold: "5s".into(),
-        };
-        let system = SystemCounters::allocate(&mut counters, &labels, 0).unwrap();
-        let counter = |counter| system.get(counter).clone();
+        let nano_clock = Arc::new(CachedNanoClock::new(now.as_nanos() as i64));
         let epoch_clock = Arc::new(CachedEpochClock::new(now.as_millis() as i64));
-        let error_log = Arc::new(DistinctErrorLog::new(cnc.error_log().clone()));
-        let errors = ErrorRecorder::new(
-            error_log,
-            counter(SystemCounter::Errors),
-            epoch_clock.clone(),
-        );
-        let (resource_commands, for_resources) =
-            queue(counter(SystemCounter::NativeResourceAgentProxyFails));
-        let (replies, resource_replies) = queue(counter(SystemCounter::ConductorProxyFails));
         let logs = HeapLogs::new(PLENTY);
-        let limits = StorageLimits {
-            perform_checks: context.perform_storage_checks,
-            low_space_warning: context.low_file_store_warning_threshold,
-            free_limit: context.resource_free_limit as usize,
-            dir: "/aeron".into(),
-        };
-        let resource_counters = ResourceCounters {
-            failed_frees: counter(SystemCounter::FreeFails),
-            bytes_mapped: counter(SystemCounter::BytesMapped),
-        };
-        let resources = NativeResourceAgent::new(
-            Box::new(logs.clone()),
-            ChannelResolver::new(Box::new(SystemNames), Box::new(SystemInterfaces)),
-            (for_resources, replies),
-            limits,
-            resource_counters,
-            errors.clone(),
-        );
-        let is_terminated = Arc::new(AtomicBool::new(false));
-        let parts = ConductorParts {
-            commands: RingConsumer::new(cnc.to_driver().clone()),
-            events: BroadcastTransmitter::new(cnc.to_clients().clone()).unwrap(),
-            counters,
-            system_counters: system.clone(),
-            errors,
-            resource_commands,
-            resource_replies,
-            sender_commands: queue(counter(SystemCounter::SenderProxyFails)).0,
-            receiver_commands: queue(counter(SystemCounter::ReceiverProxyFails)).0,
-            is_terminated: is_terminated.clone(),
+        let surroundings = Surroundings {
+            logs: Box::new(logs.clone()),
+            network: Box::new(MemoryNetwork::new()),
+            names: Box::new(|_| Ok(Box::new(TestNames))),
+            interfaces: Box::new(TestInterfaces),
+            nano_clock: nano_clock.clone(),
+            epoch_clock: epoch_clock.clone(),
+            epoch_nanos: Arc::new(|| 0),
+            system_socket_buffers: SocketBufferLengths {
+                send: 212_992,
+                receive: 212_992,
+            },
             seed: 42,
-            system_socket_buffers: Default::default(),
         };
+        let loss_report = SharedBuffer::heap(context.loss_report_buffer_length);
+        let core = DriverCore::new(&context, &cnc, loss_report, surroundings).unwrap();
         cnc.to_driver().next_correlation_id();
         TestDriver {
-            conductor: Conductor::new(context, parts, now.as_nanos() as i64),
-            resources,
+            core,
             events: BroadcastReceiver::new(cnc.to_clients().clone()).unwrap(),
             cnc,
             logs,
-            system,
+            nano_clock,
             epoch_clock,
-            is_terminated,
             now,
             next_id: 1_000,
             living: vec![CLIENT],
+            images: Vec::new(),
         }
     }
 
@@ -237,9 +191,10 @@ impl TestDriver {
     }
 
     pub fn duty_cycle(&mut self) -> usize {
-        let now_ms = self.now_ms();
+        let (now_ns, now_ms) = (self.now.as_nanos() as i64, self.now_ms());
+        self.nano_clock.update(now_ns);
         self.epoch_clock.update(now_ms);
-        self.resources.do_work() + self.conductor.do_work(self.now.as_nanos() as i64, now_ms)
+        self.core.do_work(now_ns, now_ms)
     }
 
     /// Lets time go by in small steps, with duty cycles and the heartbeats of living clients.
@@ -292,6 +247,8 @@ impl TestDriver {
             })
         };
         while self.events.receive(&mut take).expect("the test keeps up") {}
+        let images = self.images(&heard);
+        self.images.extend(images);
         heard
     }
 
@@ -380,7 +337,7 @@ impl TestDriver {
     pub fn publication(&self, ready: &PublicationReady<'_>) -> Publication {
         let memory = self
             .logs
-            .memory(ready.registration_id)
+            .memory(LogId::Publication(ready.registration_id))
             .expect("the log exists when it is announced");
         Publication {
             correlation_id: ready.correlation_id,
@@ -461,6 +418,27 @@ impl TestDriver {
             .collect()
     }
 
+    /// The memory of a publication's log, as long as it is not removed.
+    pub fn publication_log(&self, publication: &Publication) -> Option<SharedBuffer> {
+        self.logs
+            .memory(LogId::Publication(publication.registration_id))
+    }
+
+    /// The log of an image from the network.
+    pub fn image_log(&self, image: &Image) -> LogBuffers<SharedBuffer> {
+        let memory = self.logs.memory(LogId::Image(image.correlation_id));
+        LogBuffers::attach(&memory.expect("the log exists while the image does"))
+            .expect("the log is initialised when it is announced")
+    }
+
+    /// The images that a subscription was told of, so far.
+    pub fn images_of(&mut self, subscription_id: i64) -> Vec<Image> {
+        self.hear();
+        let mut images = self.images.clone();
+        images.retain(|image| image.subscription_id == subscription_id);
+        images
+    }
+
     pub fn add_counter(&mut self, client_id: i64) -> i64 {
         let correlation_id = self.next_id();
         self.ask(Command::AddCounter(AddCounter {
@@ -474,7 +452,7 @@ impl TestDriver {
     }
 
     pub fn system(&self, counter: SystemCounter) -> i64 {
-        self.system.get(counter).get()
+        self.core.system_counters.get(counter).get()
     }
 
     /// Ids of the counters of a type.
@@ -496,11 +474,10 @@ impl TestDriver {
     }
 
     pub fn is_terminated(&self) -> bool {
-        self.is_terminated.load(Ordering::Acquire)
+        self.core.is_terminated.load(Ordering::Acquire)
     }
 
     pub fn close(&mut self) {
-        self.conductor.close();
-        self.resources.close();
+        self.core.close();
     }
 }

@@ -87,7 +87,7 @@ proptest! {
         let (_, tethered) = driver.add_subscription("aeron:ipc", STREAM);
         let (_, untethered) = driver.add_subscription("aeron:ipc?tether=false", STREAM);
         driver.work();
-        let memory = driver.logs.memory(publication.registration_id).unwrap();
+        let memory = driver.publication_log(&publication).unwrap();
         let metadata = memory.slice(memory.len() - 4096, 4096);
         for (place, value, pause_ms) in writes {
             match place {

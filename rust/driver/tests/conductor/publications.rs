@@ -288,7 +288,7 @@ fn a_correlation_id_that_names_a_publication_is_refused() {
     let (code, text) = driver.ask_error(Command::AddPublication(add));
     assert_eq!(code, ErrorCode::GenericError, "{text}");
     assert_eq!(driver.cnc.counters().records().count(), counters);
-    assert!(driver.logs.memory(publication.registration_id).is_some());
+    assert!(driver.publication_log(&publication).is_some());
 }
 
 /// 03-15 to 03-17, 04-60, 04-61

@@ -127,5 +127,5 @@ fn what_is_mapped_is_counted_and_given_back() {
     driver.remove_publication(&publication, false);
     driver.advance(Duration::from_secs(1));
     assert_eq!(driver.system(SystemCounter::BytesMapped), before);
-    assert!(driver.logs.memory(publication.registration_id).is_none());
+    assert!(driver.publication_log(&publication).is_none());
 }

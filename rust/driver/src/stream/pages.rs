@@ -5,25 +5,33 @@
 //! looks at the frame behind them. So pages are asked for by whole terms, with the first page of the next one, and only where the
 //! file system has space for all of them. While they are being allocated, slice by slice, the limit already follows their end at
 //! the distance of one longest message: the rest is sure to come, and publishers need not wait for it.
+//!
+//! An image is filled by the driver alone, which drops what would pass the limit; so its pages are asked for in smaller steps.
 
 use aeron_memory::log::position::PARTITION_COUNT;
 
 /// Bytes that are allocated at a time: the page size of the file systems that logs are meant for.
 const PAGE_LENGTH: i64 = 4096;
+/// The pages of an image are asked for in steps of this many bytes, or of a term where that is shorter.
+const IMAGE_STEP: i64 = 1024 * 1024;
 /// Terms of a log; positions go round and round over them.
 const LAP: i64 = PARTITION_COUNT as i64;
 
 /// A part of a log to allocate, in bytes from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageRequest {
+    /// Where the part begins.
     pub offset: usize,
+    /// How long it is.
     pub length: usize,
 }
 
 /// The positions whose pages exist; see the [module](self).
 #[derive(Debug)]
 pub struct Pages {
-    term_length: i64,
+    lap_length: i64,
+    /// Requests end one page behind a multiple of this.
+    step: i64,
     /// How far the limit stays behind the end of the allocated pages.
     reach: i64,
     /// Everything from the start position to here is allocated; `i64::MAX` when all of the log is.
@@ -46,20 +54,53 @@ enum State {
 }
 
 impl Pages {
-    /// The pages of a log whose first frame goes to `start_position`, and in which a message takes up to `max_framed_length`; a
-    /// log that is not sparse has them all.
-    pub fn new(
+    /// The pages of a log whose first frame goes to `start_position`, and in which publishers append messages of up to
+    /// `max_framed_length`; a log that is not sparse has them all.
+    pub fn for_publishers(
         sparse: bool,
         start_position: i64,
         term_length: i64,
         max_framed_length: i64,
     ) -> Self {
+        let reach = max_framed_length + PAGE_LENGTH;
+        Self::new(sparse, start_position, term_length, (term_length, reach))
+    }
+
+    /// The pages of an image's log that begins at `start_position`, of which [`first_request`](Self::first_request) is allocated;
+    /// a log that is not sparse has them all.
+    pub fn for_image(
+        sparse: bool,
+        start_position: i64,
+        term_length: i64,
+        first: PageRequest,
+    ) -> Self {
+        let step = term_length.min(IMAGE_STEP);
+        let mut pages = Self::new(sparse, start_position, term_length, (step, PAGE_LENGTH));
+        pages.end = pages.end.saturating_add(first.length as i64);
+        pages
+    }
+
+    /// What must be allocated of an image's log before `window` bytes from `start_position` on may be received.
+    pub fn first_request(start_position: i64, term_length: i64, window: i64) -> PageRequest {
         let first_page = start_position & !(PAGE_LENGTH - 1);
+        let lap_length = LAP * term_length;
+        let offset = first_page % lap_length;
+        let end = (start_position + window + 2 * PAGE_LENGTH) & !(PAGE_LENGTH - 1);
+        PageRequest {
+            offset: offset as usize,
+            length: (end - first_page).min(lap_length - offset) as usize,
+        }
+    }
+
+    fn new(sparse: bool, start_position: i64, term_length: i64, (step, reach): (i64, i64)) -> Self {
+        let first_page = start_position & !(PAGE_LENGTH - 1);
+        let lap_length = LAP * term_length;
         Pages {
-            term_length,
-            reach: max_framed_length + PAGE_LENGTH,
+            lap_length,
+            step,
+            reach,
             end: if sparse { first_page } else { i64::MAX },
-            complete: first_page.saturating_add(LAP * term_length),
+            complete: first_page.saturating_add(lap_length),
             state: State::Idle,
             is_failure_reported: false,
         }
@@ -75,27 +116,26 @@ impl Pages {
         self.end
     }
 
-    /// The highest limit up to `limit` that may be given to publishers.
+    /// The highest limit up to `limit` that may be given to those who write.
     pub fn allowed_limit(&self, limit: i64) -> i64 {
         limit.min(self.end - self.reach)
     }
 
-    /// What to ask for so that `limit` can be given to publishers; nothing while an answer is missing or the last one was no.
+    /// What to ask for so that `limit` can be given; nothing while an answer is missing or the last one was no.
     pub fn request(&mut self, limit: i64) -> Option<PageRequest> {
         let needed = limit.saturating_add(self.reach);
         if self.state != State::Idle || needed <= self.end {
             return None;
         }
-        let lap_length = LAP * self.term_length;
-        let lap_end = self.end - self.end % lap_length + lap_length;
-        let term_end = needed.saturating_add(self.term_length - 1) & !(self.term_length - 1);
-        let end = term_end
+        let lap_end = self.end - self.end % self.lap_length + self.lap_length;
+        let step_end = needed.saturating_add(self.step - 1) & !(self.step - 1);
+        let end = step_end
             .saturating_add(PAGE_LENGTH)
             .min(lap_end)
             .min(self.complete);
         self.state = State::Asked { end };
         Some(PageRequest {
-            offset: (self.end % lap_length) as usize,
+            offset: (self.end % self.lap_length) as usize,
             length: (end - self.end) as usize,
         })
     }
@@ -137,7 +177,7 @@ mod tests {
     const MAX_FRAMED: i64 = 2 * 1024 * 1024 + 64;
 
     fn pages(start_position: i64) -> Pages {
-        Pages::new(true, start_position, TERM, MAX_FRAMED)
+        Pages::for_publishers(true, start_position, TERM, MAX_FRAMED)
     }
 
     fn allocate_for(pages: &mut Pages, limit: i64) -> Vec<PageRequest> {
@@ -212,8 +252,37 @@ mod tests {
 
     #[test]
     fn a_log_that_is_not_sparse_needs_nothing() {
-        let mut pages = Pages::new(false, 0, TERM, MAX_FRAMED);
+        let mut pages = Pages::for_publishers(false, 0, TERM, MAX_FRAMED);
         assert_eq!(pages.request(i64::MAX), None);
         assert_eq!(pages.allowed_limit(12345), 12345);
+    }
+
+    #[test]
+    fn an_image_may_receive_its_first_window_at_once_and_more_in_small_steps() {
+        for start in [0, 3 * TERM - 4096, 5 * TERM + 96] {
+            let window = 128 * 1024;
+            let first = Pages::first_request(start, TERM, window);
+            let mut pages = Pages::for_image(true, start, TERM, first);
+            let in_lap = start + window < 3 * TERM || start > 3 * TERM;
+            assert_eq!(
+                pages.allowed_limit(start + window) == start + window,
+                in_lap,
+                "a part of a log does not go round its end"
+            );
+            let mut bytes = vec![0u8; 3 * TERM as usize / 32];
+            let mut count = |request: PageRequest| {
+                bytes[request.offset / 32..][..request.length / 32]
+                    .iter_mut()
+                    .for_each(|count| *count += 1);
+            };
+            count(first);
+            for limit in (start..start + 4 * TERM).step_by(100 << 10) {
+                for request in allocate_for(&mut pages, limit) {
+                    assert!(request.length as i64 <= IMAGE_STEP + PAGE_LENGTH);
+                    count(request);
+                }
+            }
+            assert!(bytes.iter().all(|count| *count == 1));
+        }
     }
 }

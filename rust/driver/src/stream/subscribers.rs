@@ -1,5 +1,7 @@
 //! The subscribers of a stream and how far they are, with the states of those that may be left behind (untethered).
 
+use std::sync::Arc;
+
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
 
@@ -31,6 +33,7 @@ enum State {
 pub struct Subscriber {
     link_id: LinkId,
     registration_id: i64,
+    channel: Arc<str>,
     position: Option<AtomicCounter<SharedBuffer>>,
     is_tethered: bool,
     rejoins: bool,
@@ -39,9 +42,10 @@ pub struct Subscriber {
 }
 
 impl Subscriber {
-    /// A subscriber that joins at the value of its `position`.
+    /// A subscriber that joins at the value of its `position`; `channel` is its subscription's.
     pub fn new(
         (link_id, registration_id): (LinkId, i64),
+        channel: Arc<str>,
         position: AtomicCounter<SharedBuffer>,
         (is_tethered, rejoins): (bool, bool),
         now_ns: i64,
@@ -49,6 +53,7 @@ impl Subscriber {
         Self {
             link_id,
             registration_id,
+            channel,
             position: Some(position),
             is_tethered,
             rejoins,
@@ -60,6 +65,11 @@ impl Subscriber {
     /// Registration id of the subscription.
     pub fn registration_id(&self) -> i64 {
         self.registration_id
+    }
+
+    /// Channel of the subscription.
+    pub fn channel(&self) -> &str {
+        &self.channel
     }
 
     /// The counter to free with the subscriber; none when that has happened.
@@ -129,6 +139,11 @@ impl Subscribers {
         self.0
             .iter()
             .any(|subscriber| subscriber.link_id == link_id)
+    }
+
+    /// Whether the subscriber that came last comes back to a stream that it lost; true when there is none.
+    pub fn last_rejoins(&self) -> bool {
+        self.0.last().is_none_or(|subscriber| subscriber.rejoins)
     }
 
     /// Whether any subscriber counts for limits, connection and draining.

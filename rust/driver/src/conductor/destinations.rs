@@ -1,0 +1,115 @@
+//! Commands that add destinations to publications with manual control, and remove them.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use aeron_protocol::ErrorCode;
+use aeron_protocol::command::{Destination, RemoveDestinationById};
+use aeron_protocol::uri::ControlMode;
+
+use super::Conductor;
+use super::endpoints::{Endpoint, EndpointState, closing};
+use crate::error::DriverError;
+use crate::media::destination::send_destination_endpoint;
+use crate::sender::{EndpointId, ManualDestination, SenderCommand};
+
+/// Whether a destination comes or goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    Add,
+    Remove,
+}
+
+/// A destination of a publication that comes or goes.
+#[derive(Clone, Debug)]
+pub(super) struct DestinationChange {
+    change: Change,
+    pub(super) correlation_id: i64,
+    endpoint: EndpointId,
+    pub(super) endpoint_name: Arc<str>,
+}
+
+impl Conductor {
+    pub(super) fn on_change_destination(
+        &mut self,
+        command: &Destination<'_>,
+        change: Change,
+    ) -> Result<(), DriverError> {
+        let endpoint = self.manual_send_endpoint(command.registration_correlation_id)?;
+        let name = send_destination_endpoint(command.channel).map_err(|error| {
+            let channel = String::from_utf8_lossy(command.channel);
+            error.context(format_args!("channel={channel}"))
+        })?;
+        self.resolve_destination(DestinationChange {
+            change,
+            correlation_id: command.correlation_id,
+            endpoint,
+            endpoint_name: name.into(),
+        });
+        Ok(())
+    }
+
+    /// The name of a destination is resolved; if it is not, it will be later.
+    pub(super) fn on_destination_resolved(
+        &mut self,
+        change: &DestinationChange,
+        result: Result<SocketAddr, DriverError>,
+    ) {
+        let address = result.ok();
+        let endpoint = change.endpoint;
+        self.sender_commands.send(match change.change {
+            Change::Add => SenderCommand::AddDestination {
+                endpoint,
+                destination: ManualDestination {
+                    registration_id: change.correlation_id,
+                    name: Arc::clone(&change.endpoint_name),
+                    address,
+                },
+            },
+            Change::Remove => SenderCommand::RemoveDestination { endpoint, address },
+        });
+        self.outlets
+            .events
+            .on_operation_success(change.correlation_id);
+    }
+
+    pub(super) fn on_remove_destination_by_id(
+        &mut self,
+        command: &RemoveDestinationById,
+    ) -> Result<(), DriverError> {
+        let endpoint = self.manual_send_endpoint(command.resource_registration_id)?;
+        self.sender_commands
+            .send(SenderCommand::RemoveDestinationById {
+                endpoint,
+                registration_id: command.destination_registration_id,
+            });
+        self.outlets
+            .events
+            .on_operation_success(command.correlation_id);
+        Ok(())
+    }
+
+    /// The endpoint of a publication whose destinations clients manage.
+    fn manual_send_endpoint(&self, publication_id: i64) -> Result<EndpointId, DriverError> {
+        let endpoint = self
+            .network_publications
+            .iter()
+            .find(|publication| publication.config().registration_id == publication_id)
+            .and_then(|publication| self.send_endpoints.get(publication.options().endpoint))
+            .ok_or_else(|| {
+                DriverError::coded(
+                    ErrorCode::UnknownPublication,
+                    format_args!("unknown publication registration_id={publication_id}"),
+                )
+            })?;
+        if endpoint.channel.control_mode() != ControlMode::Manual {
+            return Err(DriverError::invalid_argument(format_args!(
+                "channel does not allow manual control of destinations: publication_registration_id={publication_id}"
+            )));
+        }
+        match endpoint.state() {
+            EndpointState::Active => Ok(endpoint.id),
+            EndpointState::Closing | EndpointState::Closed => Err(closing(&endpoint.channel)),
+        }
+    }
+}

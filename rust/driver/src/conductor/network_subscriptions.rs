@@ -1,0 +1,131 @@
+//! Subscriptions to the network: the endpoint that they share, and what must agree then.
+
+use std::sync::Arc;
+
+use aeron_protocol::uri::{SubscriptionParams, key};
+
+use super::Conductor;
+use super::endpoints::{BufferLengths, check_buffer_length, check_option, find_shared};
+use super::links::{Source, Subscription, SubscriptionRequest};
+use super::receive_endpoints::ReceiveEndpointRecord;
+use crate::error::DriverError;
+use crate::media::UdpChannel;
+
+impl Conductor {
+    /// The channel of a subscription is resolved.
+    pub(super) fn on_subscription_channel(
+        &mut self,
+        request: SubscriptionRequest,
+        channel: Arc<UdpChannel>,
+    ) -> Result<(), DriverError> {
+        let params = self.subscription_params(&channel)?;
+        self.check_receiver_window(&params, &channel)?;
+        let existing = find_shared(&self.receive_endpoints, &channel)?;
+        if let Some(endpoint) = existing {
+            self.check_endpoint_options(endpoint, &channel)?;
+            self.check_subscription_options(endpoint, &request, &params, &channel)?;
+        }
+        let endpoint = match existing {
+            Some(endpoint) => endpoint.id,
+            None => self.open_receive_endpoint(&channel, &params, request.registration_id)?,
+        };
+        self.begin_interest(endpoint, request.stream_id, &params);
+        let status_counter_id = self
+            .receive_endpoint(endpoint)
+            .map_or(-1, ReceiveEndpointRecord::status_counter_id);
+        self.finish_subscription(
+            request,
+            &params,
+            Source::Network(endpoint),
+            status_counter_id,
+        )
+    }
+
+    fn check_receiver_window(
+        &self,
+        params: &SubscriptionParams,
+        channel: &UdpChannel,
+    ) -> Result<(), DriverError> {
+        let (window, buffer) = (
+            params.receiver_window_length,
+            self.receive_buffer_length(channel),
+        );
+        if window <= buffer {
+            return Ok(());
+        }
+        Err(DriverError::invalid_argument(format_args!(
+            "Initial window greater than SO_RCVBUF for channel: rcv-wnd={window} so-rcvbuf={buffer} channel={}",
+            channel.text
+        )))
+    }
+
+    /// SO_RCVBUF as the channel or the settings say, else as the operating system has it.
+    pub(super) fn receive_buffer_length(&self, channel: &UdpChannel) -> i64 {
+        match BufferLengths::of(channel, &self.context).receive {
+            0 => self.system_socket_buffers.receive.into(),
+            length => length,
+        }
+    }
+
+    fn check_endpoint_options(
+        &self,
+        endpoint: &ReceiveEndpointRecord,
+        channel: &UdpChannel,
+    ) -> Result<(), DriverError> {
+        let existing = &endpoint.channel;
+        let (theirs, ours) = (
+            BufferLengths::of(existing, &self.context),
+            BufferLengths::of(channel, &self.context),
+        );
+        let sndbuf = (theirs.send, ours.send);
+        check_buffer_length(key::SOCKET_SNDBUF, sndbuf, existing, channel)?;
+        let rcvbuf = (theirs.receive, ours.receive);
+        check_buffer_length(key::SOCKET_RCVBUF, rcvbuf, existing, channel)?;
+        let (theirs, ours) = (
+            existing.params.timestamp_offsets,
+            channel.params.timestamp_offsets,
+        );
+        let media = (theirs.media_receive, ours.media_receive);
+        check_option(key::MEDIA_RCV_TIMESTAMP_OFFSET, media, existing, channel)?;
+        let receive = (theirs.channel_receive, ours.channel_receive);
+        check_option(
+            key::CHANNEL_RCV_TIMESTAMP_OFFSET,
+            receive,
+            existing,
+            channel,
+        )
+    }
+
+    /// Subscriptions of one stream and session at one endpoint get the same image, so they must want the same of it.
+    fn check_subscription_options(
+        &self,
+        endpoint: &ReceiveEndpointRecord,
+        request: &SubscriptionRequest,
+        params: &SubscriptionParams,
+        channel: &UdpChannel,
+    ) -> Result<(), DriverError> {
+        if channel.tag().is_none() && endpoint.channel.tag().is_some() {
+            return Ok(());
+        }
+        let is_comparable = |other: &&Subscription| {
+            matches!(other.source, Source::Network(id) if id == endpoint.id)
+                && other.stream_id == request.stream_id
+                && other.session_id == params.session_id
+        };
+        for other in self.subscriptions.iter().filter(is_comparable) {
+            for (key, existing, requested) in [
+                (key::RELIABLE, other.is_reliable, params.is_reliable),
+                (key::REJOIN, other.rejoins, params.is_rejoin),
+                ("isResponse", other.is_response, params.is_response),
+            ] {
+                if existing != requested {
+                    return Err(DriverError::invalid_argument(format_args!(
+                        "option conflicts with existing subscription: {key}={requested} existingChannel={} channel={}",
+                        other.channel, channel.text
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+}

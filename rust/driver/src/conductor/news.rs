@@ -1,0 +1,115 @@
+//! What the other agents tell the conductor.
+
+use aeron_protocol::ErrorCode;
+
+use super::re_resolution::Whose;
+use super::{Conductor, Outlets};
+use crate::log_storage::LogId;
+use crate::receiver::ReceiverEvent;
+use crate::resources::ResourceReply;
+use crate::sender::{PublicationErrorReport, SenderEvent};
+
+impl Conductor {
+    /// Takes at most one message of each agent; answers how many there were.
+    pub(super) fn take_news(&mut self) -> usize {
+        let mut work_count = 0;
+        if let Ok(reply) = self.resource_replies.pop() {
+            self.on_resource_reply(reply);
+            work_count += 1;
+        }
+        if let Ok(event) = self.sender_events.pop() {
+            self.on_sender_event(event);
+            work_count += 1;
+        }
+        if let Ok(event) = self.receiver_events.pop() {
+            self.on_receiver_event(event);
+            work_count += 1;
+        }
+        work_count
+    }
+
+    fn on_resource_reply(&mut self, reply: ResourceReply) {
+        match reply {
+            ResourceReply::LogCreated {
+                log: LogId::Publication(id),
+                result,
+            } => self.on_publication_log(id, result),
+            ResourceReply::LogCreated {
+                log: LogId::Image(id),
+                result,
+            } => self.on_image_log(id, result),
+            ResourceReply::LogAllocated {
+                log: LogId::Publication(id),
+                result,
+            } => self.on_publication_pages(id, result),
+            ResourceReply::LogAllocated {
+                log: LogId::Image(id),
+                result,
+            } => self.on_image_pages(id, result),
+            ResourceReply::ChannelResolved { id, result } => self.on_channel_resolved(id, result),
+            ResourceReply::NameResolved { id, result } => self.on_name_resolved(id, result),
+        }
+    }
+
+    fn on_sender_event(&mut self, event: SenderEvent) {
+        match event {
+            SenderEvent::EndpointReleased(id) => self.on_send_endpoint_released(id),
+            SenderEvent::PublicationReleased(id) => self.on_publication_released(id),
+            SenderEvent::ReResolve {
+                endpoint,
+                name,
+                current,
+            } => self.re_resolve(Whose::Sender(endpoint), name, current),
+            SenderEvent::ResponseSetup {
+                response_correlation_id,
+                response_session_id,
+            } => self.on_response_setup(response_correlation_id, response_session_id),
+            SenderEvent::ResponseConnected {
+                response_correlation_id,
+            } => self.on_response_connected(response_correlation_id),
+            SenderEvent::PublicationError(report) => {
+                self.outlets.announce_publication_error(&report);
+            }
+        }
+    }
+
+    fn on_receiver_event(&mut self, event: ReceiverEvent) {
+        match event {
+            ReceiverEvent::CreateImage(request) => self.on_create_image(request),
+            ReceiverEvent::ReResolveControl {
+                endpoint,
+                destination,
+                name,
+                current,
+            } => {
+                let whose = Whose::Receiver(endpoint, destination);
+                self.re_resolve(whose, name.into(), Some(current));
+            }
+            ReceiverEvent::DestinationReleased {
+                endpoint,
+                destination,
+            } => self.on_destination_released(endpoint, destination),
+            ReceiverEvent::EndpointReleased(id) => self.on_receive_endpoint_released(id),
+            ReceiverEvent::ImageReleased(id) => self.on_image_released(id),
+        }
+    }
+}
+
+impl Outlets {
+    /// Tells clients, and the error log, that a publication is refused.
+    pub(super) fn announce_publication_error(&mut self, report: &PublicationErrorReport) {
+        self.events.on_publication_error(report);
+        self.errors.note(&format!(
+            "onPublicationError: registrationId={}, destinationRegistrationId={}, sessionId={}, streamId={}, \
+             receiverId={}, groupId={}, errorCode={}, errorMessage={}\n",
+            report.registration_id,
+            report.destination_registration_id,
+            report.session_id,
+            report.stream_id,
+            report.receiver_id,
+            report.group_tag,
+            ErrorCode::from_value(report.error_code).value(),
+            String::from_utf8_lossy(&report.message),
+        ));
+    }
+}

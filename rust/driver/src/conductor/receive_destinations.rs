@@ -1,0 +1,187 @@
+//! Commands that add destinations to subscriptions with manual control, and remove them.
+//!
+//! A UDP destination is one more socket of the subscription's endpoint. An IPC or spy destination is one more subscription with the
+//! registration id of the first.
+
+use std::sync::Arc;
+
+use aeron_protocol::ErrorCode;
+use aeron_protocol::command::Destination;
+use aeron_protocol::uri::{ChannelUri, ControlMode, Transport};
+
+use super::Conductor;
+use super::commands::bad_channel;
+use super::destinations::Change;
+use super::links::{Source, Subscription, SubscriptionRequest};
+use super::pending::Pending;
+use crate::error::DriverError;
+use crate::media::{ChannelRole, UdpChannel};
+use crate::receiver::{EndpointId, ReceiverCommand};
+
+/// A destination of a subscription that comes or goes.
+#[derive(Clone, Debug)]
+pub(super) struct ReceiveDestinationChange {
+    change: Change,
+    pub(super) correlation_id: i64,
+    endpoint: EndpointId,
+    /// What the destination is to the client: the subscription, with the channel of the destination.
+    pub(super) request: SubscriptionRequest,
+    is_spy: bool,
+}
+
+impl Conductor {
+    pub(super) fn on_change_receive_destination(
+        &mut self,
+        command: &Destination<'_>,
+        change: Change,
+    ) -> Result<(), DriverError> {
+        let transport = Transport::of(command.channel);
+        if change == Change::Remove && transport != Transport::Network {
+            return self.remove_local_destination(command);
+        }
+        let uri = ChannelUri::from_bytes(command.channel)
+            .map_err(|error| bad_channel(error, command.channel))?;
+        let (endpoint, request) = self.manual_subscription(command)?;
+        let is_spy = match transport {
+            Transport::Ipc => return self.add_ipc_destination(&uri, request, command),
+            Transport::Spy => true,
+            Transport::Network => false,
+        };
+        let role = match is_spy {
+            true => ChannelRole::Spy,
+            false => ChannelRole::ReceiveDestination,
+        };
+        let change = ReceiveDestinationChange {
+            change,
+            correlation_id: command.correlation_id,
+            endpoint,
+            request,
+            is_spy,
+        };
+        self.resolve_channel(command.channel, role, Pending::ReceiveDestination(change))
+    }
+
+    /// The endpoint of a subscription whose destinations its client manages, and the subscription with the destination's channel.
+    fn manual_subscription(
+        &self,
+        command: &Destination<'_>,
+    ) -> Result<(EndpointId, SubscriptionRequest), DriverError> {
+        let registration_id = command.registration_correlation_id;
+        let found = self
+            .subscriptions
+            .iter()
+            .find_map(|subscription| match subscription.source {
+                Source::Network(endpoint) if subscription.registration_id == registration_id => {
+                    Some((subscription, endpoint))
+                }
+                _ => None,
+            });
+        let (subscription, endpoint) = found.ok_or_else(|| unknown_subscription(command))?;
+        let mode = self
+            .receive_endpoint(endpoint)
+            .map(|endpoint| endpoint.channel.control_mode());
+        if mode != Some(ControlMode::Manual) {
+            return Err(DriverError::coded(
+                ErrorCode::InvalidChannel,
+                "channel does not allow manual control",
+            ));
+        }
+        let request = SubscriptionRequest {
+            client_id: subscription.client_id,
+            registration_id,
+            stream_id: subscription.stream_id,
+            channel: String::from_utf8_lossy(command.channel).into(),
+        };
+        Ok((endpoint, request))
+    }
+
+    fn add_ipc_destination(
+        &mut self,
+        uri: &ChannelUri,
+        request: SubscriptionRequest,
+        command: &Destination<'_>,
+    ) -> Result<(), DriverError> {
+        let params = self
+            .parse_subscription(uri)
+            .map_err(|error| bad_channel(error, command.channel))?;
+        self.add_subscription(request, &params, Source::Ipc);
+        self.outlets
+            .events
+            .on_operation_success(command.correlation_id);
+        self.link_last_subscription();
+        Ok(())
+    }
+
+    /// The channel of a destination is resolved.
+    pub(super) fn on_receive_destination_channel(
+        &mut self,
+        change: ReceiveDestinationChange,
+        channel: Arc<UdpChannel>,
+    ) -> Result<(), DriverError> {
+        let ReceiveDestinationChange {
+            correlation_id,
+            endpoint,
+            ..
+        } = change;
+        match change.change {
+            Change::Add if change.is_spy => {
+                let params = self.subscription_params(&channel)?;
+                self.add_subscription(change.request, &params, Source::Spy(channel));
+            }
+            Change::Add => self.open_destination(endpoint, &channel, correlation_id)?,
+            Change::Remove => {
+                let destination = self
+                    .receive_endpoint(endpoint)
+                    .and_then(|endpoint| endpoint.destination_with(&channel.canonical_form));
+                if let Some(destination) = destination {
+                    self.receiver_commands
+                        .send(ReceiverCommand::RemoveDestination {
+                            endpoint,
+                            destination,
+                        });
+                }
+            }
+        }
+        self.outlets.events.on_operation_success(correlation_id);
+        if change.is_spy {
+            self.link_last_subscription();
+        }
+        Ok(())
+    }
+
+    /// Removes an IPC or spy destination, and tells the client of each image that goes with it.
+    fn remove_local_destination(&mut self, command: &Destination<'_>) -> Result<(), DriverError> {
+        let is_destination = |subscription: &Subscription| {
+            subscription.registration_id == command.registration_correlation_id
+                && subscription.channel.as_bytes() == command.channel
+                && !matches!(subscription.source, Source::Network(_))
+        };
+        let is_parent = |subscription: &Subscription| {
+            subscription.registration_id == command.registration_correlation_id
+                && matches!(subscription.source, Source::Network(_))
+        };
+        let index = self
+            .subscriptions
+            .iter()
+            .position(is_destination)
+            .filter(|_| self.subscriptions.iter().any(is_parent))
+            .ok_or_else(|| unknown_subscription(command))?;
+        let subscription = self.subscriptions.remove(index);
+        self.outlets
+            .events
+            .on_operation_success(command.correlation_id);
+        self.announce_unlinked(&subscription);
+        self.unlink(&subscription);
+        Ok(())
+    }
+}
+
+fn unknown_subscription(command: &Destination<'_>) -> DriverError {
+    DriverError::coded(
+        ErrorCode::UnknownSubscription,
+        format_args!(
+            "unknown subscription client_id={} registration_id={}",
+            command.client_id, command.registration_correlation_id
+        ),
+    )
+}

@@ -1,0 +1,116 @@
+//! Response channels: who asks for responses, who gives them, and how they find each other (reference 04, section 15).
+
+use aeron_protocol::uri::{PublicationParams, ResponseCorrelation};
+
+use super::Conductor;
+use super::links::Source;
+use crate::error::DriverError;
+use crate::receiver::{ReceiverCommand, StreamSession};
+
+impl Conductor {
+    /// Checks that what a publication's `response-correlation-id` names is there: the image that asks for it, or the subscription
+    /// that takes the responses.
+    pub(super) fn check_response_channel(
+        &self,
+        params: &PublicationParams,
+    ) -> Result<(), DriverError> {
+        let id = match params.response_correlation {
+            Some(ResponseCorrelation::Id(id)) => id,
+            Some(ResponseCorrelation::Prototype) | None => return Ok(()),
+        };
+        if params.is_response {
+            return self.check_response_image(id);
+        }
+        let takes_responses = |id| {
+            self.subscriptions.iter().any(|subscription| {
+                subscription.registration_id == id
+                    && matches!(subscription.source, Source::Network(_))
+            })
+        };
+        if id < 0 || takes_responses(id) {
+            return Ok(());
+        }
+        Err(DriverError::invalid_argument(format_args!(
+            "unable to find response subscription for response-correlation-id={id}"
+        )))
+    }
+
+    fn check_response_image(&self, id: i64) -> Result<(), DriverError> {
+        if id < 0 {
+            return Err(DriverError::invalid_argument(
+                "control-mode=response was specified, but no response-correlation-id set",
+            ));
+        }
+        let image = self
+            .images
+            .iter()
+            .find(|image| image.config().correlation_id == id);
+        match image {
+            None => Err(DriverError::invalid_argument(format_args!(
+                "image.correlationId={id} not found"
+            ))),
+            Some(image) if !image.config().wants_response => Err(DriverError::invalid_argument(
+                format_args!("image.correlationId={id} did not request a response channel"),
+            )),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Tells the image that a new publication answers which session the answers have.
+    pub(super) fn link_response_publication(&mut self, index: usize) {
+        let publication = &self.network_publications[index];
+        if !publication.options().is_response {
+            return;
+        }
+        let (id, session_id) = (
+            publication.config().response_correlation_id,
+            publication.config().session_id,
+        );
+        for image in &self.images {
+            if image.config().correlation_id == id {
+                image.status().set_response_session_id(Some(session_id));
+                image.status().request_status_message();
+            }
+        }
+    }
+
+    /// The other side says which session its responses have.
+    pub(super) fn on_response_setup(&mut self, subscription_id: i64, session_id: i32) {
+        let found =
+            self.subscriptions
+                .iter_mut()
+                .find_map(|subscription| match subscription.source {
+                    Source::Network(endpoint)
+                        if subscription.registration_id == subscription_id =>
+                    {
+                        Some((subscription, endpoint))
+                    }
+                    _ => None,
+                });
+        let Some((subscription, endpoint)) = found else {
+            return;
+        };
+        let stream_id = subscription.stream_id;
+        if subscription.is_response && subscription.session_id.is_none() {
+            subscription.session_id = Some(session_id);
+            subscription.is_response = false;
+            self.narrow_interest(endpoint, stream_id, session_id);
+        } else if subscription.session_id == Some(session_id) {
+            let session = StreamSession {
+                stream_id,
+                session_id,
+            };
+            self.receiver_commands
+                .send(ReceiverCommand::RequestSetup { endpoint, session });
+        }
+    }
+
+    /// The publication that answers an image has a receiver: the image need not tell of it any more.
+    pub(super) fn on_response_connected(&mut self, image_id: i64) {
+        for image in &self.images {
+            if image.config().correlation_id == image_id {
+                image.status().set_response_session_id(None);
+            }
+        }
+    }
+}

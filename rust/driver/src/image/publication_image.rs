@@ -1,0 +1,393 @@
+//! The conductor's half of an image: how far its subscribers are, what is missing, what the sender is told, and its life.
+
+use std::sync::Arc;
+
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::counters::AtomicCounter;
+use aeron_memory::log::LogBuffers;
+use aeron_memory::loss_report::{LossReport, LossSource};
+
+use super::ImageStatus;
+use crate::congestion::{CongestionControl, TrackRebuild};
+use crate::image_loss::ImageLoss;
+use crate::loss_detector::{LossDetector, TermGap};
+use crate::receiver::EndpointId;
+use crate::stream::{
+    ManagedLog, PageRequest, Pages, Stream, StreamIdentity, Subscribers, TetherAction,
+    TetherTimeouts,
+};
+
+/// How many status messages say that the image is about to end, before it does.
+const DRAIN_STATUS_MESSAGES: i64 = 5;
+
+/// Where an image is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Data comes in, subscribers read.
+    Active,
+    /// Nothing more is expected; subscribers read the rest, the sender is told.
+    Draining,
+    /// Subscribers were told that it is gone; they may still be reading.
+    Linger,
+    /// Over: the receiver is letting go of it.
+    Done,
+}
+
+/// What makes an image, apart from its memory.
+#[derive(Clone, Debug)]
+pub struct ImageConfig {
+    pub correlation_id: i64,
+    pub endpoint: EndpointId,
+    pub session_id: i32,
+    pub stream_id: i32,
+    /// Where the stream was when it was joined.
+    pub join_position: i64,
+    pub is_sparse: bool,
+    /// The sender can send responses to a stream.
+    pub wants_response: bool,
+    pub log_file_name: String,
+    /// Address of the sender.
+    pub source_identity: String,
+    /// Channel of the endpoint, for the loss report.
+    pub channel: String,
+    pub tether_timeouts: TetherTimeouts,
+    pub liveness_timeout_ns: i64,
+    pub status_message_timeout_ns: i64,
+    /// Counters of its congestion control.
+    pub congestion_counter_ids: Vec<i32>,
+}
+
+/// The positions of an image that everybody sees.
+#[derive(Debug)]
+pub struct ImageCounters {
+    /// How far the highest datagram went; the receiver moves it.
+    pub high_water_mark: AtomicCounter<SharedBuffer>,
+    /// Up to where nothing is missing.
+    pub receiver_position: AtomicCounter<SharedBuffer>,
+    pub naks_sent: AtomicCounter<SharedBuffer>,
+}
+
+/// What a timer tick asks the conductor to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImageTick {
+    Nothing,
+    /// Subscribers are told that the image is gone, and the receiver is to let go of it.
+    Unavailable,
+    /// Delete it.
+    EndOfLife,
+}
+
+/// An image; owned by the conductor.
+pub struct PublicationImage {
+    config: ImageConfig,
+    managed: ManagedLog,
+    counters: ImageCounters,
+    status: Arc<ImageStatus>,
+    subscribers: Subscribers,
+    congestion_control: Box<dyn CongestionControl>,
+    loss_detector: LossDetector,
+    loss: ImageLoss<SharedBuffer>,
+    rejoins: bool,
+    state: State,
+    time_of_last_state_change_ns: i64,
+    /// What the receiver was told to send last.
+    next_status_position: i64,
+    next_window: i64,
+    is_released_by_receiver: bool,
+}
+
+/// How an image finds out what is missing, and how much it asks for.
+pub struct ImageStrategies {
+    pub congestion_control: Box<dyn CongestionControl>,
+    pub loss_detector: LossDetector,
+}
+
+impl PublicationImage {
+    /// An active image at its join position. Of its log, `first_pages` are allocated.
+    pub fn new(
+        config: ImageConfig,
+        log: LogBuffers<SharedBuffer>,
+        first_pages: PageRequest,
+        counters: ImageCounters,
+        strategies: ImageStrategies,
+        now_ns: i64,
+    ) -> Self {
+        let position = config.join_position;
+        let term_length = log.term_length() as i64;
+        let pages = Pages::for_image(config.is_sparse, position, term_length, first_pages);
+        counters.high_water_mark.set(position);
+        counters.receiver_position.set(position);
+        let window = i64::from(strategies.congestion_control.initial_window_length());
+        let window = pages.allowed_limit(position + window) - position;
+        let status = ImageStatus::new(position, window, writable_end(&pages), now_ns);
+        Self {
+            managed: ManagedLog::new(log, pages, position),
+            config,
+            counters,
+            status: Arc::new(status),
+            subscribers: Subscribers::default(),
+            congestion_control: strategies.congestion_control,
+            loss_detector: strategies.loss_detector,
+            loss: ImageLoss::default(),
+            rejoins: true,
+            state: State::Active,
+            time_of_last_state_change_ns: now_ns,
+            next_status_position: position,
+            next_window: window,
+            is_released_by_receiver: false,
+        }
+    }
+
+    pub fn config(&self) -> &ImageConfig {
+        &self.config
+    }
+
+    pub fn status(&self) -> &Arc<ImageStatus> {
+        &self.status
+    }
+
+    pub fn log(&self) -> &LogBuffers<SharedBuffer> {
+        self.managed.log()
+    }
+
+    pub fn counters(&self) -> &ImageCounters {
+        &self.counters
+    }
+
+    /// Whether the same session may come back when this image is gone: as the subscription says that was linked last.
+    pub fn rejoins(&self) -> bool {
+        self.rejoins
+    }
+
+    /// The receiver holds nothing of it any more.
+    pub fn on_released_by_receiver(&mut self) {
+        self.is_released_by_receiver = true;
+    }
+
+    /// One timer tick; at most one change of state.
+    pub fn on_tick(
+        &mut self,
+        now_ns: i64,
+        on_tether_action: impl FnMut(TetherAction),
+    ) -> ImageTick {
+        self.managed.pages.retry();
+        match self.state {
+            State::Active => {
+                if !self.status.is_revoked() {
+                    self.check_untethered(now_ns, on_tether_action);
+                }
+                self.drain_if_over(now_ns);
+                ImageTick::Nothing
+            }
+            State::Draining if self.status.is_revoked() || self.is_told_and_read(now_ns) => {
+                if self.status.is_revoked() {
+                    self.status.begin_ending();
+                    self.status.request_status_message();
+                }
+                self.enter(State::Linger, now_ns);
+                ImageTick::Unavailable
+            }
+            State::Linger if !self.subscribers.has_working() || self.is_silent_state(now_ns) => {
+                self.enter(State::Done, now_ns);
+                ImageTick::Nothing
+            }
+            State::Done if self.is_released_by_receiver => ImageTick::EndOfLife,
+            State::Draining | State::Linger | State::Done => ImageTick::Nothing,
+        }
+    }
+
+    /// Finds out what is missing, and what the sender should know; answers whether it should know something new.
+    pub fn track_rebuild(
+        &mut self,
+        now_ns: i64,
+        (report, epoch_ms): (&mut LossReport<SharedBuffer>, i64),
+    ) -> bool {
+        let Some((min, max)) = self.subscribers.position_range() else {
+            return false;
+        };
+        if self.status.is_revoked() {
+            return false;
+        }
+        let receiver_position = self.counters.receiver_position.get();
+        let high_water_mark = self.counters.high_water_mark.get();
+        let end = high_water_mark.max(receiver_position);
+        let (min, max) = (
+            self.managed.sanitize(min, end),
+            self.managed.sanitize(max, end),
+        );
+        let rebuild_position = max.max(self.managed.sanitize(receiver_position, end));
+        let log = self.managed.log();
+        let scanned = self
+            .loss_detector
+            .scan(log, rebuild_position, high_water_mark, now_ns);
+        // Only another process can have put there what is no frame; whoever reads it will say so.
+        let Ok(scan) = scanned else { return false };
+        self.counters
+            .receiver_position
+            .propose_max(scan.rebuild_position);
+        if let Some(gap) = scan.due {
+            self.on_gap(gap, (report, epoch_ms));
+        }
+        let update = self.congestion_control.on_track_rebuild(&TrackRebuild {
+            now_ns,
+            consumption_position: min,
+            next_sm_position: self.next_status_position,
+            is_loss_found: scan.is_loss_found,
+        });
+        self.schedule_status_message(min, update.window_length.into(), update.is_forced)
+    }
+
+    /// What to allocate next so that the window can move on.
+    pub fn page_request(&mut self) -> Option<PageRequest> {
+        let is_needed = matches!(self.state, State::Active | State::Draining);
+        if !is_needed || self.managed.pages.is_complete() {
+            return None;
+        }
+        let window = i64::from(self.congestion_control.max_window_length());
+        self.managed
+            .pages
+            .request(self.next_status_position + window + window / 2)
+    }
+
+    /// The next `length` bytes of what was asked for are allocated.
+    pub fn on_pages_allocated(&mut self, length: usize) {
+        self.managed.pages.on_allocated(length);
+        self.status
+            .set_allocated_end(writable_end(&self.managed.pages));
+    }
+
+    /// There are no more pages for now; true for the first failure since something was allocated.
+    pub fn on_pages_missing(&mut self) -> bool {
+        self.managed.pages.on_failure()
+    }
+
+    fn check_untethered(&mut self, now_ns: i64, on_tether_action: impl FnMut(TetherAction)) {
+        let Some((_, max)) = self.subscribers.position_range() else {
+            return;
+        };
+        let window = self.next_window;
+        let rejoin_position = self.join_position();
+        self.subscribers.check_untethered(
+            now_ns,
+            (max - window + window / 4, rejoin_position),
+            self.config.tether_timeouts,
+            on_tether_action,
+        );
+    }
+
+    fn drain_if_over(&mut self, now_ns: i64) {
+        let is_revoked = self.status.is_revoked();
+        let silent_ns = now_ns - self.status.time_of_last_packet_ns();
+        let has_all =
+            || self.counters.receiver_position.get() >= self.counters.high_water_mark.get();
+        let is_over = is_revoked
+            || !self.subscribers.has_working()
+            || silent_ns > self.config.liveness_timeout_ns
+            || (self.status.is_end_of_stream() && has_all());
+        if !is_over {
+            return;
+        }
+        if !is_revoked {
+            self.status.begin_ending();
+        }
+        self.enter(State::Draining, now_ns);
+    }
+
+    fn is_told_and_read(&self, now_ns: i64) -> bool {
+        let drained_ns = now_ns - self.time_of_last_state_change_ns;
+        self.is_drained()
+            && drained_ns > DRAIN_STATUS_MESSAGES * self.config.status_message_timeout_ns
+    }
+
+    fn is_silent_state(&self, now_ns: i64) -> bool {
+        now_ns - self.time_of_last_state_change_ns > self.config.liveness_timeout_ns
+    }
+
+    fn is_drained(&self) -> bool {
+        let receiver_position = self.counters.receiver_position.get();
+        self.subscribers
+            .position_range()
+            .is_none_or(|(min, _)| min >= receiver_position)
+    }
+
+    fn on_gap(&mut self, gap: TermGap, (report, epoch_ms): (&mut LossReport<SharedBuffer>, i64)) {
+        self.status
+            .report_missing(gap.term_id, gap.gap.offset, gap.gap.length);
+        let config = &self.config;
+        self.loss.on_gap(gap, epoch_ms, report, || LossSource {
+            session_id: config.session_id,
+            stream_id: config.stream_id,
+            channel: config.channel.clone(),
+            source: config.source_identity.clone(),
+        });
+    }
+
+    /// Promises `window` bytes from `min` on, as far as there are pages for them.
+    fn schedule_status_message(&mut self, min: i64, window: i64, is_forced: bool) -> bool {
+        let limit = self.managed.pages.allowed_limit(min + window);
+        let window = (limit - min).clamp(0, window);
+        let is_due =
+            is_forced || min > self.next_status_position + window / 4 || window != self.next_window;
+        if is_due {
+            // One term of history stays.
+            self.managed.clean_to(min - self.managed.term_length());
+            self.status.schedule_status_message(min, window);
+            self.next_status_position = min;
+            self.next_window = window;
+        }
+        is_due
+    }
+
+    fn enter(&mut self, state: State, now_ns: i64) {
+        self.state = state;
+        self.time_of_last_state_change_ns = now_ns;
+    }
+}
+
+/// The receiver may write up to here: the frame behind, which subscribers look at, is still on a page that exists.
+fn writable_end(pages: &Pages) -> i64 {
+    pages.allowed_limit(i64::MAX)
+}
+
+impl Stream for PublicationImage {
+    fn identity(&self) -> StreamIdentity<'_> {
+        StreamIdentity {
+            correlation_id: self.config.correlation_id,
+            session_id: self.config.session_id,
+            stream_id: self.config.stream_id,
+            log_file_name: &self.config.log_file_name,
+            source_identity: &self.config.source_identity,
+        }
+    }
+
+    fn subscribers(&self) -> &Subscribers {
+        &self.subscribers
+    }
+
+    fn subscribers_mut(&mut self) -> &mut Subscribers {
+        &mut self.subscribers
+    }
+
+    fn is_accepting_subscribers(&self) -> bool {
+        self.subscribers.has_working()
+            && match self.state {
+                State::Active => true,
+                State::Draining => !self.is_drained(),
+                State::Linger | State::Done => false,
+            }
+    }
+
+    fn join_position(&self) -> i64 {
+        let receiver_position = self.counters.receiver_position.get();
+        let joined = match self.subscribers.position_range() {
+            Some((min, _)) => receiver_position.min(min),
+            None => receiver_position,
+        };
+        let end = receiver_position.max(self.counters.high_water_mark.get());
+        self.managed.sanitize(joined, end)
+    }
+
+    fn on_subscriber_added(&mut self) {
+        self.rejoins = self.subscribers.last_rejoins();
+    }
+}

@@ -1,0 +1,383 @@
+//! The conductor's half of a publication that goes out on the network. The sender has the other half; they share counters and a
+//! [`PublicationStatus`].
+
+use std::sync::Arc;
+
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::counters::AtomicCounter;
+use aeron_memory::log::LogBuffers;
+use aeron_memory::log::unblock::unblock;
+
+use super::published_log::{BlockedPublisher, PublishedLog, PublisherCounters};
+use super::{PublicationConfig, PublicationStatus, Tick};
+use crate::sender::EndpointId;
+use crate::stream::{
+    IPC_SOURCE_IDENTITY, PageRequest, Stream, StreamIdentity, Subscribers, TetherAction,
+};
+
+/// Where a publication is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Publishers append.
+    Active,
+    /// The last publisher is gone; there is something to send, or spies still read.
+    Draining,
+    /// All is sent: receivers get the time to ask for what they lost.
+    Linger,
+    /// Over: the sender is letting go of it.
+    Done,
+}
+
+/// What a publication has because it goes out on the network.
+#[derive(Clone, Debug)]
+pub struct NetworkPublicationOptions {
+    /// Where it is sent through.
+    pub endpoint: EndpointId,
+    /// Tag by which other channels refer to the publication.
+    pub entity_tag: Option<i64>,
+    /// How long it stays after everything was sent.
+    pub linger_timeout_ns: i64,
+    pub spies_simulate_connection: bool,
+    /// It carries responses.
+    pub is_response: bool,
+}
+
+/// The counters of a network publication, in the order in which they are allocated.
+#[derive(Debug)]
+pub struct NetworkCounters {
+    /// Receivers that flow control knows; not every strategy counts them.
+    pub flow_control_receivers: Option<AtomicCounter<SharedBuffer>>,
+    pub publisher: PublisherCounters,
+    pub sender_position: AtomicCounter<SharedBuffer>,
+    pub sender_limit: AtomicCounter<SharedBuffer>,
+    pub back_pressure_events: AtomicCounter<SharedBuffer>,
+    pub naks_received: AtomicCounter<SharedBuffer>,
+}
+
+impl NetworkCounters {
+    /// All of them, to be freed.
+    pub fn ids(&self) -> impl Iterator<Item = i32> {
+        let own = [
+            self.sender_position.id(),
+            self.sender_limit.id(),
+            self.back_pressure_events.id(),
+            self.naks_received.id(),
+        ];
+        let receivers = self.flow_control_receivers.as_ref().map(AtomicCounter::id);
+        self.publisher.ids().into_iter().chain(own).chain(receivers)
+    }
+}
+
+/// A network publication; owned by the conductor.
+#[derive(Debug)]
+pub struct NetworkPublication {
+    config: PublicationConfig,
+    options: NetworkPublicationOptions,
+    published: PublishedLog,
+    sender_position: AtomicCounter<SharedBuffer>,
+    counter_ids: Vec<i32>,
+    status: Arc<PublicationStatus>,
+    spies: Subscribers,
+    state: State,
+    reference_count: usize,
+    blocked: BlockedPublisher,
+    time_of_last_activity_ns: i64,
+    is_released_by_sender: bool,
+}
+
+impl NetworkPublication {
+    /// An active publication without references, whose counters start at the start position.
+    pub fn new(
+        (config, options): (PublicationConfig, NetworkPublicationOptions),
+        log: LogBuffers<SharedBuffer>,
+        counters: NetworkCounters,
+        status: Arc<PublicationStatus>,
+        now_ns: i64,
+    ) -> Self {
+        let position = config.start_position;
+        let counter_ids = counters.ids().collect();
+        counters.sender_position.set(position);
+        counters.sender_limit.set(position);
+        Self {
+            published: PublishedLog::new(log, counters.publisher, position, config.is_sparse),
+            config,
+            options,
+            sender_position: counters.sender_position,
+            counter_ids,
+            status,
+            spies: Subscribers::default(),
+            state: State::Active,
+            reference_count: 0,
+            blocked: BlockedPublisher::new(position, now_ns),
+            time_of_last_activity_ns: now_ns,
+            is_released_by_sender: false,
+        }
+    }
+
+    pub fn config(&self) -> &PublicationConfig {
+        &self.config
+    }
+
+    pub fn options(&self) -> &NetworkPublicationOptions {
+        &self.options
+    }
+
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    pub fn publisher_counters(&self) -> &PublisherCounters {
+        self.published.counters()
+    }
+
+    /// The counters to free with the publication, those of its spies aside.
+    pub fn counter_ids(&self) -> &[i32] {
+        &self.counter_ids
+    }
+
+    /// Whether its session id is taken.
+    pub fn is_live(&self) -> bool {
+        self.state != State::Done
+    }
+
+    /// A client refers to the publication.
+    pub fn add_reference(&mut self) {
+        self.reference_count += 1;
+    }
+
+    /// A client does not refer to the publication any more. After the last one the stream ends where it is.
+    pub fn remove_reference(&mut self, now_ns: i64) {
+        self.reference_count = self.reference_count.saturating_sub(1);
+        if self.reference_count > 0 || self.state != State::Active {
+            return;
+        }
+        self.time_of_last_activity_ns = now_ns;
+        let producer_position = self.published.end_stream();
+        if self.published.is_revoked() {
+            return;
+        }
+        if self.sender_position() >= producer_position {
+            self.status.set_end_of_stream();
+        }
+        self.state = State::Draining;
+    }
+
+    /// Ends the stream for everybody; the rest happens at the next tick.
+    pub fn revoke(&self) {
+        self.published.metadata().set_publication_revoked();
+    }
+
+    /// The sender holds nothing of it any more.
+    pub fn on_released_by_sender(&mut self) {
+        self.is_released_by_sender = true;
+    }
+
+    /// One timer tick; at most one change of state.
+    pub fn on_tick(&mut self, now_ns: i64, on_tether_action: impl FnMut(TetherAction)) -> Tick {
+        self.published.retry_pages();
+        match self.state {
+            State::Active if self.published.is_revoked() => self.on_revoked(now_ns),
+            State::Active => self.on_tick_active(now_ns, on_tether_action),
+            State::Draining => self.on_tick_draining(now_ns),
+            State::Linger if self.reference_count == 0 && self.has_lingered(now_ns) => {
+                self.state = State::Done;
+                Tick::Release
+            }
+            State::Done if self.is_released_by_sender => Tick::EndOfLife,
+            State::Linger | State::Done => Tick::Nothing,
+        }
+    }
+
+    /// Publishes position and limit to clients, and cleans behind the slowest consumer; answers whether the limit moved.
+    pub fn update_limit(&mut self) -> bool {
+        if self.state != State::Active || self.published.is_revoked() {
+            return false;
+        }
+        // Consumers before the producer: an honest one is never ahead of a producer position that is read later.
+        let spies = self.spies.position_range();
+        let sender_position = self.sender_position.get();
+        self.published.update_publisher_position();
+        let sender_position = self.published.sanitize(sender_position);
+        if self.status.has_subscribers() {
+            self.raise_limit(sender_position, spies)
+        } else {
+            self.lower_limit(sender_position)
+        }
+    }
+
+    /// What to allocate next so that the limit can move on.
+    pub fn page_request(&mut self) -> Option<PageRequest> {
+        let is_needed = self.state == State::Active && self.status.has_subscribers();
+        if !is_needed || self.published.has_all_pages() {
+            return None;
+        }
+        let window = self.config.window_length;
+        let min = self.min_consumer_position(self.sender_position(), self.spies.position_range());
+        self.published.page_request(min + window, window)
+    }
+
+    /// The next `length` bytes of what was asked for are allocated.
+    pub fn on_pages_allocated(&mut self, length: usize) {
+        self.published.on_pages_allocated(length);
+    }
+
+    /// There are no more pages for now; true for the first failure since something was allocated.
+    pub fn on_pages_missing(&mut self) -> bool {
+        self.published.on_pages_missing()
+    }
+
+    fn on_revoked(&mut self, now_ns: i64) -> Tick {
+        self.published.end_stream();
+        self.published.metadata().set_is_connected(false);
+        self.status.set_end_of_stream();
+        self.time_of_last_activity_ns = now_ns;
+        self.state = State::Linger;
+        Tick::Unavailable { is_revoked: true }
+    }
+
+    fn on_tick_active(&mut self, now_ns: i64, on_tether_action: impl FnMut(TetherAction)) -> Tick {
+        let window = self.config.window_length;
+        let sender_position = self.sender_position();
+        self.spies.check_untethered(
+            now_ns,
+            (sender_position - window + window / 4, sender_position),
+            self.config.tether_timeouts,
+            on_tether_action,
+        );
+        self.status.set_has_spies(self.spies.has_working());
+        self.status.update_connection(self.published.metadata());
+        let producer_position = self.published.update_publisher_position();
+        let positions = (sender_position, producer_position);
+        let timeout_ns = self.config.unblock_timeout_ns;
+        let is_unblocked = !self.config.is_exclusive
+            && self
+                .blocked
+                .unblock_if_stuck(&self.published, positions, now_ns, timeout_ns);
+        if is_unblocked {
+            Tick::Unblocked
+        } else {
+            Tick::Nothing
+        }
+    }
+
+    fn on_tick_draining(&mut self, now_ns: i64) -> Tick {
+        let sender_position = self.sender_position();
+        let producer_position = self.published.update_publisher_position();
+        if producer_position > sender_position {
+            if unblock(self.published.log(), sender_position) {
+                return Tick::Unblocked;
+            }
+            if self.status.has_receivers() {
+                return Tick::Nothing;
+            }
+        } else {
+            self.status.set_end_of_stream();
+        }
+        let have_spies_drained = self
+            .spies
+            .position_range()
+            .is_none_or(|(min, _)| min >= producer_position);
+        if !have_spies_drained {
+            return Tick::Nothing;
+        }
+        self.time_of_last_activity_ns = now_ns;
+        self.state = State::Linger;
+        Tick::Unavailable { is_revoked: false }
+    }
+
+    fn has_lingered(&self, now_ns: i64) -> bool {
+        let lingered_ns = now_ns - self.time_of_last_activity_ns;
+        self.status.has_received_unicast_eos() || lingered_ns > self.options.linger_timeout_ns
+    }
+
+    fn raise_limit(&mut self, sender_position: i64, spies: Option<(i64, i64)>) -> bool {
+        if let Some((_, max)) = spies {
+            let max = self.published.sanitize(max).max(sender_position);
+            if max > self.status.max_spy_position() {
+                self.status.set_max_spy_position(max);
+            }
+        }
+        let min = self.min_consumer_position(sender_position, spies);
+        let limit = min + self.config.window_length;
+        if limit <= self.published.limit() {
+            return false;
+        }
+        // One term of history stays, for retransmits.
+        self.published.clean_to(min - self.published.term_length());
+        let allowed = self.published.allowed_limit(limit);
+        if allowed <= self.published.limit() {
+            return false;
+        }
+        self.published.set_limit(allowed);
+        true
+    }
+
+    /// Without subscribers nothing may be published beyond what was sent.
+    fn lower_limit(&mut self, sender_position: i64) -> bool {
+        if self.published.limit() <= sender_position {
+            return false;
+        }
+        self.status.update_connection(self.published.metadata());
+        self.published.set_limit(sender_position);
+        self.published
+            .clean_to(sender_position - self.published.term_length());
+        true
+    }
+
+    fn min_consumer_position(&self, sender_position: i64, spies: Option<(i64, i64)>) -> i64 {
+        match spies {
+            Some((min, _)) => sender_position.min(self.published.sanitize(min)),
+            None => sender_position,
+        }
+    }
+
+    fn sender_position(&self) -> i64 {
+        self.published.sanitize(self.sender_position.get())
+    }
+}
+
+/// Its subscribers are spies, which read what was sent where it was written.
+impl Stream for NetworkPublication {
+    fn identity(&self) -> StreamIdentity<'_> {
+        StreamIdentity {
+            correlation_id: self.config.registration_id,
+            session_id: self.config.session_id,
+            stream_id: self.config.stream_id,
+            log_file_name: &self.config.log_file_name,
+            source_identity: IPC_SOURCE_IDENTITY,
+        }
+    }
+
+    fn subscribers(&self) -> &Subscribers {
+        &self.spies
+    }
+
+    fn subscribers_mut(&mut self) -> &mut Subscribers {
+        &mut self.spies
+    }
+
+    fn is_accepting_subscribers(&self) -> bool {
+        match self.state {
+            State::Active => true,
+            State::Draining => {
+                self.spies.has_working()
+                    && self.published.producer_position() > self.sender_position()
+            }
+            State::Linger | State::Done => false,
+        }
+    }
+
+    fn join_position(&self) -> i64 {
+        self.sender_position()
+    }
+
+    fn on_subscriber_added(&mut self) {
+        self.status.set_has_spies(true);
+        self.status.update_connection(self.published.metadata());
+    }
+
+    fn on_subscriber_removed(&mut self) {
+        self.status.set_has_spies(self.spies.has_working());
+        self.status.update_connection(self.published.metadata());
+    }
+}

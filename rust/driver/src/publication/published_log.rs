@@ -1,0 +1,184 @@
+//! What every publication has: a log that publishers fill up to a limit, and that is cleaned behind its consumers.
+
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::counters::AtomicCounter;
+use aeron_memory::log::unblock::unblock;
+use aeron_memory::log::{LogBuffers, LogMetadata};
+
+use crate::stream::{ManagedLog, PageRequest, Pages};
+
+/// The counters that clients see of every publication.
+#[derive(Debug)]
+pub struct PublisherCounters {
+    pub position: AtomicCounter<SharedBuffer>,
+    pub limit: AtomicCounter<SharedBuffer>,
+}
+
+impl PublisherCounters {
+    pub fn ids(&self) -> [i32; 2] {
+        [self.position.id(), self.limit.id()]
+    }
+}
+
+/// The log of a publication, and how far its publishers may go.
+#[derive(Debug)]
+pub struct PublishedLog {
+    managed: ManagedLog,
+    counters: PublisherCounters,
+    /// The value of the limit counter.
+    limit: i64,
+}
+
+impl PublishedLog {
+    /// A log that starts at `start_position`, and so do its counters.
+    pub fn new(
+        log: LogBuffers<SharedBuffer>,
+        counters: PublisherCounters,
+        start_position: i64,
+        is_sparse: bool,
+    ) -> Self {
+        counters.position.set(start_position);
+        counters.limit.set(start_position);
+        let pages = Pages::for_publishers(
+            is_sparse,
+            start_position,
+            log.term_length() as i64,
+            log.framing().max_framed_length() as i64,
+        );
+        Self {
+            managed: ManagedLog::new(log, pages, start_position),
+            counters,
+            limit: start_position,
+        }
+    }
+
+    pub fn log(&self) -> &LogBuffers<SharedBuffer> {
+        self.managed.log()
+    }
+
+    pub fn metadata(&self) -> &LogMetadata<SharedBuffer> {
+        self.managed.metadata()
+    }
+
+    pub fn term_length(&self) -> i64 {
+        self.managed.term_length()
+    }
+
+    pub fn counters(&self) -> &PublisherCounters {
+        &self.counters
+    }
+
+    pub fn is_revoked(&self) -> bool {
+        self.metadata().is_publication_revoked()
+    }
+
+    pub fn producer_position(&self) -> i64 {
+        self.log().producer_position()
+    }
+
+    /// Tells clients how far the publishers are.
+    pub fn update_publisher_position(&self) -> i64 {
+        let producer_position = self.producer_position();
+        if self.counters.position.get() != producer_position {
+            self.counters.position.set(producer_position);
+        }
+        producer_position
+    }
+
+    /// The stream ends where it is now.
+    pub fn end_stream(&mut self) -> i64 {
+        let producer_position = self.producer_position();
+        self.set_limit(producer_position);
+        self.metadata()
+            .set_end_of_stream_position(producer_position);
+        producer_position
+    }
+
+    pub fn limit(&self) -> i64 {
+        self.limit
+    }
+
+    pub fn set_limit(&mut self, limit: i64) {
+        self.limit = limit;
+        self.counters.limit.set(limit);
+    }
+
+    /// The highest limit up to `limit` that publishers may have: there are pages, and they are clean.
+    pub fn allowed_limit(&self, limit: i64) -> i64 {
+        self.managed
+            .pages
+            .allowed_limit(limit)
+            .min(self.managed.clean_limit())
+    }
+
+    /// Cleans up to `target`, at most the rest of one term and a part of the next.
+    pub fn clean_to(&mut self, target: i64) {
+        self.managed.clean_to(target);
+    }
+
+    /// A position that another process wrote, held to what a position of this stream can be.
+    pub fn sanitize(&self, position: i64) -> i64 {
+        self.managed.sanitize(position, self.producer_position())
+    }
+
+    /// Whether there is nothing to allocate any more.
+    pub fn has_all_pages(&self) -> bool {
+        self.managed.pages.is_complete()
+    }
+
+    /// What to allocate so that `limit` can be given to publishers; some way ahead, so that they do not wait for pages.
+    pub fn page_request(&mut self, limit: i64, window: i64) -> Option<PageRequest> {
+        self.managed.pages.request(limit + window / 4)
+    }
+
+    /// The next `length` bytes of what was asked for are allocated.
+    pub fn on_pages_allocated(&mut self, length: usize) {
+        self.managed.pages.on_allocated(length);
+    }
+
+    /// There are no more pages for now; true for the first failure since something was allocated.
+    pub fn on_pages_missing(&mut self) -> bool {
+        self.managed.pages.on_failure()
+    }
+
+    /// Lets a failed request for pages be made again.
+    pub fn retry_pages(&mut self) {
+        self.managed.pages.retry();
+    }
+}
+
+/// Notices that a publisher died in the middle of a frame: the consumers stand still although there is something behind.
+#[derive(Debug)]
+pub struct BlockedPublisher {
+    last_consumer_position: i64,
+    time_of_last_movement_ns: i64,
+}
+
+impl BlockedPublisher {
+    pub fn new(consumer_position: i64, now_ns: i64) -> Self {
+        Self {
+            last_consumer_position: consumer_position,
+            time_of_last_movement_ns: now_ns,
+        }
+    }
+
+    /// Unblocks `log` when its consumers have been standing at `consumer_position` for longer than `timeout_ns`; answers whether it
+    /// did anything.
+    pub fn unblock_if_stuck(
+        &mut self,
+        log: &PublishedLog,
+        (consumer_position, producer_position): (i64, i64),
+        now_ns: i64,
+        timeout_ns: i64,
+    ) -> bool {
+        let consumer_term_count = consumer_position >> log.log().positions().bits_to_shift();
+        let is_behind = i64::from(log.metadata().active_term_count()) != consumer_term_count
+            || producer_position > consumer_position;
+        if consumer_position != self.last_consumer_position || !is_behind {
+            self.last_consumer_position = consumer_position;
+            self.time_of_last_movement_ns = now_ns;
+            return false;
+        }
+        now_ns - self.time_of_last_movement_ns > timeout_ns && unblock(log.log(), consumer_position)
+    }
+}
