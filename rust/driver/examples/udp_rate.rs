@@ -128,7 +128,7 @@ fn send(
                 1 => count.div_ceil(16) as u64,
                 _ => 1,
             };
-            offset = (offset + run_length) % (TERM_LENGTH - run_length) & !31;
+            offset = ((offset + run_length) % (TERM_LENGTH - run_length)) & !31;
         }
     }
     sent.cpu_ns = cpu_ns() - started_ns;
