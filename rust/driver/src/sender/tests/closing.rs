@@ -19,8 +19,9 @@ fn heartbeat_flags(rig: &mut Rig) -> Vec<u8> {
     rig.seen().into_iter().filter_map(flags).collect()
 }
 
+/// 02-18, 04-94
 #[test]
-fn heartbeats_begin_with_the_first_connection_and_come_every_100_ms_of_silence_02_18_04_94() {
+fn heartbeats_begin_with_the_first_connection_and_come_every_100_ms_of_silence() {
     let mut rig = Rig::new();
     let endpoint = rig.unicast();
     let mut publication = rig.publication(endpoint);
@@ -36,8 +37,9 @@ fn heartbeats_begin_with_the_first_connection_and_come_every_100_ms_of_silence_0
     assert_eq!(rig.count(SystemCounter::HeartbeatsSent), 4);
 }
 
+/// 02-19, 04-94
 #[test]
-fn a_heartbeat_is_a_header_of_no_length_at_the_senders_position_02_19_04_94() {
+fn a_heartbeat_is_a_header_of_no_length_at_the_senders_position() {
     let mut rig = Rig::new();
     let mut publication = rig.connected();
     publication.offer(100);
@@ -53,8 +55,9 @@ fn a_heartbeat_is_a_header_of_no_length_at_the_senders_position_02_19_04_94() {
     assert_eq!(sent[0].bytes, expected);
 }
 
+/// 02-20, 04-95, 04-96
 #[test]
-fn flags_tell_of_the_end_and_of_revocation_02_20_04_95_04_96() {
+fn flags_tell_of_the_end_and_of_revocation() {
     for (signal_eos, after_end) in [(true, ENDED), (false, OPEN)] {
         let mut rig = Rig::new();
         let endpoint = rig.unicast();
@@ -90,9 +93,9 @@ fn retransmits_do_not_postpone_heartbeats_02_21() {
     assert_eq!(heartbeats, [105, 210]);
 }
 
+/// 02-22, 02-23, 04-105
 #[test]
-fn a_receiver_that_has_everything_ends_the_linger_of_unicast_but_not_of_groups_02_22_02_23_04_105()
-{
+fn a_receiver_that_has_everything_ends_the_linger_of_unicast_but_not_of_groups() {
     let group = Peer {
         name: None,
         address: address("224.20.30.39:5000"),
@@ -117,8 +120,9 @@ fn a_receiver_that_has_everything_ends_the_linger_of_unicast_but_not_of_groups_0
     }
 }
 
+/// 02-22, 04-106
 #[test]
-fn heartbeats_of_an_ended_stream_go_on_until_it_is_removed_02_22_04_106() {
+fn heartbeats_of_an_ended_stream_go_on_until_it_is_removed() {
     let mut rig = Rig::new();
     let publication = rig.connected();
     publication.status.set_end_of_stream();

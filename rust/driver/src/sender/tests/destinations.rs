@@ -26,8 +26,9 @@ fn add(rig: &mut Rig, endpoint: EndpointId, registration_id: i64, port: Option<u
     });
 }
 
+/// 02-85, 04-69
 #[test]
-fn whoever_sends_a_status_message_is_a_destination_for_5_s_02_85() {
+fn whoever_sends_a_status_message_is_a_destination_for_5_s() {
     let mut rig = Rig::new();
     let (id, local, count) = rig.mdc(DestinationControl::Dynamic);
     let mut publication = rig.publication((id, local));
@@ -132,6 +133,32 @@ fn data_goes_where_clients_say_and_nowhere_else_02_87() {
     // However long it is silent, it stays.
     rig.run(11_000 * MS);
     assert_eq!(count.get(), 1);
+}
+
+#[test]
+fn each_destination_gets_every_datagram_04_70() {
+    let mut rig = Rig::new();
+    let (id, local, _) = rig.mdc(DestinationControl::Manual);
+    let mut publication = rig.publication((id, local));
+    for port in 7001..7005 {
+        add(&mut rig, id, port.into(), Some(port));
+    }
+    rig.hear_from(at(7001), local, &publication.status_message(1, 0, WINDOW));
+    rig.settle();
+    rig.sent();
+    for length in 0..60 {
+        publication.offer(10 * length);
+    }
+    rig.settle();
+    let sent = rig.sent();
+    let to = |port: u16| -> Vec<&[u8]> {
+        let meant = sent.iter().filter(|sent| sent.to.port() == port);
+        meant.map(|sent| sent.bytes.as_slice()).collect()
+    };
+    assert!(to(7001).len() > 10);
+    for port in 7002..7005 {
+        assert_eq!(to(port), to(7001));
+    }
 }
 
 #[test]

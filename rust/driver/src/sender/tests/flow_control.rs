@@ -24,8 +24,9 @@ const ALL: GroupConfig = GroupConfig {
     receiver_timeout_ns: 1_000 * MS,
 };
 
+/// 04-122, 04-125
 #[test]
-fn the_slowest_receiver_limits_until_it_was_silent_for_too_long_04_122_04_125() {
+fn the_slowest_receiver_limits_until_it_was_silent_for_too_long() {
     let mut rig = Rig::new();
     let (mut publication, receivers) = group(&mut rig, ALL);
     rig.status(&publication, 1, 0, 8_192);

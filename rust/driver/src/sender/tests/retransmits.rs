@@ -19,8 +19,9 @@ fn sent(rig: &mut Rig, count: usize) -> Publication {
     publication
 }
 
+/// 02-39, 04-114
 #[test]
-fn a_nak_is_answered_at_once_with_the_range_in_datagrams_of_the_mtu_02_39_04_114() {
+fn a_nak_is_answered_at_once_with_the_range_in_datagrams_of_the_mtu() {
     let mut rig = Rig::new();
     let publication = sent(&mut rig, 8);
     rig.nak(&publication, 1_056, 3 * 1_056);
@@ -32,8 +33,9 @@ fn a_nak_is_answered_at_once_with_the_range_in_datagrams_of_the_mtu_02_39_04_114
     assert_eq!(publication.position(), 8 * 1056, "no position moves");
 }
 
+/// 02-40, 04-115
 #[test]
-fn the_same_nak_is_ignored_for_10_ms_02_40_04_115() {
+fn the_same_nak_is_ignored_for_10_ms() {
     let mut rig = Rig::new();
     let publication = sent(&mut rig, 8);
     rig.nak(&publication, 0, 1_056);
@@ -47,8 +49,9 @@ fn the_same_nak_is_ignored_for_10_ms_02_40_04_115() {
     assert_eq!(rig.count(SystemCounter::RetransmitsSent), 2);
 }
 
+/// 02-41, 04-119
 #[test]
-fn another_range_of_a_unicast_stream_is_served_at_once_02_41_04_119() {
+fn another_range_of_a_unicast_stream_is_served_at_once() {
     let mut rig = Rig::new();
     let publication = sent(&mut rig, 8);
     for position in [0, 2_112, 4_224] {
@@ -58,8 +61,9 @@ fn another_range_of_a_unicast_stream_is_served_at_once_02_41_04_119() {
     assert_eq!(rig.count(SystemCounter::RetransmitOverflow), 0);
 }
 
+/// 02-42, 04-119
 #[test]
-fn a_group_has_so_many_ranges_in_flight_the_rest_overflows_02_42_04_119() {
+fn a_group_has_so_many_ranges_in_flight_the_rest_overflows() {
     let mut rig = Rig::new();
     let (id, local, _) = rig.mdc(DestinationControl::Dynamic);
     let options = Options {
@@ -83,8 +87,9 @@ fn a_group_has_so_many_ranges_in_flight_the_rest_overflows_02_42_04_119() {
     assert_eq!(rig.data(), [(4 * 1056, 1056)]);
 }
 
+/// 02-43, 04-120
 #[test]
-fn an_answer_ends_where_the_term_or_what_was_sent_ends_02_43_04_120() {
+fn an_answer_ends_where_the_term_or_what_was_sent_ends() {
     let mut rig = Rig::new();
     let publication = sent(&mut rig, 70);
     let term_end = 62 * 1056 + 64;
@@ -96,8 +101,9 @@ fn an_answer_ends_where_the_term_or_what_was_sent_ends_02_43_04_120() {
     assert_eq!(rig.data().len(), 1);
 }
 
+/// 02-44, 04-118
 #[test]
-fn bytes_that_were_not_sent_are_not_sent_again_02_44_04_118() {
+fn bytes_that_were_not_sent_are_not_sent_again() {
     let mut rig = Rig::new();
     let mut publication = sent(&mut rig, 8);
     rig.status(&publication, RECEIVER, publication.position(), 0);
@@ -119,8 +125,9 @@ fn bytes_that_were_not_sent_are_not_sent_again_02_44_04_118() {
     assert_eq!(rig.count(SystemCounter::RetransmitsSent), 0);
 }
 
+/// 02-44, 04-118
 #[test]
-fn bytes_that_were_sent_too_long_ago_are_not_sent_again_02_44_04_118() {
+fn bytes_that_were_sent_too_long_ago_are_not_sent_again() {
     let mut rig = Rig::new();
     let publication = sent(&mut rig, 70);
     let oldest = publication.position() - TERM / 2 - TERM / 8;
@@ -187,8 +194,9 @@ fn padding_is_sent_again_as_its_header_and_counts_whole_02_46() {
     assert_eq!(rig.count(SystemCounter::RetransmittedBytes), 384);
 }
 
+/// 02-47, 04-116
 #[test]
-fn a_request_that_cannot_be_is_an_invalid_packet_02_47_04_116() {
+fn a_request_that_cannot_be_is_an_invalid_packet() {
     let mut rig = Rig::new();
     let publication = sent(&mut rig, 8);
     let wrong = [

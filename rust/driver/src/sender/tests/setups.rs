@@ -7,8 +7,9 @@ fn setups(rig: &Rig) -> usize {
     rig.seen().iter().filter(|it| is_setup(it)).count()
 }
 
+/// 02-9, 04-91
 #[test]
-fn the_first_setup_comes_at_once_then_one_every_100_ms_until_the_first_status_message_02_9_04_91() {
+fn the_first_setup_comes_at_once_then_one_every_100_ms_until_the_first_status_message() {
     let mut rig = Rig::new();
     let endpoint = rig.unicast();
     let publication = rig.publication(endpoint);
@@ -76,8 +77,9 @@ fn a_setup_of_a_stream_that_starts_later_says_where_02_10() {
     );
 }
 
+/// 02-11, 04-93
 #[test]
-fn flags_tell_of_groups_and_of_wanted_responses_02_11_04_93() {
+fn flags_tell_of_groups_and_of_wanted_responses() {
     let requested = Response::Requested {
         response_correlation_id: 9,
     };
@@ -124,8 +126,9 @@ fn the_ttl_is_that_of_the_channel_02_12() {
     }
 }
 
+/// 02-14, 04-92
 #[test]
-fn a_request_brings_a_setup_in_the_next_duty_cycle_if_the_last_is_old_enough_02_14_04_92() {
+fn a_request_brings_a_setup_in_the_next_duty_cycle_if_the_last_is_old_enough() {
     let mut rig = Rig::new();
     let publication = rig.connected();
     rig.run(200 * MS);
@@ -155,8 +158,9 @@ fn elicited_setups_repeat_until_there_is_a_live_receiver_02_15() {
     assert_eq!(rig.times_ms(500, is_setup).len(), 1);
 }
 
+/// 02-16, 04-92
 #[test]
-fn requests_after_the_end_of_the_stream_are_ignored_02_16_04_92() {
+fn requests_after_the_end_of_the_stream_are_ignored() {
     let mut rig = Rig::new();
     let publication = rig.connected();
     publication.status.set_end_of_stream();
