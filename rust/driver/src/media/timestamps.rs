@@ -17,6 +17,9 @@ const BEGIN_FLAG: u8 = 0x80;
 const DATA: u16 = 1;
 const TIME_LENGTH: usize = 8;
 
+/// Reads the wall clock: ns since 1970.
+pub type EpochNanos = Box<dyn Fn() -> i64 + Send>;
+
 /// Writes a time of receiving into every message that begins in `datagram`, at `offset` as the channel states it.
 pub fn stamp_received(datagram: &mut [u8], offset: i32, time_ns: i64) {
     let mut at = 0;

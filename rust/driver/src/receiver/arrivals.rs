@@ -8,13 +8,14 @@ use aeron_protocol::frame::{DataFrame, DataHeader, FrameError, Rttm, Setup};
 use slab::Slab;
 
 use super::command::{ImageRequest, ReceiverEvent};
-use super::destination::{EpochNanos, Link};
+use super::destination::Link;
 use super::dispatcher::{DataAction, MAX_IMAGES, SetupAction};
 use super::endpoint::ReceiveEndpoint;
 use super::image::{Arrival, ReceiverImage};
 use super::sessions::{MAX_REMEMBERED_SESSIONS, StreamSession};
 use crate::diagnostics::ErrorRecorder;
 use crate::error::DriverError;
+use crate::media::timestamps::EpochNanos;
 use crate::media::transport::Datagram;
 use crate::queue::Sender;
 

@@ -11,14 +11,11 @@ use super::command::DestinationId;
 use crate::diagnostics::ErrorRecorder;
 use crate::error::DriverError;
 use crate::media::UdpChannel;
-use crate::media::timestamps::stamp_received;
+use crate::media::timestamps::{EpochNanos, stamp_received};
 use crate::media::transport::{Datagram, Socket};
 
 /// A sender of which nothing came for longer may have moved; it is told nothing until something comes. In ns.
 pub const ACTIVITY_TIMEOUT_NS: i64 = 5_000_000_000;
-
-/// Reads the wall clock: ns since 1970.
-pub type EpochNanos = Box<dyn Fn() -> i64 + Send>;
 
 /// Where the senders behind a destination hear.
 #[derive(Clone, Debug, PartialEq, Eq)]

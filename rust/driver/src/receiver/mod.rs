@@ -29,7 +29,7 @@ use slab::Slab;
 pub use command::{
     DestinationId, EndpointId, ForgettableState, ImageRequest, ReceiverCommand, ReceiverEvent,
 };
-pub use destination::{Control, EpochNanos, ReceiveDestination};
+pub use destination::{Control, ReceiveDestination};
 pub use dispatcher::MAX_IMAGES;
 pub use endpoint::{ReceiveEndpoint, ReceiverIdentity};
 pub use image::{ReceiverImage, ReceiverImageConfig};
@@ -45,6 +45,7 @@ use crate::config::Context;
 use crate::diagnostics::ErrorRecorder;
 use crate::duty_cycle::StallTracker;
 use crate::error::DriverError;
+use crate::media::timestamps::EpochNanos;
 use crate::media::transport::{Poller, Token};
 use crate::queue;
 

@@ -7,10 +7,8 @@ use super::counters::SenderCounters;
 use crate::config::Context;
 use crate::diagnostics::ErrorRecorder;
 use crate::error::DriverError;
+use crate::media::timestamps::EpochNanos;
 use crate::queue;
-
-/// Reads the wall clock: ns since 1970.
-pub type EpochNanos = Box<dyn Fn() -> i64 + Send>;
 
 /// Settings of the driver that the sender goes by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,7 +20,6 @@ mod tests;
 pub use command::{
     EndpointId, ManualDestination, PublicationErrorReport, SenderCommand, SenderEvent,
 };
-pub use context::EpochNanos;
 pub use destinations::{DestinationControl, DestinationTracker, MAX_DYNAMIC_DESTINATIONS};
 pub use endpoint::{Destinations, Peer, SendEndpoint, SendEndpointConfig};
 pub use publication::{PublicationCounters, Response, SenderPublication, SenderPublicationConfig};
@@ -34,6 +33,7 @@ use aeron_memory::counters::system::{SystemCounter, SystemCounters};
 use crate::config::Context;
 use crate::diagnostics::ErrorRecorder;
 use crate::duty_cycle::StallTracker;
+use crate::media::timestamps::EpochNanos;
 use crate::media::transport::{Poller, Token};
 use crate::queue;
 use context::{SenderContext, SenderSettings};
