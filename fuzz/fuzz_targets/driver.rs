@@ -2,6 +2,8 @@
 //! shares with them. Files, threads and clocks are left out; the logs lie on the heap.
 #![no_main]
 
+mod machine;
+
 use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -190,6 +192,7 @@ impl Driver {
         let (receiver_commands, _) = queue(counter(SystemCounter::ReceiverProxyFails));
         let resources = NativeResourceAgent::new(
             Box::new(logs.clone()),
+            machine::channel_resolver(),
             (for_resources, replies),
             StorageLimits {
                 perform_checks: true,

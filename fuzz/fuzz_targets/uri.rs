@@ -1,7 +1,11 @@
-//! Channel URIs as a driver gets them in a command: parsed or refused, printed and parsed to the same again, and all
-//! parameters taken out of them.
+//! Channel URIs as a driver gets them in a command: parsed or refused, printed and parsed to the same again, all parameters
+//! taken out of them, and their addresses resolved.
 #![no_main]
 
+mod machine;
+
+use aeron_driver::media::destination::send_destination_endpoint;
+use aeron_driver::media::{ChannelRole, UdpChannel};
 use aeron_protocol::uri::{
     ChannelUri, ChannelUriBuilder, ExistingPublication, InitialPosition, NetworkParams,
     PublicationDefaults, PublicationParams, ReceiverGroup, SubscriptionDefaults,
@@ -47,8 +51,38 @@ const EXISTING: ExistingPublication = ExistingPublication {
     },
 };
 
+const ROLES: [ChannelRole; 4] = [
+    ChannelRole::Publication,
+    ChannelRole::Subscription,
+    ChannelRole::Spy,
+    ChannelRole::ReceiveDestination,
+];
+
+fn check_addresses(channel: &UdpChannel) {
+    assert!(channel.canonical_form.starts_with("UDP-"), "{channel:?}");
+    assert!(channel.matches_canonical_form(channel), "{channel:?}");
+    assert_eq!(
+        channel.matches_tag(channel),
+        Ok(channel.tag().is_some()),
+        "{channel:?}"
+    );
+    let group = channel.remote_control.ip();
+    assert!(!channel.is_multicast || group.is_multicast(), "{channel:?}");
+    assert_eq!(
+        channel.remote_data.is_ipv4(),
+        channel.remote_control.is_ipv4(),
+        "{channel:?}"
+    );
+}
+
 fuzz_target!(|data: &[u8]| {
     let _ = Transport::of(data);
+    let _ = send_destination_endpoint(data);
+    for role in ROLES {
+        if let Ok(channel) = machine::channel_resolver().resolve(data, role) {
+            check_addresses(&channel);
+        }
+    }
     let Ok(channel) = ChannelUri::from_bytes(data) else {
         return;
     };

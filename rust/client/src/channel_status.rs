@@ -5,6 +5,15 @@ use aeron_memory::counters::keys::decode_local_address_key;
 use aeron_memory::counters::{CountersReader, types};
 use aeron_protocol::uri::{ChannelUri, ControlMode, key};
 
+/// What follows the endpoint in a resolved channel.
+const FIRST_PRINTED: [&str; 5] = [
+    key::INTERFACE,
+    key::CONTROL,
+    key::CONTROL_MODE,
+    key::TAGS,
+    key::TTL,
+];
+
 type Counters = CountersReader<SharedBuffer>;
 
 /// Counter id of a channel that has no status: IPC and spies.
@@ -45,11 +54,11 @@ pub(crate) fn local_addresses(
         .collect()
 }
 
-/// The channel with the resolved port in place of an `endpoint` that ends in `:0`, `None` as long as there is none; any other
+/// The channel with the bound address in place of an `endpoint` that ends in `:0`, `None` as long as there is none; any other
 /// channel unchanged.
 pub(crate) fn resolve_endpoint_port(
     channel: &str,
-    resolved: impl FnOnce() -> Option<String>,
+    bound: impl FnOnce() -> Option<String>,
 ) -> Option<String> {
     let has_wildcard = |uri: &ChannelUri| {
         uri.control_mode() != ControlMode::Manual
@@ -57,9 +66,23 @@ pub(crate) fn resolve_endpoint_port(
                 .get(key::ENDPOINT)
                 .is_some_and(|endpoint| endpoint.ends_with(":0"))
     };
-    let Some(mut uri) = ChannelUri::parse(channel).ok().filter(has_wildcard) else {
+    let Some(uri) = ChannelUri::parse(channel).ok().filter(has_wildcard) else {
         return Some(channel.to_owned());
     };
-    uri.replace_endpoint_wildcard_port(&resolved()?).ok()?;
-    Some(uri.to_string())
+    with_endpoint(&uri, &bound()?).map(|resolved| resolved.to_string())
+}
+
+/// The channel as the C client prints it: what is about addresses first, the rest in its order.
+fn with_endpoint(uri: &ChannelUri, endpoint: &str) -> Option<ChannelUri> {
+    let mut resolved = ChannelUri::new(uri.media());
+    resolved.put(key::ENDPOINT, endpoint).ok()?;
+    let first = FIRST_PRINTED
+        .iter()
+        .filter_map(|key| uri.get(key).map(|value| (*key, value)));
+    for (key, value) in first.chain(uri.parameters()) {
+        if resolved.get(key).is_none() {
+            resolved.put(key, value).ok()?;
+        }
+    }
+    Some(resolved)
 }

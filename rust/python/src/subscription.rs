@@ -372,7 +372,7 @@ impl PySubscription {
         Ok(self.get()?.resolved_endpoint())
     }
 
-    /// The channel with the port that the system chose in place of port 0, `None` until it is known.
+    /// The channel with the bound address in place of an endpoint with port 0, `None` until it is known.
     fn try_resolve_channel_endpoint_port(&self) -> PyResult<Option<String>> {
         Ok(self.get()?.try_resolve_channel_endpoint_port())
     }

@@ -252,7 +252,7 @@ impl Subscription {
         self.local_socket_addresses().into_iter().next()
     }
 
-    /// The channel with the port that the system chose in place of port 0, `None` until it is known; a channel without
+    /// The channel with the bound address in place of an endpoint with port 0, `None` until it is known; a channel without
     /// port 0, or with `control-mode=manual`, is answered as it is.
     pub fn try_resolve_channel_endpoint_port(&self) -> Option<String> {
         channel_status::resolve_endpoint_port(self.channel(), || self.resolved_endpoint())

@@ -223,9 +223,9 @@ fn local_addresses_are_listed_while_channel_and_address_are_active() {
     assert!(publication.local_socket_addresses().is_empty());
 }
 
-/// 03-116
+/// 03-116, 05-43
 #[test]
-fn port_0_of_an_endpoint_is_replaced_once_the_port_is_known() {
+fn an_endpoint_with_port_0_is_replaced_by_the_bound_address_once_that_is_known() {
     let resolve = |channel, resolved: Option<&str>| {
         channel_status::resolve_endpoint_port(channel, || resolved.map(str::to_owned))
     };
@@ -233,7 +233,20 @@ fn port_0_of_an_endpoint_is_replaced_once_the_port_is_known() {
     assert_eq!(resolve(channel, None), None);
     assert_eq!(
         resolve(channel, Some("127.0.0.1:4000")).as_deref(),
-        Some("aeron:udp?endpoint=localhost:4000|reliable=true")
+        Some("aeron:udp?endpoint=127.0.0.1:4000|reliable=true")
+    );
+    let every_address =
+        "aeron:udp?mtu=1408|endpoint=localhost:0|alias=x|tags=51,61|interface=localhost|ttl=3";
+    assert_eq!(
+        resolve(every_address, Some("127.0.0.1:4000")).as_deref(),
+        Some(
+            "aeron:udp?endpoint=127.0.0.1:4000|interface=localhost|tags=51,61|ttl=3|mtu=1408|alias=x"
+        )
+    );
+    let control = "aeron:udp?control-mode=dynamic|control=[::1]:5|endpoint=[::1]:0";
+    assert_eq!(
+        resolve(control, Some("[::1]:4000")).as_deref(),
+        Some("aeron:udp?endpoint=[::1]:4000|control=[::1]:5|control-mode=dynamic")
     );
     for unchanged in [
         "aeron:ipc",

@@ -70,7 +70,6 @@ fn ipv4_comes_before_ipv6_and_brackets_ask_for_ipv6() {
     assert_eq!(address("aeron:udp?endpoint=only-v6:1"), "[fd00::7]:1");
 }
 
-/// 05-9
 #[test]
 fn an_unknown_host_has_its_own_code_and_is_named_with_its_parameter() {
     let error = publication("aeron:udp?endpoint=nobody:40123").unwrap_err();
@@ -296,7 +295,6 @@ fn channels_that_leave_a_port_open_are_unique_unless_tagged() {
     assert_eq!(canonical(manual, subscription), "UDP-0.0.0.0:0-0.0.0.0:0-2");
 }
 
-/// 05-19: of two endpoints, the one with the channel's tag; then that with its canonical form.
 #[test]
 fn a_tag_refers_to_the_channel_that_carries_it_if_nothing_contradicts() {
     let existing = channel("aeron:udp?endpoint=localhost:1|tags=7");
