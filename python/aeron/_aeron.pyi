@@ -187,6 +187,7 @@ class MediaDriver:
         receiver_io_vector_capacity: int = ...,
         sender_io_vector_capacity: int = ...,
         network_publication_max_messages_per_send: int = ...,
+        sender_batch_wait_ns: int = ...,
         resource_free_limit: int = ...,
         max_idle_park_ns: int = ...,
         incoming_loss: Loss | Iterable[Loss] | None = ...,

@@ -1,0 +1,476 @@
+"""UDP from Python: channels of every form through one driver, their addresses, destinations, spies, loss."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import Callable, Iterator
+
+import pytest
+from tests.conftest import eventually
+
+import aeron
+
+Publisher = aeron.Publication | aeron.ExclusivePublication
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[aeron.MediaDriver]:
+    with aeron.MediaDriver(
+        term_buffer_length=64 * 1024,
+        timer_interval_ns=50_000_000,
+        image_liveness_timeout_ns=1_000_000_000,
+        status_message_timeout_ns=50_000_000,
+    ) as driver:
+        yield driver
+
+
+def free_port(host: str = "127.0.0.1") -> int:
+    """A port that no socket has at the moment."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM) as found:
+        found.bind((host, 0))
+        return found.getsockname()[1]
+
+
+def unicast() -> str:
+    return f"aeron:udp?endpoint=127.0.0.1:{free_port()}"
+
+
+def exchange(publication: Publisher, *subscriptions: aeron.Subscription, count: int = 20) -> None:
+    """Each subscription gets every message once and in order, short ones and such as take several frames."""
+    messages = [struct.pack("<q", number).ljust(100 if number % 2 else 3000, b".") for number in range(count)]
+    received: list[list[bytes]] = [[] for _ in subscriptions]
+
+    def poll() -> bool:
+        for got, subscription in zip(received, subscriptions, strict=True):
+            got.extend(subscription.poll_batch().to_list())
+        return all(len(got) >= count for got in received)
+
+    for message in messages:
+        eventually(lambda message=message: publication.offer(message) or (poll() and False))
+    eventually(poll)
+    assert all(got == messages for got in received)
+
+
+def connected(publication: Publisher, *subscriptions: aeron.Subscription) -> None:
+    publication.wait_connected(timeout=10)
+    for subscription in subscriptions:
+        subscription.wait_connected(timeout=10)
+
+
+# ---- unicast -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["add_publication", "add_exclusive_publication"])
+def test_messages_go_through_sockets(client: aeron.Aeron, stream_id: int, kind: str) -> None:
+    channel = unicast()
+    subscription = client.add_subscription(channel, stream_id)
+    publication = getattr(client, kind)(channel, stream_id)
+    connected(publication, subscription)
+    exchange(publication, subscription)
+    [image] = subscription.images
+    [sent_from] = publication.local_socket_addresses
+    assert image.source_identity == sent_from
+    assert image.source_identity.startswith("127.0.0.1:")
+    eventually(lambda: image.active_transport_count == 1)
+
+
+def test_ipv6(client: aeron.Aeron, stream_id: int) -> None:
+    """05-8"""
+    channel = f"aeron:udp?endpoint=[::1]:{free_port('::1')}"
+    subscription = client.add_subscription(channel, stream_id)
+    publication = client.add_publication(channel, stream_id)
+    connected(publication, subscription)
+    exchange(publication, subscription)
+    assert subscription.images[0].source_identity.startswith("[::1]:")
+
+
+def test_a_publication_that_nobody_hears_says_so(client: aeron.Aeron, stream_id: int) -> None:
+    publication = client.add_publication(unicast(), stream_id)
+    assert publication.offer(b"x") is aeron.NOT_CONNECTED
+    with pytest.raises(aeron.NotConnectedError, match="subscriber"):
+        publication.wait_connected(timeout=0.2)
+
+
+def test_a_builder_makes_network_channels(client: aeron.Aeron, stream_id: int) -> None:
+    channel = aeron.ChannelUriBuilder("udp", endpoint=f"localhost:{free_port()}", mtu=8192, term_length=65536)
+    subscription = client.add_subscription(channel, stream_id)
+    publication = client.add_exclusive_publication(channel, stream_id)
+    connected(publication, subscription)
+    assert publication.max_payload_length == 8192 - 32
+    exchange(publication, subscription)
+
+
+@pytest.mark.parametrize(
+    ("channel", "error"),
+    [
+        ("aeron:udp?endpoint=localhost", aeron.GenericDriverError),
+        ("aeron:udp?endpoint=no-such-host.invalid:1", aeron.UnknownHostError),
+        ("aeron:udp?endpoint=localhost:0", aeron.GenericDriverError),
+        ("aeron:udp?control-mode=dynamic|endpoint=localhost:9", aeron.InvalidChannelError),
+        ("aeron-spy:aeron:udp?endpoint=localhost:9", aeron.InvalidChannelError),
+    ],
+)
+def test_what_the_driver_refuses_is_an_exception_of_its_kind(
+    client: aeron.Aeron, channel: str, error: type[aeron.AeronError]
+) -> None:
+    """03-55"""
+    with pytest.raises(error):
+        client.add_publication(channel, 1001)
+
+
+# ---- status and addresses ------------------------------------------------------------------------------------------
+
+
+def test_channels_have_a_status_and_addresses_while_they_are_active(client: aeron.Aeron, stream_id: int) -> None:
+    """03-115, 03-116"""
+    port = free_port()
+    channel = f"aeron:udp?endpoint=localhost:{port}"
+    subscription, publication = client.add_subscription(channel, stream_id), client.add_publication(channel, stream_id)
+    for each in (subscription, publication):
+        assert each.channel_status == aeron.ChannelStatus.ACTIVE
+        assert client.counters_reader.value(each.channel_status_id) == aeron.ChannelStatus.ACTIVE
+    assert subscription.local_socket_addresses == [f"127.0.0.1:{port}"]
+    assert subscription.resolved_endpoint == f"127.0.0.1:{port}"
+    assert subscription.try_resolve_channel_endpoint_port() == channel
+    [sent_from] = publication.local_socket_addresses
+    assert sent_from.startswith("127.0.0.1:")
+    for each in (subscription, publication):
+        each.close()
+        assert each.channel_status == aeron.ChannelStatus.ERRORED
+        assert each.local_socket_addresses == []
+    assert subscription.resolved_endpoint is None
+
+
+def test_port_0_is_filled_in_with_what_the_system_chose(client: aeron.Aeron, stream_id: int) -> None:
+    """05-10, 05-43: the reprint has its own order"""
+    subscription = client.add_subscription("aeron:udp?mtu=1408|endpoint=localhost:0|alias=x|tags=51,61", stream_id)
+    endpoint = subscription.resolved_endpoint
+    assert endpoint
+    assert not endpoint.endswith(":0")
+    resolved = subscription.try_resolve_channel_endpoint_port()
+    assert resolved == f"aeron:udp?endpoint={endpoint}|tags=51,61|mtu=1408|alias=x"
+    publication = client.add_publication(f"aeron:udp?endpoint={endpoint}", stream_id)
+    connected(publication, subscription)
+    exchange(publication, subscription)
+
+
+# ---- many receivers ------------------------------------------------------------------------------------------------
+
+
+def test_multicast_reaches_every_subscriber(client: aeron.Aeron, driver: aeron.MediaDriver, stream_id: int) -> None:
+    channel = f"aeron:udp?endpoint=224.20.30.39:{free_port()}|interface=localhost"
+    with aeron.connect(driver) as other:
+        subscriptions = [each.add_subscription(channel, stream_id) for each in (client, other)]
+        publication = client.add_publication(channel, stream_id)
+        connected(publication, *subscriptions)
+        exchange(publication, *subscriptions)
+
+
+def test_a_dynamic_control_address_serves_whoever_comes(client: aeron.Aeron, stream_id: int) -> None:
+    control = f"aeron:udp?control=127.0.0.1:{free_port()}|control-mode=dynamic"
+    publication = client.add_publication(control, stream_id)
+    [sent_from] = publication.local_socket_addresses
+    subscriptions = [
+        client.add_subscription(f"{control}|endpoint=127.0.0.1:{free_port()}", stream_id) for _ in range(2)
+    ]
+    connected(publication, *subscriptions)
+    exchange(publication, *subscriptions)
+    assert f"control={sent_from}" in control
+
+
+def _manual(client: aeron.Aeron, stream_id: int) -> aeron.Publication:
+    return client.add_publication(f"aeron:udp?control=127.0.0.1:{free_port()}|control-mode=manual", stream_id)
+
+
+def test_destinations_are_added_and_removed(client: aeron.Aeron, stream_id: int) -> None:
+    """03-37, 03-39, 05-41: by channel, by id, and as channel builders"""
+    channels = [unicast() for _ in range(3)]
+    subscriptions = [client.add_subscription(channel, stream_id) for channel in channels]
+    publication = _manual(client, stream_id)
+    publication.add_destination(channels[0])
+    second = publication.add_destination(aeron.ChannelUriBuilder.parse(channels[1]))
+    publication.add_destination(channels[2])
+    connected(publication, *subscriptions)
+    exchange(publication, *subscriptions)
+
+    publication.remove_destination(aeron.ChannelUriBuilder.parse(channels[0]))
+    publication.remove_destination(second)
+    eventually(lambda: not subscriptions[0].is_connected and not subscriptions[1].is_connected)
+    exchange(publication, subscriptions[2])
+    assert subscriptions[0].poll_batch().to_list() == subscriptions[1].poll_batch().to_list() == []
+
+
+def test_destinations_are_added_without_waiting(client: aeron.Aeron, stream_id: int) -> None:
+    channel = unicast()
+    subscription = client.add_subscription(channel, stream_id)
+    publication = _manual(client, stream_id)
+    destination = publication.async_add_destination(channel)
+    eventually(lambda: client.poll_operation(destination) is not None)
+    assert not client.is_command_active(destination)
+    connected(publication, subscription)
+    exchange(publication, subscription)
+    removal = publication.async_remove_destination(destination)
+    eventually(lambda: client.poll_operation(removal) is not None)
+    eventually(lambda: not subscription.is_connected)
+    with pytest.raises(ValueError, match=str(removal)):
+        client.poll_operation(removal)
+
+
+def test_destinations_are_awaited(driver: aeron.MediaDriver, stream_id: int) -> None:
+    async def main() -> None:
+        async with aeron.connect(driver) as client:
+            channel = unicast()
+            subscription = await client.add_subscription_async("aeron:udp?control-mode=manual", stream_id)
+            await subscription.add_destination_async(channel)
+            publication = await client.add_publication_async(
+                f"aeron:udp?control=127.0.0.1:{free_port()}|control-mode=manual", stream_id
+            )
+            destination = await publication.add_destination_async(channel)
+            await publication.offer_async(b"hello")
+            batch = await anext(aiter(subscription))
+            assert batch.to_list() == [b"hello"]
+            await publication.remove_destination_async(destination)
+            assert await publication.remove_destination_async(channel) is None
+            await subscription.remove_destination_async(channel)
+            ordinary = await client.add_publication_async(unicast(), stream_id)
+            with pytest.raises(aeron.GenericDriverError, match="manual"):
+                await ordinary.add_destination_async(channel)
+            assert isinstance(await client.next_session_id_async(stream_id), int)
+
+    asyncio.run(asyncio.wait_for(main(), 30))
+
+
+def test_destinations_are_refused_where_there_are_none(client: aeron.Aeron, stream_id: int) -> None:
+    """03-38, 03-40"""
+    channel = unicast()
+    publication = client.add_publication(channel, stream_id)
+    with pytest.raises(aeron.GenericDriverError, match="does not allow manual control"):
+        publication.add_destination(channel)
+    subscription = client.add_subscription(channel, stream_id)
+    with pytest.raises(aeron.InvalidChannelError, match="does not allow manual control"):
+        subscription.add_destination(channel)
+    manual = _manual(client, stream_id)
+    for wrong, error in [
+        ("aeron:ipc", aeron.GenericDriverError),
+        ("aeron-spy:aeron:udp?endpoint=localhost:9", aeron.InvalidChannelError),
+        ("aeron:udp?endpoint=localhost:0", aeron.GenericDriverError),
+        ("aeron:udp?endpoint=localhost:9|mtu=1408", aeron.InvalidChannelError),
+        ("nonsense", aeron.InvalidChannelError),
+    ]:
+        with pytest.raises(error):
+            manual.add_destination(wrong)
+    with pytest.raises(TypeError, match="channel"):
+        manual.add_destination(5)  # type: ignore[arg-type]
+
+
+def test_a_subscription_receives_on_several_destinations(client: aeron.Aeron, stream_id: int) -> None:
+    """03-40, 03-41: network, IPC and spy"""
+    first, second = unicast(), unicast()
+    subscription = client.add_subscription("aeron:udp?control-mode=manual", stream_id)
+    one, two = client.add_publication(first, stream_id), client.add_publication(second, stream_id)
+    ipc = client.add_publication("aeron:ipc", stream_id)
+    for channel in (first, aeron.ChannelUriBuilder.parse(second), "aeron:ipc"):
+        subscription.add_destination(channel)
+    for publication in (one, two, ipc):
+        publication.wait_connected(timeout=10)
+        exchange(publication, subscription)
+    assert len(subscription.local_socket_addresses) == 2
+    eventually(lambda: subscription.image_count == 3)
+    subscription.remove_destination("aeron:ipc")
+    eventually(lambda: subscription.image_count == 2)
+    removal = subscription.async_remove_destination(first)
+    eventually(lambda: client.poll_operation(removal) is not None)
+    eventually(lambda: not one.is_connected)
+    exchange(two, subscription)
+
+
+# ---- spies ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_spy_gets_what_the_network_subscriber_gets(client: aeron.Aeron, stream_id: int) -> None:
+    """03-31, 03-111: and cannot reject its image"""
+    channel = unicast()
+    spy = client.add_subscription(f"aeron-spy:{channel}", stream_id)
+    publication = client.add_publication(channel, stream_id)
+    eventually(lambda: spy.is_connected)
+    assert not publication.is_connected, "a spy alone is no receiver"
+    subscription = client.add_subscription(channel, stream_id)
+    connected(publication, subscription)
+    exchange(publication, subscription, spy)
+    assert spy.channel_status == aeron.ChannelStatus.ACTIVE
+    assert (spy.channel_status_id, spy.local_socket_addresses) == (-1, [])
+    [image] = spy.images
+    assert image.source_identity == "aeron:ipc"
+    assert image.correlation_id == publication.original_registration_id
+    with pytest.raises(aeron.AeronError, match="spies can not reject"):
+        image.reject("no")
+
+
+def test_a_spy_may_simulate_a_receiver(client: aeron.Aeron, stream_id: int) -> None:
+    channel = f"{unicast()}|ssc=true"
+    publication = client.add_publication(channel, stream_id)
+    spy = client.add_subscription(f"aeron-spy:{channel}", stream_id)
+    connected(publication, spy)
+    exchange(publication, spy)
+
+
+# ---- rejection -----------------------------------------------------------------------------------------------------
+
+
+def _rejected(
+    driver: aeron.MediaDriver, stream_id: int, reject: Callable[[aeron.Aeron, aeron.Image], None]
+) -> tuple[aeron.PublicationErrorFrame, aeron.Publication]:
+    channel, errors = unicast(), []
+    with aeron.connect(driver, on_publication_error=errors.append) as client:
+        subscription = client.add_subscription(channel, stream_id)
+        publication = client.add_publication(channel, stream_id)
+        connected(publication, subscription)
+        reject(client, subscription.images[0])
+        eventually(lambda: errors)
+        eventually(lambda: not publication.is_connected)
+        eventually(lambda: subscription.has_no_images)
+        return errors[0], publication
+
+
+@pytest.mark.parametrize("how", ["waiting", "polled"])
+def test_a_rejected_image_goes_away_and_its_publisher_is_told_why(
+    driver: aeron.MediaDriver, stream_id: int, how: str
+) -> None:
+    """03-111, 03-112"""
+
+    def reject(client: aeron.Aeron, image: aeron.Image) -> None:
+        if how == "waiting":
+            image.reject("too old")
+        else:
+            rejection = image.async_reject("too old")
+            eventually(lambda: client.poll_operation(rejection) is not None)
+
+    error, publication = _rejected(driver, stream_id, reject)
+    assert (error.error_message, error.error_code) == ("too old", 13)
+    assert (error.session_id, error.stream_id) == (publication.session_id, stream_id)
+    assert error.registration_id == publication.registration_id
+    assert error.source_address is not None
+    assert error.source_address.startswith("127.0.0.1:")
+
+
+def test_a_rejection_is_awaited(driver: aeron.MediaDriver, stream_id: int) -> None:
+    error, _ = _rejected(driver, stream_id, lambda _, image: asyncio.run(_reject(image)))
+    assert error.error_message == "no longer"
+
+
+async def _reject(image: aeron.Image) -> None:
+    await image.reject_async("no longer")
+    with pytest.raises(aeron.AeronError):
+        await image.reject_async("x" * 1024)
+
+
+# ---- flow and congestion control -----------------------------------------------------------------------------------
+
+
+def test_min_flow_control_waits_for_its_group(client: aeron.Aeron, stream_id: int) -> None:
+    control = {"control": f"127.0.0.1:{free_port()}", "control_mode": "dynamic"}
+    sending = aeron.ChannelUriBuilder("udp", **control).min_flow_control(group_min_size=2)
+    publication = client.add_publication(sending, stream_id)
+    channels = [aeron.ChannelUriBuilder("udp", endpoint=f"127.0.0.1:{free_port()}", **control) for _ in range(2)]
+    first = client.add_subscription(channels[0], stream_id)
+    eventually(lambda: first.is_connected)
+    assert not publication.is_connected
+    second = client.add_subscription(channels[1], stream_id)
+    connected(publication, first, second)
+    exchange(publication, first, second)
+
+
+def test_tagged_flow_control_counts_the_receivers_with_its_tag(client: aeron.Aeron, stream_id: int) -> None:
+    control = {"control": f"127.0.0.1:{free_port()}", "control_mode": "dynamic"}
+    sending = aeron.ChannelUriBuilder("udp", **control).tagged_flow_control(group_tag=99, group_min_size=1)
+    publication = client.add_publication(sending, stream_id)
+
+    def subscribe(**tag: int) -> aeron.Subscription:
+        channel = aeron.ChannelUriBuilder("udp", endpoint=f"127.0.0.1:{free_port()}", **control, **tag)
+        return client.add_subscription(channel, stream_id)
+
+    others = subscribe(), subscribe(gtag=98)
+    eventually(lambda: all(other.is_connected for other in others))
+    assert not publication.is_connected
+    tagged = subscribe(gtag=99)
+    connected(publication, tagged)
+    exchange(publication, tagged)
+
+
+def test_cubic_congestion_control_shows_its_window(client: aeron.Aeron, stream_id: int) -> None:
+    channel = aeron.ChannelUriBuilder("udp", endpoint=f"127.0.0.1:{free_port()}", cc="cubic")
+    subscription = client.add_subscription(channel, stream_id)
+    publication = client.add_publication(channel, stream_id)
+    connected(publication, subscription)
+    exchange(publication, subscription)
+    assert any("rcv-cc-cubic-wnd" in counter.label for counter in client.counters_reader)
+
+
+# ---- responses -----------------------------------------------------------------------------------------------------
+
+
+def test_each_client_of_a_response_channel_gets_its_own_answers(client: aeron.Aeron, stream_id: int) -> None:
+    """06-21"""
+    requests, responses = unicast(), f"aeron:udp?control=127.0.0.1:{free_port()}|control-mode=response"
+    server = client.add_subscription(requests, stream_id)
+    answers: dict[int, aeron.Publication] = {}
+
+    def serve() -> None:
+        for image in server.images:
+            if image.session_id not in answers:
+                answers[image.session_id] = client.add_publication(
+                    f"{responses}|response-correlation-id={image.correlation_id}", stream_id + 1
+                )
+        server.poll(lambda payload, header: sent.append((header.session_id, b"answer to " + payload)))
+        while sent and answers[sent[0][0]].offer(sent[0][1]):
+            sent.pop(0)
+
+    sent: list[tuple[int, bytes]] = []
+    asking = []
+    for _ in range(2):
+        subscription = client.add_subscription(responses, stream_id + 1)
+        channel = f"{requests}|response-correlation-id={subscription.registration_id}"
+        asking.append((client.add_exclusive_publication(channel, stream_id), subscription))
+    for number, (publication, _) in enumerate(asking):
+        eventually(lambda publication=publication: serve() or publication.is_connected)
+        for question in range(5):
+            publication.publish(b"%d.%d" % (number, question), timeout=5)
+    answered: list[list[bytes]] = [[], []]
+
+    def is_answered() -> bool:
+        serve()
+        for got, (_, subscription) in zip(answered, asking, strict=True):
+            got.extend(subscription.poll_batch().to_list())
+        return all(len(got) >= 5 for got in answered)
+
+    eventually(is_answered)
+    assert answered == [[b"answer to %d.%d" % (number, question) for question in range(5)] for number in range(2)]
+
+
+# ---- loss ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_lost_on_the_way_is_sent_again(stream_id: int) -> None:
+    """06-5, 06-11 (reference 06, section 9.11)"""
+    with (
+        aeron.MediaDriver(
+            term_buffer_length=1 << 20, incoming_loss=aeron.RandomLoss(rate=0.05, seed=3), timer_interval_ns=50_000_000
+        ) as driver,
+        aeron.connect(driver) as client,
+    ):
+        channel = unicast()
+        subscription = client.add_subscription(channel, stream_id)
+        publication = client.add_publication(channel, stream_id)
+        connected(publication, subscription)
+        exchange(publication, subscription, count=2000)
+        counters = {counter.id: counter.value for counter in client.counters_reader if counter.type_id == 0}
+        assert counters[5] > 0, "NAKs sent"
+        assert counters[6] > 0, "NAKs received"
+        assert counters[11] > 0, "retransmits"
+        [loss] = aeron.read_loss_report(driver.dir)
+        assert (loss.session_id, loss.stream_id) == (publication.session_id, stream_id)
+        assert loss.channel == channel
+        assert loss.source == publication.local_socket_addresses[0]
+        assert loss.total_bytes_lost >= loss.observation_count > 0
