@@ -209,7 +209,7 @@ impl PublicationImage {
             return false;
         }
         let receiver_position = self.counters.receiver_position.get();
-        let high_water_mark = self.counters.high_water_mark.get();
+        let high_water_mark = self.status.high_water_mark();
         let end = high_water_mark.max(receiver_position);
         let (min, max) = (
             self.managed.sanitize(min, end),
@@ -279,7 +279,7 @@ impl PublicationImage {
         let is_revoked = self.status.is_revoked();
         let silent_ns = now_ns - self.status.time_of_last_packet_ns();
         let has_all =
-            || self.counters.receiver_position.get() >= self.counters.high_water_mark.get();
+            || self.counters.receiver_position.get() >= self.status.high_water_mark();
         let is_over = is_revoked
             || !self.subscribers.has_working()
             || silent_ns > self.config.liveness_timeout_ns
@@ -383,7 +383,7 @@ impl Stream for PublicationImage {
             Some((min, _)) => receiver_position.min(min),
             None => receiver_position,
         };
-        let end = receiver_position.max(self.counters.high_water_mark.get());
+        let end = receiver_position.max(self.status.high_water_mark());
         self.managed.sanitize(joined, end)
     }
 
