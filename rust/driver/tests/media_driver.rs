@@ -243,7 +243,9 @@ fn exchange_datagrams(place: &Place, mut turn: impl FnMut()) {
     let mut next = [0, 0];
     await_true("messages over five terms", || {
         turn();
-        while appender.offer(limit.get(), &[next[0] as u8; 1_000]).is_ok() {
+        while published.producer_position() < 5 * 65_536
+            && appender.offer(limit.get(), &[next[0] as u8; 1_000]).is_ok()
+        {
             next[0] += 1;
         }
         let mut cursor = received.cursor(position.get()).unwrap();
@@ -252,7 +254,7 @@ fn exchange_datagrams(place: &Place, mut turn: impl FnMut()) {
             next[1] += 1;
         }
         position.set(cursor.position());
-        cursor.position() > 5 * 65_536
+        cursor.position() >= 5 * 65_536
     });
     client.send(Command::RemovePublication(RemovePublication {
         client_id,
