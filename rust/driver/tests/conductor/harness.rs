@@ -22,8 +22,7 @@ use aeron_protocol::command::{
 };
 use aeron_protocol::event::{AvailableImage, Event, PublicationReady};
 
-use crate::machine::{TestInterfaces, TestNames};
-use crate::media::testing::MemoryNetwork;
+use crate::machine::{TestInterfaces, TestNames, TestNetwork};
 
 pub const STREAM: i32 = 1001;
 pub const TERM: i64 = 64 * 1024;
@@ -145,7 +144,7 @@ impl TestDriver {
         let logs = HeapLogs::new(PLENTY);
         let surroundings = Surroundings {
             logs: Box::new(logs.clone()),
-            network: Box::new(MemoryNetwork::new()),
+            network: Box::new(TestNetwork::new()),
             names: Box::new(|_| Ok(Box::new(TestNames))),
             interfaces: Box::new(TestInterfaces),
             nano_clock: nano_clock.clone(),
@@ -178,6 +177,13 @@ impl TestDriver {
     pub fn next_id(&mut self) -> i64 {
         self.next_id += 1;
         self.next_id
+    }
+
+    /// Consumes ids as a client would that sends a command with this one.
+    pub fn use_ids_up_to(&mut self, correlation_id: i64) {
+        if correlation_id > 0 {
+            while self.cnc.to_driver().next_correlation_id() < correlation_id {}
+        }
     }
 
     pub fn now_ms(&self) -> i64 {

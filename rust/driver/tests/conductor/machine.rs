@@ -1,4 +1,4 @@
-//! The names and interfaces of a machine that is not there.
+//! The names, interfaces and sockets of a machine that is not there.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -6,8 +6,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use aeron_driver::DriverError;
 use aeron_driver::media::address::Family;
 use aeron_driver::media::interfaces::{InterfaceAddress, Interfaces};
+use aeron_driver::media::transport::{Network, Poller, Socket, SocketSpec};
 use aeron_driver::names::NameResolver;
 use aeron_protocol::ErrorCode;
+
+use crate::media::testing::MemoryNetwork;
 
 /// Knows `localhost` and addresses.
 pub struct TestNames;
@@ -46,5 +49,30 @@ impl Interfaces for TestInterfaces {
             loopback(Ipv4Addr::LOCALHOST.into(), 8),
             loopback(Ipv6Addr::LOCALHOST.into(), 128),
         ])
+    }
+}
+
+/// Sockets of the loopback interface.
+pub struct TestNetwork(MemoryNetwork);
+
+impl TestNetwork {
+    pub fn new() -> Self {
+        Self(MemoryNetwork::new())
+    }
+}
+
+impl Network for TestNetwork {
+    fn open(&mut self, spec: &SocketSpec) -> io::Result<Box<dyn Socket>> {
+        const ADDRESS_NOT_AVAILABLE: i32 = 99;
+        let ip = spec.bind.ip();
+        if ip.is_loopback() || ip.is_unspecified() || spec.multicast.is_some() {
+            self.0.open(spec)
+        } else {
+            Err(io::Error::from_raw_os_error(ADDRESS_NOT_AVAILABLE))
+        }
+    }
+
+    fn poller(&mut self) -> Box<dyn Poller> {
+        self.0.poller()
     }
 }
