@@ -20,10 +20,9 @@ use crate::config::{Context, LoopKind, ThreadingMode};
 use crate::diagnostics::ErrorRecorder;
 use crate::driver_core::{DriverCore, Surroundings};
 use crate::log_storage::MappedLogs;
-use crate::media::interceptors::intercept;
+use crate::media;
 use crate::media::interfaces::SystemInterfaces;
 use crate::media::transport::Socket;
-use crate::media::udp::{Offload, UdpNetwork};
 use crate::media_driver::StartError;
 use crate::names::configured_names;
 use crate::resources::NativeResourceAgent;
@@ -175,12 +174,8 @@ impl Agents {
 
 /// This machine; names may come from other drivers over `gossip_socket`.
 fn surroundings(context: &Arc<Context>, gossip_socket: Option<Box<dyn Socket>>) -> Surroundings {
-    let offload = Offload::probe();
-    let network = Box::new(UdpNetwork::new(offload, context.mtu_length));
-    let (network, warnings) = intercept(network, context);
-    warnings
-        .iter()
-        .for_each(|warning| eprintln!("WARNING: {warning}"));
+    let (network, warnings) = media::network(context);
+    warnings.iter().for_each(|warning| eprintln!("{warning}"));
     Surroundings {
         logs: Box::new(MappedLogs::new(context.dir.clone())),
         network,

@@ -1,5 +1,7 @@
 //! With and without the kernel's help, the same datagrams travel.
 
+use aeron_driver::config::Context;
+use aeron_driver::media;
 use aeron_driver::media::transport::{MAX_RUN_DATAGRAMS, MAX_RUN_LENGTH, Run, Socket, SocketSpec};
 use aeron_driver::media::udp::Offload;
 use aeron_memory::SharedBuffer;
@@ -74,6 +76,36 @@ fn without_segmentation_runs_should_be_single_datagrams() {
     let to = open_with(FULL, &receiver("127.0.0.1:0"));
     let spec = sender("127.0.0.1:0", to.local_address());
     assert_eq!(open_with(Offload::NONE, &spec).max_run_datagrams(None), 1);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_configuration_turns_either_offload_off() {
+    let memory = distinct_memory();
+    let run = super::support::run(&memory, 4, 64, 0);
+    for (udp_gso, udp_gro) in [(true, true), (true, false), (false, true), (false, false)] {
+        let context = Context {
+            udp_gso,
+            udp_gro,
+            ..Context::default()
+        };
+        let (mut network, _) = media::network(&context);
+        let mut to = network.open(&receiver("127.0.0.1:0")).unwrap();
+        let spec = sender("127.0.0.1:0", to.local_address());
+        let mut from = network.open(&spec).unwrap();
+        let expected = if udp_gso { MAX_RUN_DATAGRAMS } else { 1 };
+        assert_eq!(from.max_run_datagrams(None), expected);
+        let mut segmenting = open_with(FULL, &spec);
+        segmenting.send_runs(None, &[run]).unwrap();
+        from.send_runs(None, &[run]).unwrap();
+        assert_eq!(payloads(to.as_mut(), 8).len(), 8);
+        segmenting.send_runs(None, &[run]).unwrap();
+        let mut first = 0;
+        while first == 0 {
+            to.receive(1, &mut |_| first += 1).unwrap();
+        }
+        assert_eq!(first, if udp_gro { 4 } else { 1 });
+    }
 }
 
 #[cfg(target_os = "linux")]
