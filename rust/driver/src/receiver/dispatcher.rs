@@ -158,9 +158,9 @@ impl Dispatcher {
         self.sessions.remove_if(session, state);
     }
 
-    /// No SETUP came for the session: its next datagram is another reason to ask.
-    pub fn forget_pending_setup(&mut self, session: StreamSession) {
-        self.sessions.remove_if(session, SessionState::PendingSetup);
+    /// No SETUP came for the session: its next datagram is another reason to ask. Answers whether it was waited for.
+    pub fn forget_pending_setup(&mut self, session: StreamSession) -> bool {
+        self.sessions.remove_if(session, SessionState::PendingSetup)
     }
 
     fn remove_without_sessions(&mut self, stream_id: i32) {

@@ -74,6 +74,7 @@ pub struct Receiver {
     destinations: Slab<ReceiveDestination>,
     images: Slab<Box<ReceiverImage>>,
     pending_setups: PendingSetups,
+    has_noted_forgotten_setups: bool,
     receive_limit: usize,
     timeouts: FeedbackTimeouts,
     re_resolution_check_interval_ns: i64,
@@ -105,6 +106,7 @@ impl Receiver {
             destinations: Slab::new(),
             images: Slab::new(),
             pending_setups: PendingSetups::default(),
+            has_noted_forgotten_setups: false,
             receive_limit: context.receiver_io_vector_capacity as usize,
             timeouts: FeedbackTimeouts {
                 status_message_ns: context.status_message_timeout_ns,
@@ -205,8 +207,8 @@ impl Receiver {
                         session,
                         time_ns: now_ns,
                     });
-                    if let Some(forgotten) = forgotten {
-                        self.forget_pending_setup(&forgotten);
+                    if forgotten.is_some_and(|setup| self.forget_pending_setup(&setup)) {
+                        self.note_forgotten_setups();
                     }
                 }
                 Reply::RoundTrip { to, answer } => {
@@ -244,9 +246,19 @@ impl Receiver {
         }
     }
 
-    fn forget_pending_setup(&mut self, setup: &PendingSetup) {
-        if let Some(endpoint) = self.endpoints.get_mut(setup.endpoint) {
-            endpoint.dispatcher.forget_pending_setup(setup.session);
+    fn forget_pending_setup(&mut self, setup: &PendingSetup) -> bool {
+        self.endpoints
+            .get_mut(setup.endpoint)
+            .is_some_and(|endpoint| endpoint.dispatcher.forget_pending_setup(setup.session))
+    }
+
+    /// Notes, once, that more sessions came at a time than can be asked for.
+    fn note_forgotten_setups(&mut self) {
+        if !std::mem::replace(&mut self.has_noted_forgotten_setups, true) {
+            self.errors
+                .record(&DriverError::invalid_argument(format_args!(
+                    "more than {MAX_PENDING_SETUPS} setups asked for in a second, the oldest are forgotten"
+                )));
         }
     }
 

@@ -106,11 +106,13 @@ impl Sessions {
         Some(entry.state)
     }
 
-    /// Forgets `session` if what is known of it is `state`.
-    pub fn remove_if(&mut self, session: StreamSession, state: SessionState) {
-        if self.get(session) == Some(state) {
+    /// Forgets `session` if what is known of it is `state`; answers whether it was.
+    pub fn remove_if(&mut self, session: StreamSession, state: SessionState) -> bool {
+        let is_it = self.get(session) == Some(state);
+        if is_it {
             self.remove(session);
         }
+        is_it
     }
 
     /// Forgets the sessions of a stream for which `is_over` says so.

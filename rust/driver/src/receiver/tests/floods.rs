@@ -60,6 +60,31 @@ fn a_flood_of_sessions_is_forgotten_oldest_first_and_noted_once() {
 }
 
 #[test]
+fn a_flood_of_sessions_at_several_endpoints_is_asked_for_within_a_bound() {
+    let mut rig = Rig::new();
+    let endpoints = [rig.subscribed(UNICAST), rig.subscribed(MULTICAST)];
+    for session_id in 0..MAX_PENDING_SETUPS as i32 / 2 + 100 {
+        let datagram = data_of_session(session_id);
+        for endpoint in &endpoints {
+            rig.network.deliver(sender(), endpoint.address, &datagram);
+        }
+        if session_id % 4 == 0 {
+            rig.cycle();
+            rig.network.take_sent();
+        }
+    }
+    rig.cycle();
+    rig.sent();
+    let text = "(22) Invalid argument\nmore than 65536 setups asked for in a second, \
+        the oldest are forgotten\n";
+    assert_eq!(rig.errors(), [(text.to_owned(), 1)]);
+    rig.deliver(&endpoints[0], &data_of_session(0));
+    assert_eq!(rig.sent().len(), 1, "the oldest was forgotten");
+    rig.deliver(&endpoints[0], &data_of_session(1_000));
+    assert_eq!(rig.sent(), [], "a newer one was not");
+}
+
+#[test]
 fn a_flood_of_setups_makes_a_bounded_number_of_images() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);

@@ -2,6 +2,7 @@
 
 mod endings;
 mod floods;
+mod frames;
 mod hostile;
 mod inserting;
 mod malformed;
