@@ -278,8 +278,7 @@ impl PublicationImage {
     fn drain_if_over(&mut self, now_ns: i64) {
         let is_revoked = self.status.is_revoked();
         let silent_ns = now_ns - self.status.time_of_last_packet_ns();
-        let has_all =
-            || self.counters.receiver_position.get() >= self.status.high_water_mark();
+        let has_all = || self.counters.receiver_position.get() >= self.status.high_water_mark();
         let is_over = is_revoked
             || !self.subscribers.has_working()
             || silent_ns > self.config.liveness_timeout_ns
