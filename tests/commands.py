@@ -40,28 +40,32 @@ def driver_directory() -> Iterator[Path]:
 class Command:
     """An ``aeron`` command as a process that cannot hang a test: every wait is bounded, leaving the block kills it.
 
-    Its standard output goes to the file descriptor `output`, by default to a file that :meth:`output` reads.
+    Its standard output goes to the file descriptor `output`, by default to a file that :meth:`output` reads. With a
+    `namespace` it runs in that network namespace.
     """
 
-    def __init__(self, *arguments: object, output: int | None = None, **environment: str) -> None:
+    def __init__(
+        self, *arguments: object, output: int | None = None, namespace: str | None = None, **environment: str
+    ) -> None:
+        place = ["ip", "netns", "exec", namespace] if namespace else []
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("AERON_")}
-        self._output, self._errors = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
+        self._output, self._errors = _Output(), _Output()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "aeron", *map(str, arguments)],
+            [*place, sys.executable, "-m", "aeron", *map(str, arguments)],
             stdin=subprocess.DEVNULL,
-            stdout=self._output if output is None else output,
-            stderr=self._errors,
+            stdout=self._output.file if output is None else output,
+            stderr=self._errors.file,
             env={**inherited, **environment},
         )
         self.pid = self._process.pid
 
     def output(self) -> str:
-        """What it has printed so far on standard output."""
-        return os.pread(self._output.fileno(), 1 << 20, 0).decode()
+        """What it has printed so far on standard output, also after the block."""
+        return self._output.text()
 
     def errors(self) -> str:
-        """What it has printed so far on standard error."""
-        return os.pread(self._errors.fileno(), 1 << 20, 0).decode()
+        """What it has printed so far on standard error, also after the block."""
+        return self._errors.text()
 
     def wait_for(self, text: str, timeout: float = 15) -> None:
         """Waits until it has printed `text`."""
@@ -94,10 +98,27 @@ class Command:
         self._errors.close()
 
 
+class _Output:
+    """What a process has printed: a file for as long as it runs, then its text."""
+
+    def __init__(self) -> None:
+        self.file = tempfile.TemporaryFile()  # noqa: SIM115
+        self._kept: str | None = None
+
+    def text(self) -> str:
+        return os.pread(self.file.fileno(), 1 << 20, 0).decode() if self._kept is None else self._kept
+
+    def close(self) -> None:
+        self._kept = self.text()
+        self.file.close()
+
+
 @contextmanager
-def running_driver(directory: Path, *arguments: object, **environment: str) -> Iterator[Command]:
+def running_driver(
+    directory: Path, *arguments: object, namespace: str | None = None, **environment: str
+) -> Iterator[Command]:
     """A driver process of its own, ready to be used."""
-    with Command("driver", "--dir", directory, *arguments, **environment) as driver:
+    with Command("driver", "--dir", directory, *arguments, namespace=namespace, **environment) as driver:
         deadline = time.monotonic() + 15
         while run("info", "--dir", directory, "-t", 100, "-P").stdout.strip() != str(driver.pid):
             assert time.monotonic() < deadline, driver.errors()
