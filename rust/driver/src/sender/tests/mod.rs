@@ -7,6 +7,7 @@ mod data;
 mod destinations;
 mod feedback;
 mod flow_control;
+mod hostile;
 mod retransmits;
 mod rig;
 mod runs;
