@@ -67,19 +67,22 @@ pub(super) fn closing(channel: &UdpChannel) -> DriverError {
     )
 }
 
-/// Checks an option that all channels of an endpoint have in common.
-pub(super) fn check_option<T: PartialEq + std::fmt::Debug>(
+/// Checks where times are written, which all channels of an endpoint have in common.
+pub(super) fn check_timestamp_offset(
     key: &str,
-    (existing, requested): (Option<T>, Option<T>),
+    (existing, requested): (Option<i32>, Option<i32>),
     existing_channel: &UdpChannel,
     channel: &UdpChannel,
 ) -> Result<(), DriverError> {
+    const NOWHERE: i32 = -1;
     if existing == requested {
         return Ok(());
     }
     Err(DriverError::invalid_argument(format_args!(
-        "option conflicts with existing subscription: {key}={requested:?} existingChannel={} channel={}",
-        existing_channel.text, channel.text
+        "option conflicts with existing subscription: {key}={} existingChannel={} channel={}",
+        requested.unwrap_or(NOWHERE),
+        existing_channel.text,
+        channel.text
     )))
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use aeron_protocol::uri::{SubscriptionParams, key};
 
 use super::Conductor;
-use super::endpoints::{BufferLengths, check_buffer_length, check_option, find_shared};
+use super::endpoints::{BufferLengths, check_buffer_length, check_timestamp_offset, find_shared};
 use super::links::{Source, Subscription, SubscriptionRequest};
 use super::receive_endpoints::ReceiveEndpointRecord;
 use crate::error::DriverError;
@@ -86,9 +86,9 @@ impl Conductor {
             channel.params.timestamp_offsets,
         );
         let media = (theirs.media_receive, ours.media_receive);
-        check_option(key::MEDIA_RCV_TIMESTAMP_OFFSET, media, existing, channel)?;
+        check_timestamp_offset(key::MEDIA_RCV_TIMESTAMP_OFFSET, media, existing, channel)?;
         let receive = (theirs.channel_receive, ours.channel_receive);
-        check_option(
+        check_timestamp_offset(
             key::CHANNEL_RCV_TIMESTAMP_OFFSET,
             receive,
             existing,

@@ -8,8 +8,8 @@ use aeron_protocol::uri::{ControlMode, key};
 
 use super::Conductor;
 use super::endpoints::{
-    BufferLengths, ChannelKind, Endpoint, EndpointState, check_buffer_length, check_option,
-    multicast_spec, socket_error,
+    BufferLengths, ChannelKind, Endpoint, EndpointState, check_buffer_length,
+    check_timestamp_offset, multicast_spec, socket_error,
 };
 use crate::error::DriverError;
 use crate::media::UdpChannel;
@@ -84,7 +84,7 @@ pub(super) fn check_shareable(
     channel: &UdpChannel,
 ) -> Result<(), DriverError> {
     let offset = |channel: &UdpChannel| channel.params.timestamp_offsets.channel_send;
-    check_option(
+    check_timestamp_offset(
         key::CHANNEL_SND_TIMESTAMP_OFFSET,
         (offset(existing), offset(channel)),
         existing,

@@ -13,7 +13,7 @@ use aeron_memory::broadcast::BroadcastReceiver;
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::cnc::{Cnc, CncLengths, DriverIdentity};
 use aeron_memory::counters::system::SystemCounter;
-use aeron_memory::counters::{AtomicCounter, types};
+use aeron_memory::counters::{AtomicCounter, CounterRecord, types};
 use aeron_memory::error_log;
 use aeron_memory::log::{ConcurrentAppender, LogBuffers};
 use aeron_protocol::ErrorCode;
@@ -64,6 +64,8 @@ pub fn names(heard: &[Heard]) -> Vec<String> {
 
 pub struct TestDriver {
     core: DriverCore,
+    pub network: TestNetwork,
+    pub names: TestNames,
     pub cnc: Cnc<SharedBuffer>,
     pub logs: HeapLogs,
     events: BroadcastReceiver<SharedBuffer>,
@@ -119,6 +121,7 @@ impl TestDriver {
         let mut context = Context {
             dir: "/aeron".into(),
             ipc_term_buffer_length: TERM as usize,
+            term_buffer_length: TERM as usize,
             timer_interval_ns: 90_000_000,
             low_file_store_warning_threshold: 0,
             ..Context::default()
@@ -142,10 +145,15 @@ impl TestDriver {
         let nano_clock = Arc::new(CachedNanoClock::new(now.as_nanos() as i64));
         let epoch_clock = Arc::new(CachedEpochClock::new(now.as_millis() as i64));
         let logs = HeapLogs::new(PLENTY);
+        let network = TestNetwork::new();
+        let names = TestNames::default();
         let surroundings = Surroundings {
             logs: Box::new(logs.clone()),
-            network: Box::new(TestNetwork::new()),
-            names: Box::new(|_| Ok(Box::new(TestNames))),
+            network: Box::new(network.clone()),
+            names: Box::new({
+                let names = names.clone();
+                move |_| Ok(Box::new(names))
+            }),
             interfaces: Box::new(TestInterfaces),
             nano_clock: nano_clock.clone(),
             epoch_clock: epoch_clock.clone(),
@@ -161,6 +169,8 @@ impl TestDriver {
         cnc.to_driver().next_correlation_id();
         TestDriver {
             core,
+            network,
+            names,
             events: BroadcastReceiver::new(cnc.to_clients().clone()).unwrap(),
             cnc,
             logs,
@@ -194,6 +204,12 @@ impl TestDriver {
     pub fn work(&mut self) {
         // Once more after an idle cycle: what the conductor sent last is still to be done.
         while self.duty_cycle() + self.duty_cycle() > 0 {}
+    }
+
+    /// A duty cycle of the conductor alone.
+    pub fn conductor_cycle(&mut self) {
+        let (now_ns, now_ms) = (self.now.as_nanos() as i64, self.now_ms());
+        self.core.conductor.do_work(now_ns, now_ms);
     }
 
     pub fn duty_cycle(&mut self) -> usize {
@@ -368,6 +384,24 @@ impl TestDriver {
         }))
     }
 
+    /// The error that an added publication is answered with.
+    pub fn publication_error(&mut self, channel: &str, stream_id: i32) -> (ErrorCode, String) {
+        let command = self.publication_command(CLIENT, channel, stream_id, false);
+        self.ask_error(command)
+    }
+
+    /// The error that an added subscription is answered with.
+    pub fn subscription_error(&mut self, channel: &str, stream_id: i32) -> (ErrorCode, String) {
+        let correlation_id = self.next_id();
+        self.ask_error(Command::AddSubscription(AddSubscription {
+            client_id: CLIENT,
+            correlation_id,
+            registration_correlation_id: -1,
+            stream_id,
+            channel: channel.as_bytes(),
+        }))
+    }
+
     /// Adds a subscription; answers its id and the images that it has at once.
     pub fn add_subscription(&mut self, channel: &str, stream_id: i32) -> (i64, Vec<Image>) {
         self.add_subscription_for(CLIENT, channel, stream_id)
@@ -459,6 +493,29 @@ impl TestDriver {
 
     pub fn system(&self, counter: SystemCounter) -> i64 {
         self.core.system_counters.get(counter).get()
+    }
+
+    /// The counters of a type.
+    pub fn records_of(&self, type_id: i32) -> Vec<CounterRecord> {
+        let mut records: Vec<_> = self.cnc.counters().records().collect();
+        records.retain(|record| record.type_id == type_id);
+        records
+    }
+
+    /// The value of the only counter of a type.
+    pub fn value_of(&self, type_id: i32) -> i64 {
+        match &self.records_of(type_id)[..] {
+            [record] => record.value,
+            records => panic!("{} counters of type {type_id}", records.len()),
+        }
+    }
+
+    /// Number of counters of all types but the driver's own and clients' heartbeats.
+    pub fn object_counters(&self) -> usize {
+        let is_object = |record: &CounterRecord| {
+            ![types::SYSTEM, types::CLIENT_HEARTBEAT].contains(&record.type_id)
+        };
+        self.cnc.counters().records().filter(is_object).count()
     }
 
     /// Ids of the counters of a type.

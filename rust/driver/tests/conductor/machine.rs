@@ -1,7 +1,9 @@
 //! The names, interfaces and sockets of a machine that is not there.
 
+use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::{Arc, Mutex};
 
 use aeron_driver::DriverError;
 use aeron_driver::media::address::Family;
@@ -12,15 +14,28 @@ use aeron_protocol::ErrorCode;
 
 use crate::media::testing::MemoryNetwork;
 
-/// Knows `localhost` and addresses.
-pub struct TestNames;
+/// Knows `localhost`, addresses, and what it is told. Clones know the same.
+#[derive(Clone, Default)]
+pub struct TestNames(Arc<Mutex<HashMap<String, IpAddr>>>);
+
+impl TestNames {
+    /// `host` is there from now on, or nowhere.
+    pub fn set(&self, host: &str, address: Option<&str>) {
+        let mut known = self.0.lock().unwrap();
+        match address {
+            Some(address) => known.insert(host.into(), address.parse().unwrap()),
+            None => known.remove(host),
+        };
+    }
+}
 
 impl NameResolver for TestNames {
     fn resolve(&mut self, host: &str, family: Family) -> Result<IpAddr, DriverError> {
+        let known = self.0.lock().unwrap().get(host).copied();
         let address = match (host, family) {
             ("localhost", Family::V4) => Some(Ipv4Addr::LOCALHOST.into()),
             ("localhost", Family::V6) => Some(Ipv6Addr::LOCALHOST.into()),
-            (host, _) => host.parse().ok(),
+            (host, _) => known.or_else(|| host.parse().ok()),
         };
         address
             .filter(|address| Family::of(*address) == family)
@@ -43,7 +58,7 @@ impl Interfaces for TestInterfaces {
             prefix_length,
             is_up: true,
             is_loopback: true,
-            is_multicast: false,
+            is_multicast: true,
         };
         Ok(vec![
             loopback(Ipv4Addr::LOCALHOST.into(), 8),
@@ -52,12 +67,24 @@ impl Interfaces for TestInterfaces {
     }
 }
 
-/// Sockets of the loopback interface.
-pub struct TestNetwork(MemoryNetwork);
+/// Sockets of the loopback interface. Clones are the same network.
+#[derive(Clone)]
+pub struct TestNetwork {
+    pub memory: MemoryNetwork,
+    opened: Arc<Mutex<Vec<SocketSpec>>>,
+}
 
 impl TestNetwork {
     pub fn new() -> Self {
-        Self(MemoryNetwork::new())
+        Self {
+            memory: MemoryNetwork::new(),
+            opened: Arc::default(),
+        }
+    }
+
+    /// The sockets that were opened, in order.
+    pub fn opened(&self) -> Vec<SocketSpec> {
+        self.opened.lock().unwrap().clone()
     }
 }
 
@@ -65,14 +92,15 @@ impl Network for TestNetwork {
     fn open(&mut self, spec: &SocketSpec) -> io::Result<Box<dyn Socket>> {
         const ADDRESS_NOT_AVAILABLE: i32 = 99;
         let ip = spec.bind.ip();
-        if ip.is_loopback() || ip.is_unspecified() || spec.multicast.is_some() {
-            self.0.open(spec)
-        } else {
-            Err(io::Error::from_raw_os_error(ADDRESS_NOT_AVAILABLE))
+        if !ip.is_loopback() && !ip.is_unspecified() && spec.multicast.is_none() {
+            return Err(io::Error::from_raw_os_error(ADDRESS_NOT_AVAILABLE));
         }
+        let socket = self.memory.open(spec)?;
+        self.opened.lock().unwrap().push(spec.clone());
+        Ok(socket)
     }
 
     fn poller(&mut self) -> Box<dyn Poller> {
-        self.0.poller()
+        self.memory.poller()
     }
 }

@@ -1,0 +1,303 @@
+//! Which channels share an endpoint, what must agree then, and how endpoints end.
+
+use aeron_memory::counters::types;
+use aeron_protocol::ErrorCode;
+
+use crate::harness::{CLIENT, STREAM, TICK, TestDriver};
+
+const CHANNEL: &str = "aeron:udp?endpoint=localhost:20121";
+
+fn refused(driver: &mut TestDriver, channel: &str, expected: &str) {
+    let (code, text) = driver.publication_error(channel, STREAM);
+    assert_eq!(code, ErrorCode::GenericError, "{text}");
+    assert!(text.contains(expected), "{text}");
+}
+
+/// 04-54
+#[test]
+fn one_canonical_channel_is_one_endpoint_unless_both_have_different_tags() {
+    let mut driver = TestDriver::new();
+    let endpoints = |driver: &TestDriver| driver.records_of(types::SEND_CHANNEL_STATUS).len();
+    driver.add_publication(&format!("{CHANNEL}|tags=1"), STREAM);
+    driver.add_publication(&format!("{CHANNEL}|mtu=2048"), STREAM + 1);
+    assert_eq!(endpoints(&driver), 1);
+    driver.add_publication(&format!("{CHANNEL}|tags=2"), STREAM);
+    assert_eq!(endpoints(&driver), 2);
+    driver.add_publication("aeron:udp?endpoint=127.0.0.1:20121", STREAM);
+    assert_eq!(endpoints(&driver), 3, "names count, not addresses");
+}
+
+/// 04-52, 04-53, 05-19
+#[test]
+fn a_tag_stands_for_the_channel_that_has_it() {
+    let mut driver = TestDriver::new();
+    refused(
+        &mut driver,
+        "aeron:udp?tags=5",
+        "URI must have explicit control, endpoint, or be manual control-mode when original: channel=",
+    );
+    driver.add_publication(&format!("{CHANNEL}|tags=5"), STREAM);
+    driver.add_publication("aeron:udp?tags=5", STREAM + 1);
+    assert_eq!(driver.records_of(types::SEND_CHANNEL_STATUS).len(), 1);
+    refused(
+        &mut driver,
+        "aeron:udp?tags=5|endpoint=localhost:20122",
+        "matching tag 5 has mismatched endpoint or control",
+    );
+    refused(
+        &mut driver,
+        "aeron:udp?tags=5|control-mode=manual",
+        "matching tag 5 has mismatched control-mode",
+    );
+    driver.add_subscription("aeron:udp?tags=21", STREAM);
+    let bound = driver.records_of(types::LOCAL_SOCKET_ADDRESS);
+    let label = &bound.last().unwrap().label;
+    assert!(label.starts_with("rcv-local-sockaddr: "), "{label}");
+    assert!(label.contains(" 0.0.0.0:4"), "{label}");
+}
+
+/// 04-56, 05-14
+#[test]
+fn an_address_that_cannot_be_bound_is_refused_and_nothing_is_left_behind() {
+    let mut driver = TestDriver::new();
+    driver.add_subscription(CHANNEL, STREAM);
+    let before = driver.object_counters();
+    let occupied = "aeron:udp?endpoint=127.0.0.1:20121";
+    assert_eq!(
+        driver.subscription_error(occupied, STREAM).0,
+        ErrorCode::GenericError
+    );
+    let foreign = "aeron:udp?endpoint=203.0.113.5:20121";
+    let (code, text) = driver.subscription_error(foreign, STREAM);
+    assert_eq!(code, ErrorCode::GenericError);
+    assert!(text.starts_with("(99) "), "{text}");
+    assert!(text.contains("failed to bind(203.0.113.5:20121)"), "{text}");
+    let control = "aeron:udp?control=203.0.113.5:20121|control-mode=dynamic";
+    let (code, _) = driver.publication_error(control, STREAM);
+    assert_eq!(code, ErrorCode::GenericError);
+    driver.advance(3 * TICK);
+    assert_eq!(driver.object_counters(), before);
+    assert_eq!(driver.network.opened().len(), 1);
+}
+
+/// 03-35, 04-57, 05-20
+#[test]
+fn a_closing_endpoint_is_to_be_tried_again() {
+    let mut driver = TestDriver::new();
+    let (subscription, _) = driver.add_subscription(CHANNEL, STREAM);
+    driver.remove_subscription(subscription);
+    let errors = driver.errors();
+    let (code, text) = driver.subscription_error(CHANNEL, STREAM);
+    assert_eq!(code, ErrorCode::ResourceTemporarilyUnavailable);
+    assert!(
+        text.contains("found in CLOSING state, please retry"),
+        "{text}"
+    );
+    assert_eq!(driver.errors(), errors);
+    driver.advance(2 * TICK);
+    driver.add_subscription(CHANNEL, STREAM);
+}
+
+/// 04-55, 05-36
+#[test]
+fn socket_buffers_agree_on_a_shared_endpoint() {
+    let mut driver = TestDriver::new();
+    driver.add_publication(CHANNEL, STREAM);
+    refused(
+        &mut driver,
+        &format!("{CHANNEL}|so-sndbuf=64k"),
+        "so-sndbuf=65536 does not match existing value of OS default: existingChannel=",
+    );
+    refused(
+        &mut driver,
+        &format!("{CHANNEL}|so-rcvbuf=64k"),
+        "so-rcvbuf=65536 does not match existing value of OS default: existingChannel=",
+    );
+    driver.add_subscription(CHANNEL, STREAM);
+    driver.add_subscription(&format!("{CHANNEL}|so-rcvbuf=128k"), STREAM);
+    let (code, text) = driver.subscription_error(&format!("{CHANNEL}|so-rcvbuf=256k"), STREAM);
+    assert_eq!(code, ErrorCode::GenericError);
+    assert!(
+        text.contains("so-rcvbuf=262144 does not match existing value of 131072"),
+        "{text}"
+    );
+}
+
+/// 04-183
+#[test]
+fn times_are_written_where_all_of_an_endpoint_want_them() {
+    let mut driver = TestDriver::new();
+    driver.add_publication(&format!("{CHANNEL}|channel-snd-ts-offset=0"), STREAM);
+    refused(
+        &mut driver,
+        &format!("{CHANNEL}|channel-snd-ts-offset=8"),
+        "option conflicts with existing subscription: channel-snd-ts-offset=8",
+    );
+    driver.add_subscription(&format!("{CHANNEL}|channel-rcv-ts-offset=0"), STREAM);
+    for other in [
+        "",
+        "|channel-rcv-ts-offset=8",
+        "|media-rcv-ts-offset=reserved",
+    ] {
+        let (code, text) = driver.subscription_error(&format!("{CHANNEL}{other}"), STREAM + 1);
+        assert_eq!(code, ErrorCode::GenericError);
+        let expected = "option conflicts with existing subscription: ";
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
+/// 04-50, 05-37
+#[test]
+fn subscriptions_of_one_image_want_the_same_of_it() {
+    let mut driver = TestDriver::new();
+    driver.add_subscription(CHANNEL, STREAM);
+    for (other, expected) in [
+        ("|reliable=false", "reliable=false"),
+        ("|rejoin=false", "rejoin=false"),
+    ] {
+        let (code, text) = driver.subscription_error(&format!("{CHANNEL}{other}"), STREAM);
+        assert_eq!(code, ErrorCode::GenericError);
+        let expected = format!("option conflicts with existing subscription: {expected}");
+        assert!(text.contains(&expected), "{text}");
+        driver.add_subscription(
+            &format!("{CHANNEL}{other}"),
+            STREAM + 1 + other.len() as i32,
+        );
+        driver.add_subscription(&format!("{CHANNEL}{other}|session-id=7"), STREAM);
+        let subscription = driver.add_subscription(CHANNEL, STREAM).0;
+        driver.remove_subscription(subscription);
+        driver.advance(TICK);
+        // The same session twice is compared again.
+        let (code, _) = driver.subscription_error(&format!("{CHANNEL}|session-id=7"), STREAM);
+        assert_eq!(code, ErrorCode::GenericError);
+        return_to_one(&mut driver);
+    }
+}
+
+/// Removes everything and begins again with one subscription.
+fn return_to_one(driver: &mut TestDriver) {
+    *driver = TestDriver::new();
+    driver.add_subscription(CHANNEL, STREAM);
+}
+
+/// 04-51, 05-21 (window)
+#[test]
+fn a_window_fits_the_receive_buffer() {
+    let mut driver = TestDriver::new();
+    let (code, text) = driver.subscription_error(&format!("{CHANNEL}|rcv-wnd=256k"), STREAM);
+    assert_eq!(code, ErrorCode::GenericError);
+    let expected = "Initial window greater than SO_RCVBUF for channel: rcv-wnd=262144 so-rcvbuf=131072 channel=";
+    assert!(text.contains(expected), "{text}");
+    driver.add_subscription(&format!("{CHANNEL}|rcv-wnd=256k|so-rcvbuf=256k"), STREAM);
+}
+
+/// 05-21
+#[test]
+fn a_datagram_fits_the_send_buffer() {
+    for (configured, options, whose) in [
+        (0, "|so-sndbuf=4k", "channel: mtu=8192 so-sndbuf=4096"),
+        (4096, "", "context: mtu=8192 so-sndbuf=4096"),
+    ] {
+        let mut driver = TestDriver::with(|context| context.socket_sndbuf = configured);
+        let expected = format!("MTU greater than SO_SNDBUF for {whose}");
+        refused(
+            &mut driver,
+            &format!("{CHANNEL}|mtu=8k{options}"),
+            &expected,
+        );
+    }
+    let mut driver = TestDriver::new();
+    driver.add_publication(&format!("{CHANNEL}|so-sndbuf=4k"), STREAM);
+    refused(
+        &mut driver,
+        &format!("{CHANNEL}|mtu=8k"),
+        "MTU greater than SO_SNDBUF for endpoint: mtu=8192 so-sndbuf=4096",
+    );
+}
+
+/// 05-13
+#[test]
+fn only_multicast_has_a_time_to_live() {
+    let mut driver = TestDriver::with(|context| context.multicast_ttl = 3);
+    let group = "aeron:udp?endpoint=224.20.30.39:20130|interface=localhost";
+    driver.add_publication(group, STREAM);
+    driver.add_publication(
+        "aeron:udp?endpoint=224.20.30.41:20130|interface=localhost|ttl=7",
+        STREAM,
+    );
+    driver.add_publication(&format!("{CHANNEL}|ttl=7"), STREAM);
+    let opened = driver.network.opened();
+    let multicast: Vec<_> = opened.iter().map(|spec| spec.multicast).collect();
+    let (first, second) = (multicast[0].unwrap(), multicast[1].unwrap());
+    assert_eq!((first.ttl, second.ttl), (3, 7));
+    assert_eq!(first.group.to_string(), "224.20.30.40", "the control group");
+    assert_eq!(multicast[2], None);
+}
+
+/// 05-44
+#[test]
+fn ports_come_from_the_configured_range_and_go_back() {
+    let mut driver = TestDriver::with(|context| {
+        context.receiver_wildcard_port_range = "20500 20501".into();
+        context.sender_wildcard_port_range = "20600 20600".into();
+    });
+    let any = "aeron:udp?endpoint=localhost:0";
+    let (first, _) = driver.add_subscription(any, STREAM);
+    driver.add_subscription(any, STREAM);
+    let ports: Vec<_> = driver
+        .network
+        .opened()
+        .iter()
+        .map(|spec| spec.bind.port())
+        .collect();
+    assert_eq!(ports, [20500, 20501]);
+    let (code, text) = driver.subscription_error(any, STREAM);
+    assert_eq!(code, ErrorCode::GenericError);
+    assert!(
+        text.contains("no available ports in range 20500 20501"),
+        "{text}"
+    );
+    driver.remove_subscription(first);
+    driver.advance(2 * TICK);
+    driver.add_subscription(any, STREAM);
+    let control = "aeron:udp?control=localhost:0|control-mode=dynamic";
+    let publication = driver.add_publication(control, STREAM);
+    assert_eq!(driver.network.opened().last().unwrap().bind.port(), 20600);
+    let (_, text) = driver.publication_error(control, STREAM);
+    assert!(
+        text.contains("no available ports in range 20600 20600"),
+        "{text}"
+    );
+    driver.remove_publication(&publication, true);
+    driver.advance(60 * TICK);
+    driver.add_publication(control, STREAM);
+}
+
+/// 05-9
+#[test]
+fn an_unknown_host_is_refused_and_others_need_not_wait_for_it() {
+    let mut driver = TestDriver::new();
+    let publication = driver.add_publication("aeron:ipc", STREAM);
+    let (_, images) = driver.add_subscription("aeron:ipc", STREAM);
+    let command = driver.publication_command(
+        CLIENT,
+        "aeron:udp?endpoint=nowhere.invalid:1234",
+        STREAM,
+        false,
+    );
+    driver.send(command);
+    driver.conductor_cycle();
+    let limit = publication.limit.get();
+    for _ in 0..3 {
+        images[0].position.set(publication.offer(8_000));
+    }
+    driver.conductor_cycle();
+    assert!(
+        publication.limit.get() > limit,
+        "while the name is looked up"
+    );
+    driver.work();
+    let (code, text) = driver.publication_error("aeron:udp?endpoint=nowhere.invalid:1234", STREAM);
+    assert_eq!(code, ErrorCode::UnknownHost);
+    assert!(text.contains("endpoint=nowhere.invalid:1234"), "{text}");
+}

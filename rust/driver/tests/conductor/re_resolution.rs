@@ -1,0 +1,56 @@
+//! Names whose addresses change while streams use them.
+
+use std::net::SocketAddr;
+
+use aeron_memory::counters::system::SystemCounter;
+
+use crate::harness::{STREAM, TICK, TestDriver};
+
+const CHANNEL: &str = "aeron:udp?endpoint=moving.example:20160";
+
+fn destinations(driver: &TestDriver) -> Vec<SocketAddr> {
+    let mut to: Vec<_> = driver
+        .network
+        .memory
+        .take_sent()
+        .iter()
+        .map(|sent| sent.to)
+        .collect();
+    to.dedup();
+    to
+}
+
+/// 04-172
+#[test]
+fn a_stream_follows_its_endpoint_when_nobody_answers_at_the_old_address() {
+    let mut driver = TestDriver::new();
+    driver.names.set("moving.example", Some("127.0.0.1"));
+    driver.add_publication(CHANNEL, STREAM);
+    driver.names.set("moving.example", Some("127.0.0.2"));
+    driver.advance(45 * TICK);
+    let old: SocketAddr = "127.0.0.1:20160".parse().unwrap();
+    assert_eq!(destinations(&driver), [old]);
+    driver.advance(25 * TICK);
+    let new: SocketAddr = "127.0.0.2:20160".parse().unwrap();
+    assert_eq!(destinations(&driver), [old, new]);
+    assert_eq!(driver.system(SystemCounter::ResolutionChanges), 1);
+}
+
+/// 04-173
+#[test]
+fn a_name_that_stays_where_it_is_changes_nothing_and_one_that_is_gone_is_noted() {
+    let mut driver = TestDriver::new();
+    driver.names.set("moving.example", Some("127.0.0.1"));
+    driver.add_publication(CHANNEL, STREAM);
+    driver.advance(70 * TICK);
+    assert!(driver.errors().is_empty());
+    driver.names.set("moving.example", None);
+    driver.advance(20 * TICK);
+    let [error] = &driver.errors()[..] else {
+        panic!("{:?}", driver.errors());
+    };
+    assert!(error.contains("moving.example"), "{error}");
+    assert_eq!(driver.system(SystemCounter::ResolutionChanges), 0);
+    let old: SocketAddr = "127.0.0.1:20160".parse().unwrap();
+    assert_eq!(destinations(&driver), [old]);
+}

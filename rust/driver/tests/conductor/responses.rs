@@ -1,0 +1,116 @@
+//! Response channels: one side asks on a stream, the other answers on a stream that only the asker hears.
+
+use aeron_protocol::ErrorCode;
+
+use crate::harness::{Image, Publication, STREAM, TICK, TestDriver};
+
+const REQUESTS: &str = "aeron:udp?endpoint=localhost:20170";
+const RESPONSES: &str = "aeron:udp?control-mode=response|control=localhost:20171";
+const RESPONSE_STREAM: i32 = STREAM + 1;
+
+/// An asker with its subscription for responses, and the image that its stream has at the other side.
+struct Exchange {
+    driver: TestDriver,
+    responses: i64,
+    requests: Publication,
+    image: Image,
+}
+
+fn exchange() -> Exchange {
+    let mut driver = TestDriver::new();
+    let (server, _) = driver.add_subscription(REQUESTS, STREAM);
+    let (responses, _) = driver.add_subscription(RESPONSES, RESPONSE_STREAM);
+    let channel = format!("{REQUESTS}|response-correlation-id={responses}");
+    let requests = driver.add_publication(&channel, STREAM);
+    driver.advance(5 * TICK);
+    let [image] = &driver.images_of(server)[..] else {
+        panic!("one image");
+    };
+    let image = image.clone();
+    Exchange {
+        driver,
+        responses,
+        requests,
+        image,
+    }
+}
+
+fn response_channel(id: i64) -> String {
+    format!("{RESPONSES}|response-correlation-id={id}")
+}
+
+/// 02-92, 04-169
+#[test]
+fn responses_come_to_the_one_who_asked() {
+    let Exchange {
+        mut driver,
+        responses,
+        requests,
+        image,
+    } = exchange();
+    assert!(requests.is_connected());
+    let stranger = driver.add_publication(
+        "aeron:udp?control=localhost:20171|control-mode=dynamic",
+        RESPONSE_STREAM + 1,
+    );
+    let answers = driver.add_publication(&response_channel(image.correlation_id), RESPONSE_STREAM);
+    driver.advance(10 * TICK);
+    assert!(answers.is_connected());
+    assert!(!stranger.is_connected());
+    let images = driver.images_of(responses);
+    assert_eq!(images.len(), 1);
+    assert_eq!(images[0].session_id, answers.session_id);
+    // Another answer of another session is not for this subscription.
+    let others =
+        driver.add_exclusive_publication(&response_channel(image.correlation_id), RESPONSE_STREAM);
+    driver.advance(10 * TICK);
+    assert_ne!(others.session_id, answers.session_id);
+    assert_eq!(driver.images_of(responses).len(), 1);
+}
+
+/// 04-167
+#[test]
+fn an_answer_belongs_to_an_image_that_wants_one() {
+    let Exchange {
+        mut driver, image, ..
+    } = exchange();
+    let plain = driver.add_publication("aeron:udp?endpoint=localhost:20172", STREAM);
+    let (subscription, _) = driver.add_subscription("aeron:udp?endpoint=localhost:20172", STREAM);
+    driver.advance(5 * TICK);
+    assert!(plain.is_connected());
+    let unasked = driver.images_of(subscription)[0].correlation_id;
+    for (channel, expected) in [
+        (
+            RESPONSES.to_owned(),
+            "control-mode=response was specified, but no response-correlation-id set".to_owned(),
+        ),
+        (
+            response_channel(12345),
+            "image.correlationId=12345 not found".to_owned(),
+        ),
+        (
+            response_channel(unasked),
+            format!("image.correlationId={unasked} did not request a response channel"),
+        ),
+        (
+            format!("{REQUESTS}|response-correlation-id=12345"),
+            "unable to find response subscription for response-correlation-id=12345".to_owned(),
+        ),
+    ] {
+        let (code, text) = driver.publication_error(&channel, RESPONSE_STREAM);
+        assert_eq!(code, ErrorCode::GenericError);
+        assert!(text.contains(&expected), "{text}");
+    }
+    driver.add_publication(&response_channel(image.correlation_id), RESPONSE_STREAM);
+}
+
+/// 04-170
+#[test]
+fn a_prototype_holds_the_port_and_nothing_else() {
+    let mut driver = TestDriver::with(|context| context.term_buffer_length = 1 << 20);
+    let channel = format!("{RESPONSES}|response-correlation-id=prototype");
+    let publication = driver.add_publication(&channel, RESPONSE_STREAM);
+    assert_eq!(publication.log.term_length(), 64 * 1024);
+    driver.advance(10 * TICK);
+    assert!(driver.network.memory.take_sent().is_empty());
+}
