@@ -97,6 +97,19 @@ impl Publication {
             .expect("there is room")
     }
 
+    /// Offers a message where there may be no room for it.
+    pub fn try_offer(&self, length: usize) {
+        let appender = ConcurrentAppender::new(self.log.clone());
+        // At the end of a term there is padding instead.
+        let _ = appender.offer(self.limit.get(), &vec![7; length]);
+    }
+
+    /// Claims a message that is never committed.
+    pub fn claim(&self, length: usize) {
+        let appender = ConcurrentAppender::new(self.log.clone());
+        std::mem::forget(appender.try_claim(self.limit.get(), length).unwrap());
+    }
+
     pub fn is_connected(&self) -> bool {
         self.log.metadata().is_connected()
     }
