@@ -142,6 +142,11 @@ impl HeapLogs {
         self.heap().usable = usable;
     }
 
+    /// Bytes that can still be allocated.
+    pub fn usable_space_left(&self) -> u64 {
+        self.heap().usable
+    }
+
     fn heap(&self) -> MutexGuard<'_, Heap> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -8,6 +8,7 @@ use aeron_agent::{CachedEpochClock, CachedNanoClock};
 use aeron_driver::Context;
 use aeron_driver::driver_core::{DriverCore, Surroundings};
 use aeron_driver::log_storage::{HeapLogs, LogId};
+use aeron_driver::media::interceptors::intercept;
 use aeron_driver::socket_buffers::SocketBufferLengths;
 use aeron_memory::broadcast::BroadcastReceiver;
 use aeron_memory::buffer::SharedBuffer;
@@ -15,7 +16,7 @@ use aeron_memory::cnc::{Cnc, CncLengths, DriverIdentity};
 use aeron_memory::counters::system::SystemCounter;
 use aeron_memory::counters::{AtomicCounter, CounterRecord, types};
 use aeron_memory::error_log;
-use aeron_memory::log::{ConcurrentAppender, LogBuffers};
+use aeron_memory::log::{ConcurrentAppender, LogBuffers, LogDescription};
 use aeron_protocol::ErrorCode;
 use aeron_protocol::command::{
     AddCounter, AddPublication, AddSubscription, Command, RemovePublication, RemoveSubscription,
@@ -66,6 +67,7 @@ pub struct TestDriver {
     core: DriverCore,
     pub network: TestNetwork,
     pub names: TestNames,
+    pub loss_report: SharedBuffer,
     pub cnc: Cnc<SharedBuffer>,
     pub logs: HeapLogs,
     events: BroadcastReceiver<SharedBuffer>,
@@ -102,6 +104,12 @@ impl Publication {
         let appender = ConcurrentAppender::new(self.log.clone());
         // At the end of a term there is padding instead.
         let _ = appender.offer(self.limit.get(), &vec![7; length]);
+    }
+
+    /// Offers these bytes; answers whether there was room for them in the term.
+    pub fn offer_bytes(&self, message: &[u8]) -> bool {
+        let appender = ConcurrentAppender::new(self.log.clone());
+        appender.offer(self.limit.get(), message).is_ok()
     }
 
     /// Claims a message that is never committed.
@@ -160,9 +168,11 @@ impl TestDriver {
         let logs = HeapLogs::new(PLENTY);
         let network = TestNetwork::new();
         let names = TestNames::default();
+        let (intercepted, warnings) = intercept(Box::new(network.clone()), &context);
+        assert!(warnings.is_empty(), "{warnings:?}");
         let surroundings = Surroundings {
             logs: Box::new(logs.clone()),
-            network: Box::new(network.clone()),
+            network: intercepted,
             names: Box::new({
                 let names = names.clone();
                 move |_| Ok(Box::new(names))
@@ -178,12 +188,13 @@ impl TestDriver {
             seed: 42,
         };
         let loss_report = SharedBuffer::heap(context.loss_report_buffer_length);
-        let core = DriverCore::new(&context, &cnc, loss_report, surroundings).unwrap();
+        let core = DriverCore::new(&context, &cnc, loss_report.clone(), surroundings).unwrap();
         cnc.to_driver().next_correlation_id();
         TestDriver {
             core,
             network,
             names,
+            loss_report,
             events: BroadcastReceiver::new(cnc.to_clients().clone()).unwrap(),
             cnc,
             logs,
@@ -244,6 +255,15 @@ impl TestDriver {
             }
             self.work();
         }
+    }
+
+    /// A millisecond goes by, with all duty cycles that there is work for.
+    pub fn step(&mut self) {
+        self.now += Duration::from_millis(1);
+        if let Some(heartbeat) = self.heartbeat(CLIENT) {
+            heartbeat.set(self.now_ms());
+        }
+        self.work();
     }
 
     /// Time passes without any duty cycle.
@@ -477,11 +497,23 @@ impl TestDriver {
             .memory(LogId::Publication(publication.registration_id))
     }
 
+    /// The memory of an image's log, as long as it is not removed.
+    pub fn image_memory(&self, image: &Image) -> Option<SharedBuffer> {
+        self.logs.memory(LogId::Image(image.correlation_id))
+    }
+
     /// The log of an image from the network.
     pub fn image_log(&self, image: &Image) -> LogBuffers<SharedBuffer> {
-        let memory = self.logs.memory(LogId::Image(image.correlation_id));
+        let memory = self.image_memory(image);
         LogBuffers::attach(&memory.expect("the log exists while the image does"))
             .expect("the log is initialised when it is announced")
+    }
+
+    /// What the log of the image with this id says about itself.
+    pub fn image_description(&self, id: i64) -> LogDescription {
+        let memory = self.logs.memory(LogId::Image(id)).expect("the log exists");
+        let log = LogBuffers::attach(&memory).expect("the log is initialised");
+        log.metadata().description()
     }
 
     /// The images that a subscription was told of, so far.
