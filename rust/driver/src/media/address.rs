@@ -36,14 +36,6 @@ impl Family {
         }
     }
 
-    /// The other one.
-    pub fn other(self) -> Self {
-        match self {
-            Self::V4 => Self::V6,
-            Self::V6 => Self::V4,
-        }
-    }
-
     /// The address that means any.
     pub fn wildcard(self) -> IpAddr {
         match self {

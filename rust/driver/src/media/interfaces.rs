@@ -123,6 +123,7 @@ fn parse_matching(text: &str) -> Result<InterfaceSpec<'_>, DriverError> {
             Some(port) => (without_scope(inside), Some(port), true),
             None => return invalid("unexpected character after closing bracket"),
         },
+        None if host_and_port.starts_with('[') => return invalid("closing bracket is missing"),
         None => match host_and_port.split_once(':') {
             Some((host, port)) => (host, Some(port), false),
             None => (host_and_port, None, false),
@@ -151,8 +152,11 @@ fn parse_prefix_length(text: &str) -> Result<Option<u8>, DriverError> {
     }
 }
 
-/// The interface that `text` picks for addresses of `family`, and the local port behind it. For unicast the wildcard address
-/// leaves the choice to the operating system; for multicast it fits every interface.
+/// The interface that `text` picks, and the local port behind it. For unicast the wildcard address leaves the choice to the
+/// operating system.
+///
+/// Only a name in braces is looked for by `family`. The address of another interface may be of another family: then it is the
+/// interface's number that counts.
 ///
 /// # Errors
 /// Code 9 for an unknown host, code 11 for bad syntax and when no interface fits.
@@ -179,27 +183,24 @@ pub fn resolve_interface(
             prefix_length,
         } => (host, is_bracketed, port, prefix_length),
     };
-    let address = resolve_host(names, host, is_bracketed, family)?;
+    let address = resolve_host(names, host, is_bracketed)?;
     if address.is_unspecified() && !is_multicast {
         return Ok((Interface { index: 0, address }, port));
     }
     let bits = significant_bits(prefix_length, address)
         .map_err(|error| error.context(format_args!("could not parse interface='{text}'")))?;
-    let found = find_matching(&list()?, address, bits)
-        .filter(|_| !is_multicast || Family::of(address) == family);
-    match found {
+    match find_matching(&list()?, address, bits) {
         Some(interface) => Ok((interface, port)),
         None => invalid(format_args!("could not find matching interface='{text}'")),
     }
 }
 
-/// How many bits of `address` count: all unless the channel says otherwise, but none of an address that means any.
+/// How many bits of `address` count: all unless the channel says otherwise.
 fn significant_bits(prefix_length: Option<u8>, address: IpAddr) -> Result<u8, DriverError> {
     let bits = Family::of(address).address_bits();
     match prefix_length {
         Some(length) if length > bits => invalid(format_args!("prefixlen out of range: {length}")),
         Some(length) => Ok(length),
-        None if address.is_unspecified() => Ok(0),
         None => Ok(bits),
     }
 }

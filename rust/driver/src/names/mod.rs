@@ -33,7 +33,7 @@ pub trait NameResolver: Send {
     }
 }
 
-/// The address of a host as channels write it: in brackets only IPv6 will do, else the preferred family comes first.
+/// The address of a host as channels write it: in brackets only IPv6 will do, else IPv4 comes first.
 ///
 /// # Errors
 /// Code 9 when there is none.
@@ -41,14 +41,13 @@ pub fn resolve_host(
     names: &mut dyn NameResolver,
     host: &str,
     is_bracketed: bool,
-    preferred: Family,
 ) -> Result<IpAddr, DriverError> {
     if is_bracketed {
         return names.resolve(host, Family::V6);
     }
     names
-        .resolve(host, preferred)
-        .or_else(|error| names.resolve(host, preferred.other()).map_err(|_| error))
+        .resolve(host, Family::V4)
+        .or_else(|error| names.resolve(host, Family::V6).map_err(|_| error))
 }
 
 /// The address of a `host:port`.
@@ -64,6 +63,6 @@ pub fn resolve_address(
         port,
         is_bracketed,
     } = HostAndPort::parse(text)?;
-    let address = resolve_host(names, host, is_bracketed, Family::V4)?;
+    let address = resolve_host(names, host, is_bracketed)?;
     Ok(SocketAddr::new(address, port))
 }

@@ -193,7 +193,7 @@ fn multicast_is_joined_on_the_interface_and_compared_by_address() {
     let others = [
         "group:9|interface=10.0.0.0/24",
         "group:9|interface={eth0}",
-        "group:9|interface=0.0.0.0",
+        "group:9|interface=0.0.0.0/0",
     ];
     for other in others {
         let other = resolve(&format!("aeron:udp?endpoint={other}"));

@@ -120,6 +120,7 @@ fn a_name_in_braces_is_checked_before_it_is_looked_for() {
         ("{lo}:x", "port invalid: 'x'"),
         ("{nothing}", "unknown interface nothing"),
         ("[::1]x", "unexpected character after closing bracket"),
+        ("[::1:80", "closing bracket is missing"),
         ("localhost:70000", "port out of range: '70000'"),
     ] {
         assert_refused(pick(interface), GenericError, words);
@@ -127,17 +128,24 @@ fn a_name_in_braces_is_checked_before_it_is_looked_for() {
 }
 
 #[test]
-fn multicast_takes_an_interface_of_its_own_family_only() {
-    let resolve = |interface: &str| {
-        let channel = format!("aeron:udp?endpoint=224.0.1.1:1|interface={interface}");
-        resolver(machine()).resolve(channel.as_bytes(), ChannelRole::Subscription)
+fn an_interface_may_be_named_by_an_address_of_another_family() {
+    let resolve = |endpoint: &str, interface: &str| {
+        let channel = format!("aeron:udp?endpoint={endpoint}:1|interface={interface}");
+        resolver(machine())
+            .resolve(channel.as_bytes(), ChannelRole::Subscription)
+            .map(|channel| {
+                (
+                    channel.interface.index,
+                    channel.interface.address.to_string(),
+                )
+            })
     };
-    assert_refused(
-        resolve("[fd00::5]"),
-        GenericError,
-        "could not find matching interface",
-    );
-    assert_eq!(resolve("10.1.0.5").unwrap().interface.index, 3);
+    let found = |index, address: &str| Ok((index, address.to_owned()));
+    assert_eq!(resolve("[ff02::1]", "10.1.0.5"), found(3, "10.1.0.5"));
+    assert_eq!(resolve("224.0.1.1", "[fd00::5]"), found(3, "fd00::5"));
+    assert_eq!(resolve("[ff02::1]", "localhost"), found(1, "127.0.0.1"));
+    let words = "could not find matching interface='0.0.0.0'";
+    assert_refused(resolve("224.0.1.1", "0.0.0.0"), GenericError, words);
 }
 
 #[test]

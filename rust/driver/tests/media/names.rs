@@ -77,8 +77,7 @@ fn the_first_of_two_rows_with_one_name_counts() {
 #[test]
 fn the_system_knows_its_own_name_and_addresses() {
     let find = |host: &str, is_bracketed| {
-        resolve_host(&mut SystemNames, host, is_bracketed, Family::V4)
-            .map(|address| address.to_string())
+        resolve_host(&mut SystemNames, host, is_bracketed).map(|address| address.to_string())
     };
     assert_eq!(find("localhost", false).unwrap(), "127.0.0.1");
     assert_eq!(find("10.1.2.3", false).unwrap(), "10.1.2.3");

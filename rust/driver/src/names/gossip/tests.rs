@@ -224,11 +224,9 @@ fn drivers_learn_each_others_names_through_a_common_neighbour() {
 fn a_driver_announces_itself_every_second_and_what_it_knows_every_two() {
     let mut network = MemoryNetwork::new();
     let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[BRAVO]);
-    network.deliver(
-        address(CHARLIE),
-        address(ALPHA),
-        &record("charlie", CHARLIE, true, 0),
-    );
+    for (name, at) in [("bravo", BRAVO), ("charlie", CHARLIE)] {
+        network.deliver(address(at), address(ALPHA), &record(name, at, true, 0));
+    }
     let mut heard = Vec::new();
     for tick in 0..400 {
         driver.run(STEP_MS);
@@ -239,7 +237,8 @@ fn a_driver_announces_itself_every_second_and_what_it_knows_every_two() {
         );
     }
     let own = |at, to: &str| (at, to.to_owned(), vec![("alpha".to_owned(), true, 0)]);
-    let known = vec![("charlie".to_owned(), false, 2_000)];
+    let known = ["bravo", "charlie"].map(|name| (name.to_owned(), false, 2_000));
+    let known = |at, to: &str| (at, to.to_owned(), known.to_vec());
     let expected = [
         own(0, BRAVO),
         own(0, CHARLIE),
@@ -247,7 +246,8 @@ fn a_driver_announces_itself_every_second_and_what_it_knows_every_two() {
         own(1_000, CHARLIE),
         own(2_000, BRAVO),
         own(2_000, CHARLIE),
-        (2_000, CHARLIE.to_owned(), known),
+        known(2_000, BRAVO),
+        known(2_000, CHARLIE),
         own(3_000, BRAVO),
         own(3_000, CHARLIE),
     ];
@@ -410,6 +410,7 @@ fn first_contacts_that_are_silent_are_looked_up_again_every_ten_seconds() {
     };
     keep_alive(&mut driver, &mut network);
     *driver.late.0.lock().unwrap() = Some(address(CHARLIE));
+    keep_alive(&mut driver, &mut network);
     keep_alive(&mut driver, &mut network);
     assert_eq!(driver.bootstrap[0].get(), 1);
     network.take_sent();
