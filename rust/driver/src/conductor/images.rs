@@ -21,8 +21,8 @@ use crate::log_storage::LogId;
 use crate::loss_detector::LossDetector;
 use crate::nak_delay::NakDelay;
 use crate::receiver::{
-    ForgettableState, ImageRequest, ReceiverCommand, ReceiverImage, ReceiverImageConfig,
-    StreamSession,
+    ForgettableState, ImageRequest, MAX_IMAGES, ReceiverCommand, ReceiverImage,
+    ReceiverImageConfig, StreamSession,
 };
 use crate::resources::ResourceCommand;
 use crate::stream::{PageRequest, Pages, Stream, TetherTimeouts};
@@ -67,6 +67,7 @@ impl Conductor {
             self.refuse_image(&request, None);
             return Ok(());
         };
+        self.check_image_count(&request, &plan)?;
         self.check_datagrams(&request, &plan)?;
         let join_position = join_position(&request)?;
         let is_sparse = self.is_sparse(&request);
@@ -148,6 +149,25 @@ impl Conductor {
         self.matching(request)
             .min_by_key(|subscription| subscription.registration_id)
             .is_none_or(|subscription| subscription.is_sparse)
+    }
+
+    /// Checks that the endpoint may have one more image, those included that the receiver let go of but subscribers did not.
+    fn check_image_count(
+        &self,
+        request: &ImageRequest,
+        plan: &ImagePlan,
+    ) -> Result<(), DriverError> {
+        let images = self.images.iter().map(|image| image.config().endpoint);
+        let pending = self.pending_images.iter().map(|it| it.request.endpoint);
+        let of_endpoint = images.chain(pending).filter(|id| *id == request.endpoint);
+        if of_endpoint.count() < MAX_IMAGES {
+            return Ok(());
+        }
+        // The text must not change with each image: the error log would fill up.
+        Err(DriverError::invalid_argument(format_args!(
+            "exceeded {MAX_IMAGES} images: channel={}",
+            plan.endpoint_channel.text
+        )))
     }
 
     /// Checks that the sender's datagrams fit the window, and that both fit the socket's buffer.

@@ -63,7 +63,9 @@ impl Conductor {
                 && let Some(index) = self.find_shared_network(endpoint, &request, &params)
             {
                 self.check_agreement(index, &params, &channel)?;
-                return self.refer_to_network(index, &request);
+                self.refer_to_network(index, &request)?;
+                self.link_response_publication(index);
+                return Ok(());
             }
             if let SessionId::Explicit(session_id) = params.session_id
                 && self.is_network_session_in_use(endpoint, request.stream_id, session_id)

@@ -17,6 +17,8 @@ use crate::stream::{
     TetherTimeouts,
 };
 
+/// A stream that is flowing has pages for this many bytes beyond its window, so that it need not wait for more.
+const PAGES_AHEAD_LENGTH: i64 = 2 * 1024 * 1024;
 /// How many status messages say that the image is about to end, before it does.
 const DRAIN_STATUS_MESSAGES: i64 = 5;
 
@@ -239,14 +241,14 @@ impl PublicationImage {
 
     /// What to allocate next so that the window can move on.
     pub fn page_request(&mut self) -> Option<PageRequest> {
-        let is_needed = matches!(self.state, State::Active | State::Draining);
+        let is_needed = matches!(self.state, State::Active | State::Draining)
+            && self.status.high_water_mark() > self.config.join_position;
         if !is_needed || self.managed.pages.is_complete() {
             return None;
         }
         let window = i64::from(self.congestion_control.max_window_length());
-        self.managed
-            .pages
-            .request(self.next_status_position + window + window / 2)
+        let limit = self.next_status_position + window;
+        self.managed.pages.request(limit + PAGES_AHEAD_LENGTH)
     }
 
     /// The next `length` bytes of what was asked for are allocated.

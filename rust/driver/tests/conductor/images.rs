@@ -1,5 +1,6 @@
 //! Images: how they begin, what their sources are told, how they end.
 
+use aeron_driver::MAX_IMAGES;
 use aeron_memory::Words;
 use aeron_memory::counters::system::SystemCounter;
 use aeron_memory::counters::types;
@@ -474,4 +475,36 @@ fn images_get_at_most_half_of_the_free_space() {
     assert!(error.contains(expected), "{error}");
     // Publications still get theirs.
     driver.add_publication("aeron:ipc", STREAM);
+}
+
+#[test]
+fn an_endpoint_has_so_many_images_even_when_they_have_ended() {
+    let mut driver = TestDriver::new();
+    let (subscription, _) = driver.add_subscription(CHANNEL, STREAM);
+    let session = |session_id| Source::new(PORT).with_session(session_id);
+    for session_id in 1..=MAX_IMAGES as i32 {
+        session(session_id).setup(&driver, 0);
+        driver.work();
+        session(session_id).heartbeat(&driver, 0, EOS);
+    }
+    driver.advance(14 * TICK);
+    let heard = names(&driver.hear());
+    assert_eq!(
+        heard
+            .iter()
+            .filter(|name| *name == "UnavailableImage")
+            .count(),
+        MAX_IMAGES
+    );
+    session(-1).setup(&driver, 0);
+    driver.work();
+    assert_eq!(driver.images_of(subscription).len(), MAX_IMAGES);
+    let [error] = &driver.errors()[..] else {
+        panic!("{:?}", driver.errors());
+    };
+    assert!(error.contains("exceeded 1024 images"), "{error}");
+    driver.advance(120 * TICK);
+    session(-1).setup(&driver, 0);
+    driver.work();
+    assert_eq!(driver.images_of(subscription).len(), MAX_IMAGES + 1);
 }
