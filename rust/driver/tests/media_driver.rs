@@ -14,6 +14,7 @@ use aeron_memory::counters::system::SystemCounter;
 use aeron_memory::counters::types;
 use aeron_memory::error_log::DistinctErrorLog;
 use aeron_memory::log::{ConcurrentAppender, LogBuffers};
+use aeron_protocol::ErrorCode;
 use aeron_protocol::command::{AddPublication, AddSubscription, Command, RemovePublication};
 use aeron_protocol::event::Event;
 use tempfile::TempDir;
@@ -122,6 +123,16 @@ impl Client {
             std::thread::sleep(Duration::from_micros(100));
         }
     }
+}
+
+/// The labels of the counters that are not the driver's own.
+fn client_counters(place: &Place) -> Vec<String> {
+    let cnc = place.cnc();
+    let records = cnc
+        .counters()
+        .records()
+        .filter(|record| ![types::SYSTEM, types::CLIENT_HEARTBEAT].contains(&record.type_id));
+    records.map(|record| record.label).collect()
 }
 
 fn system(cnc: &CncFile, counter: SystemCounter) -> i64 {
@@ -280,6 +291,54 @@ fn every_threading_mode_carries_datagrams() {
         exchange_datagrams(&place, || {});
         driver.close().unwrap();
     }
+}
+
+/// 05-14: with the reasons of a real operating system
+#[test]
+fn sockets_that_the_system_refuses_are_named_with_its_reason() {
+    let place = Place::new();
+    let _driver = place.launch();
+    let mut client = Client::connect(&place);
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap();
+    let refused = [
+        (
+            "control=198.51.100.7:0|control-mode=dynamic".to_owned(),
+            "(99) ",
+            "failed to bind(",
+        ),
+        (
+            format!("control={taken}|control-mode=dynamic"),
+            "(98) ",
+            "failed to bind(",
+        ),
+        (
+            "endpoint=255.255.255.255:22006".to_owned(),
+            "(13) ",
+            "failed to connect to address: 255.255.255.255:22006",
+        ),
+    ];
+    for (index, (parameters, number, words)) in refused.iter().enumerate() {
+        client.send(Command::AddPublication(AddPublication {
+            client_id: 1,
+            correlation_id: 100 + index as i64,
+            stream_id: 1001,
+            channel: format!("aeron:udp?{parameters}").as_bytes(),
+        }));
+        let (code, text) = client.await_event(
+            || {},
+            |event| match event {
+                Event::Error(error) => Some((
+                    error.error_code,
+                    String::from_utf8_lossy(error.error_message).into_owned(),
+                )),
+                _ => None,
+            },
+        );
+        assert_eq!(code, ErrorCode::GenericError, "{text}");
+        assert!(text.starts_with(number) && text.contains(words), "{text}");
+    }
+    assert_eq!(client_counters(&place), [""; 0]);
 }
 
 #[test]

@@ -152,7 +152,7 @@ pub(super) fn socket_error(
     match connect {
         Some(peer) => DriverError::io(
             error,
-            format!("failed to bind({bind}) or failed to connect to address {peer}"),
+            format!("failed to bind({bind}) or failed to connect to address: {peer}"),
         ),
         None => DriverError::io(error, format!("failed to bind({bind})")),
     }
