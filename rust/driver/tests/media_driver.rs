@@ -238,6 +238,11 @@ fn exchange_datagrams(place: &Place, mut turn: impl FnMut()) {
         )),
         _ => None,
     });
+    let sends_from = client.cnc.counters().records().find_map(|record| {
+        let label = record.label.strip_prefix("snd-channel: ")?;
+        Some(label.rsplit_once(' ')?.1.to_owned())
+    });
+    assert!(sends_from.unwrap().starts_with("127.0.0.1:"));
     let published = LogBuffers::open(Path::new(&log_file), false).unwrap();
     let (image_file, position_id) = client.await_event(&mut turn, |event| match event {
         Event::AvailableImage(image) => Some((
@@ -289,7 +294,10 @@ fn every_threading_mode_carries_datagrams() {
         let place = Place::new();
         let mut driver = MediaDriver::launch(place.context(mode)).unwrap();
         exchange_datagrams(&place, || {});
+        let images = place.dir().join("images");
+        assert_eq!(fs::read_dir(&images).unwrap().count(), 1);
         driver.close().unwrap();
+        assert_eq!(fs::read_dir(&images).unwrap().count(), 0);
     }
 }
 

@@ -3,10 +3,14 @@
 use std::time::Duration;
 
 use aeron_memory::counters::system::SystemCounter;
+use aeron_memory::counters::types;
 use aeron_protocol::ErrorCode;
+use aeron_protocol::frame::flags;
 
-use crate::harness::{CLIENT, STREAM, TERM, TestDriver, WINDOW, names};
+use crate::harness::{CLIENT, STREAM, TERM, TICK, TestDriver, WINDOW, names};
+use crate::source::Source;
 
+const CHANNEL: &str = "aeron:udp?endpoint=localhost:20121";
 const LOG_LENGTH: u64 = 3 * TERM as u64 + 4096;
 
 /// 04-58, 03-57 for IPC
@@ -30,6 +34,82 @@ fn a_log_that_does_not_fit_is_refused() {
         (driver.logs.count(), driver.cnc.counters().records().count()),
         (0, 46)
     );
+}
+
+/// 04-58, 03-57, 03-59
+#[test]
+fn a_log_for_the_network_that_does_not_fit_is_refused_and_leaves_nothing() {
+    let mut driver = TestDriver::new();
+    driver.logs.set_usable_space(LOG_LENGTH - 1);
+    let (code, text) = driver.publication_error(CHANNEL, STREAM);
+    assert_eq!(code, ErrorCode::StorageSpace);
+    let expected =
+        format!("insufficient usable storage for new log of length={LOG_LENGTH} usable=");
+    assert!(text.contains(&expected), "{text}");
+    assert_eq!((driver.logs.count(), driver.object_counters()), (0, 0));
+    assert!(driver.network.opened().is_empty());
+    assert!(driver.heartbeat(CLIENT).is_none());
+}
+
+/// 04-58
+#[test]
+fn an_image_that_does_not_fit_is_refused_and_made_when_there_is_space() {
+    let mut driver = TestDriver::new();
+    let (subscription, _) = driver.add_subscription(CHANNEL, STREAM);
+    driver.logs.set_usable_space(LOG_LENGTH - 1);
+    let source = Source::new(20121);
+    source.setup(&driver, 0);
+    driver.work();
+    assert!(driver.errors()[0].contains("insufficient usable storage"));
+    assert_eq!(driver.logs.count(), 0);
+    driver.logs.set_usable_space(10 * LOG_LENGTH);
+    source.setup(&driver, 0);
+    driver.work();
+    assert_eq!(driver.images_of(subscription).len(), 1);
+}
+
+#[test]
+fn on_a_full_file_system_an_image_takes_what_it_has_pages_for_and_goes_on_when_there_are_more() {
+    let mut driver = TestDriver::new();
+    let (subscription, _) = driver.add_subscription(CHANNEL, STREAM);
+    let source = Source::new(20121);
+    source.setup(&driver, 0);
+    driver.work();
+    let image = driver.images_of(subscription)[0].clone();
+    driver.logs.set_usable_space(0);
+    source.told(&driver);
+    let mut position = 0;
+    // The source sends as much as it is told to.
+    let mut end = WINDOW;
+    for _ in 0..20 {
+        while position + 1024 <= end {
+            source.data(&driver, position, 1024, 1);
+            position += 1024;
+        }
+        source.heartbeat(&driver, position, flags::UNFRAGMENTED);
+        driver.advance(TICK);
+        image
+            .position
+            .set(driver.value_of(types::RECEIVER_POSITION));
+        driver.advance(3 * TICK);
+        let told = source.told(&driver);
+        end = told
+            .last()
+            .map_or(end, |told| told.position + i64::from(told.window));
+    }
+    assert!((WINDOW..TERM).contains(&position), "{position}");
+    assert_eq!(driver.value_of(types::RECEIVER_POSITION), position);
+    assert_eq!(driver.system(SystemCounter::FlowControlOverRuns), 0);
+    assert_eq!(driver.errors().len(), 1, "{:?}", driver.errors());
+    // Who sends more than that reaches no page that is not there.
+    source.data(&driver, position + 4096, 1024, 1);
+    driver.work();
+    assert_eq!(driver.system(SystemCounter::FlowControlOverRuns), 1);
+    driver.logs.set_usable_space(100 * LOG_LENGTH);
+    source.heartbeat(&driver, position, flags::UNFRAGMENTED);
+    driver.advance(5 * TICK);
+    let told = source.told(&driver);
+    assert_eq!(i64::from(told.last().unwrap().window), WINDOW);
 }
 
 /// 04-58
