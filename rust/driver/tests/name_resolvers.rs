@@ -5,15 +5,20 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use aeron_driver::{Context, MediaDriver, StartError, ThreadingMode};
+use aeron_memory::broadcast::BroadcastReceiver;
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::cnc::{CncFile, Reader};
 use aeron_memory::counters::{CounterRecord, CountersReader, types};
+use aeron_protocol::ErrorCode;
+use aeron_protocol::command::{AddPublication, Command};
+use aeron_protocol::event::Event;
 use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
 struct Driver {
     driver: MediaDriver,
+    cnc: CncFile,
     counters: CountersReader<SharedBuffer>,
     _dir: TempDir,
 }
@@ -48,12 +53,48 @@ fn launch(configure: impl FnOnce(&mut Context)) -> Result<Driver, StartError> {
     );
     Ok(Driver {
         driver,
+        cnc,
         counters: CountersReader::new(metadata, values).unwrap(),
         _dir: dir,
     })
 }
 
 impl Driver {
+    /// The driver's answer to a publication: `None` if it is there, else why not.
+    fn refusal(&mut self, channel: &str) -> Option<ErrorCode> {
+        let mut events = BroadcastReceiver::new(self.cnc.to_clients().clone()).unwrap();
+        let correlation_id = self.cnc.to_driver().next_correlation_id();
+        let command = Command::AddPublication(AddPublication {
+            client_id: 1,
+            correlation_id,
+            stream_id: 1001,
+            channel: channel.as_bytes(),
+        });
+        let mut body = vec![0; command.encoded_length()];
+        command.encode(&mut body).unwrap();
+        self.cnc
+            .to_driver()
+            .write(command.type_id(), &body)
+            .unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        let mut answer = None;
+        while answer.is_none() {
+            assert!(Instant::now() < deadline);
+            self.driver.do_work();
+            let on_event = |type_id, body: &[u8]| match Event::decode(type_id, body).unwrap() {
+                Event::PublicationReady(ready) if ready.correlation_id == correlation_id => {
+                    answer = Some(None)
+                }
+                Event::Error(error) if error.offending_command_correlation_id == correlation_id => {
+                    answer = Some(Some(error.error_code))
+                }
+                _ => {}
+            };
+            events.receive(on_event).unwrap();
+        }
+        answer.flatten()
+    }
+
     fn of_type(&self, type_id: i32) -> Vec<CounterRecord> {
         self.counters
             .records()
@@ -141,6 +182,12 @@ fn drivers_find_each_other_over_the_network() {
         assert_eq!(driver.value(types::RESOLVER_NEIGHBORS), 1);
         assert_eq!(driver.value(types::RESOLVER_CACHE_ENTRIES), 1);
     }
+    let channel = |host: &str| format!("aeron:udp?endpoint={host}:40123|term-length=64k");
+    for known in ["alpha", "bravo"] {
+        assert_eq!(bravo.refusal(&channel(known)), None, "{known}");
+    }
+    let unheard = bravo.refusal(&channel("charlie.invalid"));
+    assert_eq!(unheard, Some(ErrorCode::UnknownHost));
 }
 
 #[test]
