@@ -27,10 +27,12 @@ use crate::media::ChannelResolver;
 use crate::media::interfaces::Interfaces;
 use crate::media::transport::Network;
 use crate::names::{NameParts, NameResolver};
-use crate::queue::queue;
-use crate::receiver::{Receiver, ReceiverParts};
-use crate::resources::{NativeResourceAgent, ResourceCounters, StorageLimits};
-use crate::sender::{Sender, SenderParts};
+use crate::queue::{self, queue};
+use crate::receiver::{Receiver, ReceiverCommand, ReceiverEvent, ReceiverParts};
+use crate::resources::{
+    NativeResourceAgent, ResourceCommand, ResourceCounters, ResourceReply, StorageLimits,
+};
+use crate::sender::{Sender, SenderCommand, SenderEvent, SenderParts};
 use crate::socket_buffers::SocketBufferLengths;
 
 /// Makes a resolver of names out of what a driver has for it.
@@ -95,14 +97,7 @@ impl DriverCore {
             system.get(SystemCounter::Errors).clone(),
             Arc::clone(&surroundings.epoch_clock),
         );
-        let counter = |counter| system.get(counter).clone();
-        let (resource_commands, for_resources) =
-            queue(counter(SystemCounter::NativeResourceAgentProxyFails));
-        let (replies, resource_replies) = queue(counter(SystemCounter::ConductorProxyFails));
-        let (sender_commands, for_sender) = queue(counter(SystemCounter::SenderProxyFails));
-        let (from_sender, sender_events) = queue(counter(SystemCounter::ConductorProxyFails));
-        let (receiver_commands, for_receiver) = queue(counter(SystemCounter::ReceiverProxyFails));
-        let (from_receiver, receiver_events) = queue(counter(SystemCounter::ConductorProxyFails));
+        let queues = Queues::new(&system);
         let is_terminated = Arc::new(AtomicBool::new(false));
         let names = (surroundings.names)(NameParts {
             counters: &mut counters,
@@ -114,11 +109,11 @@ impl DriverCore {
         let resources = NativeResourceAgent::new(
             surroundings.logs,
             ChannelResolver::new(names, surroundings.interfaces),
-            (for_resources, replies),
+            (queues.resource_commands.1, queues.resource_replies.0),
             storage_limits(context),
             ResourceCounters {
-                failed_frees: counter(SystemCounter::FreeFails),
-                bytes_mapped: counter(SystemCounter::BytesMapped),
+                failed_frees: system.get(SystemCounter::FreeFails).clone(),
+                bytes_mapped: system.get(SystemCounter::BytesMapped).clone(),
             },
             errors.clone(),
         );
@@ -128,36 +123,34 @@ impl DriverCore {
             Box::new(move || clock())
         };
         let sender_parts = SenderParts {
-            commands: for_sender,
-            events: from_sender,
+            commands: queues.sender_commands.1,
+            events: queues.sender_events.0,
             poller: surroundings.network.poller(),
             system_counters: system.clone(),
             errors: errors.clone(),
             epoch_nanos: epoch_nanos(),
         };
         let receiver_parts = ReceiverParts {
-            commands: for_receiver,
-            events: from_receiver,
+            commands: queues.receiver_commands.1,
+            events: queues.receiver_events.0,
             poller: surroundings.network.poller(),
             system_counters: system.clone(),
             errors: errors.clone(),
             epoch_nanos: epoch_nanos(),
         };
-        let sender = Sender::new(context, sender_parts, now_ns);
-        let receiver = Receiver::new(context, receiver_parts, now_ns);
-        let parts = ConductorParts {
+        let conductor_parts = ConductorParts {
             commands: RingConsumer::new(cnc.to_driver().clone()),
             events: BroadcastTransmitter::new(cnc.to_clients().clone())
                 .expect("the CnC file has valid sections"),
             counters,
             system_counters: system.clone(),
             errors: errors.clone(),
-            resource_commands,
-            resource_replies,
-            sender_commands,
-            sender_events,
-            receiver_commands,
-            receiver_events,
+            resource_commands: queues.resource_commands.0,
+            resource_replies: queues.resource_replies.1,
+            sender_commands: queues.sender_commands.0,
+            sender_events: queues.sender_events.1,
+            receiver_commands: queues.receiver_commands.0,
+            receiver_events: queues.receiver_events.1,
             network: surroundings.network,
             loss_report: LossReport::new(loss_report),
             is_terminated: Arc::clone(&is_terminated),
@@ -165,10 +158,10 @@ impl DriverCore {
             system_socket_buffers: surroundings.system_socket_buffers,
         };
         Ok(DriverCore {
-            conductor: Conductor::new(Arc::clone(context), parts, now_ns),
+            conductor: Conductor::new(Arc::clone(context), conductor_parts, now_ns),
             resources,
-            sender,
-            receiver,
+            sender: Sender::new(context, sender_parts, now_ns),
+            receiver: Receiver::new(context, receiver_parts, now_ns),
             system_counters: system,
             errors,
             is_terminated,
@@ -188,6 +181,34 @@ impl DriverCore {
     pub fn close(&mut self) {
         self.conductor.close();
         self.resources.close();
+    }
+}
+
+/// Both ends of the queues between the agents.
+struct Queues {
+    resource_commands: Ends<ResourceCommand>,
+    resource_replies: Ends<ResourceReply>,
+    sender_commands: Ends<SenderCommand>,
+    sender_events: Ends<SenderEvent>,
+    receiver_commands: Ends<ReceiverCommand>,
+    receiver_events: Ends<ReceiverEvent>,
+}
+
+type Ends<T> = (queue::Sender<T>, queue::Receiver<T>);
+
+impl Queues {
+    /// Empty queues, whose full moments are counted.
+    fn new(system: &SystemCounters<SharedBuffer>) -> Self {
+        let counter = |counter| system.get(counter).clone();
+        let to_conductor = SystemCounter::ConductorProxyFails;
+        Self {
+            resource_commands: queue(counter(SystemCounter::NativeResourceAgentProxyFails)),
+            resource_replies: queue(counter(to_conductor)),
+            sender_commands: queue(counter(SystemCounter::SenderProxyFails)),
+            sender_events: queue(counter(to_conductor)),
+            receiver_commands: queue(counter(SystemCounter::ReceiverProxyFails)),
+            receiver_events: queue(counter(to_conductor)),
+        }
     }
 }
 
