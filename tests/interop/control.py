@@ -192,6 +192,14 @@ class ControlClient:
                 at = self._values + counter.id * _COUNTER_LENGTH
                 struct.pack_into("<q", self._cnc, at, time.time_ns() // 1_000_000)
 
+    def value(self, id):
+        """The value of a counter."""
+        return self._read("<q", self._values + id * _COUNTER_LENGTH)
+
+    def set_value(self, id, value):
+        """Writes a counter, as its owner would."""
+        struct.pack_into("<q", self._cnc, self._values + id * _COUNTER_LENGTH, value)
+
     def counters(self):
         """Every allocated counter, by id."""
         found = []

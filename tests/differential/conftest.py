@@ -1,0 +1,77 @@
+"""Fixtures: pairs of drivers with the same settings, the real C driver and ours."""
+
+import itertools
+import os
+import shutil
+import uuid
+from pathlib import Path
+
+import pytest
+
+from differential import rig
+from interop import toolchain
+from interop.drivers import Driver
+
+_SHARED_MEMORY = Path("/dev/shm")
+
+
+def pytest_collection_modifyitems(items):
+    """These tests need the real C driver, like those of the folder `interop`."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker("interop")
+            item.add_marker(pytest.mark.timeout(300 * rig.SCALE))
+
+
+@pytest.fixture(scope="session")
+def run_directory():
+    path = _SHARED_MEMORY / f"aeron-differential-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    path.mkdir()
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def pairs(run_directory, tmp_path_factory):
+    """`pairs(**settings)`: the C driver and ours with these settings; tests with the same settings share them.
+
+    `{port}` in a setting stands for a free UDP port, another one for each driver.
+    """
+    running = {}
+
+    def get(**settings):
+        key = tuple(sorted(settings.items()))
+        pair = running.get(key)
+        if pair is None or not all(side.is_alive() for side in pair):
+            running[key] = pair = _start(run_directory, tmp_path_factory.mktemp("drivers"), settings)
+        return pair
+
+    yield get
+    for pair in running.values():
+        for side in pair:
+            side.close()
+
+
+def _start(run_directory, logs, settings):
+    sides = []
+    for kind in ("c", "ours"):
+        try:
+            directory = run_directory / f"{kind}-{uuid.uuid4().hex[:8]}"
+            port = rig.free_port()
+            own = {name: value.replace("{port}", str(port)) for name, value in settings.items()}
+            driver = Driver(kind, directory, logs / f"{kind}.txt", {**rig.SETTINGS, **own})
+            sides.append(rig.Side(driver, port))
+        except toolchain.Unavailable as reason:
+            if os.environ.get("CI"):
+                pytest.fail(f"differential tests must not be skipped in CI: {reason}")
+            pytest.skip(str(reason))
+    return tuple(sides)
+
+
+_streams = itertools.count(3001)
+
+
+@pytest.fixture
+def stream():
+    """A stream id that no other test uses."""
+    return next(_streams)

@@ -1,0 +1,160 @@
+"""Generated series of what receivers send to a publication, and of what its publisher appends.
+
+All choices come from the duel's seeded generator; where they depend on a position it is one that the drivers agreed on.
+"""
+
+import struct
+import time
+
+from differential import wire
+from differential.rig import PACE
+
+INITIAL_TERM = 7
+TERM_LENGTH = 65536
+START_OFFSET = 65536 - 4096  # so that the first term ends early in every series
+CHANNEL = (
+    "term-length=64k|mtu=1408|session-id={session}|"
+    f"init-term-id={INITIAL_TERM}|term-id={INITIAL_TERM}|term-offset={START_OFFSET}"
+)
+MDC = "aeron:udp?control=127.0.0.1:0|control-mode=dynamic|" + CHANNEL
+UNICAST = "aeron:udp?endpoint={{endpoint}}|" + CHANNEL
+
+RECEIVERS = 4
+_OTHER_TAG = 1
+_SETUP_TIMEOUT_S = 2 * PACE
+
+
+def term_and_offset(position):
+    return INITIAL_TERM + position // TERM_LENGTH, position % TERM_LENGTH
+
+
+class Receivers:
+    """Plays the receivers of a publication in a duel, each with a socket and a receiver id."""
+
+    def __init__(self, duel, stream, session, tag=None):
+        self._duel, self._stream, self._session, self._tag = duel, stream, session, tag
+        self._choose = duel.random
+        self.seen = {}
+
+    @property
+    def position(self):
+        return self.seen["snd-pos"]
+
+    def start(self):
+        for scene in self._duel.scenes:
+            scene.hear_everything()
+        self.seen = self._duel.step("start")
+
+    def any(self, weights):
+        """One step of a kind drawn from `{name of a method: weight}`."""
+        [name] = self._choose.choices(list(weights), list(weights.values()))
+        getattr(self, name)()
+
+    def status(self):
+        """An SM from somewhere within the window, now and then with an EOS flag."""
+        choose = self._choose
+        position = max(0, self.position - 32 * choose.choice([0, 0, 1, 10, 44, 200, 1000]))
+        flags = wire.SM_EOS if choose.random() < 0.1 else 0
+        self._status(position, choose.choice([0, 1408, 4096, 10_000, 16384, 32768]), flags)
+
+    def odd_status(self):
+        """An SM that is too far off, asks for too much, or is not quite one."""
+        choose = self._choose
+        position = max(
+            0, self.position + choose.choice([-32768 - 32, -32768, 32, 32768, 32768 + 32, 100_000 // 32 * 32])
+        )
+        window = choose.choice([0, 32768, 32769, -1, 0x7FFF_FFFF])
+        self._status(position, window, choose.choice([0, wire.SM_EOS, 0x3F]), unaligned=choose.choice([0, 0, 8]))
+
+    def _status(self, position, window, flags, unaligned=0):
+        receiver = self._choose.randrange(RECEIVERS)
+        term, offset = term_and_offset(position)
+        feedback = self._feedback()
+        frame = wire.status(
+            self._session,
+            self._stream,
+            term,
+            offset + unaligned,
+            window,
+            receiver + 100,
+            flags=flags,
+            feedback=feedback,
+        )
+        text = f"SM of receiver {receiver} at {position} + {window} flags {flags:#x} {feedback.hex()}"
+        self._step(text, frame, receiver)
+
+    def _feedback(self):
+        """Mostly the group's tag, else another one, none, or what is none."""
+        if self._tag is None:
+            return self._choose.choice([b"", b"", struct.pack("<q", _OTHER_TAG)])
+        own, other = struct.pack("<q", self._tag), struct.pack("<q", _OTHER_TAG)
+        return self._choose.choices([own, other, b"", b"\1\2\3\4"], [12, 3, 3, 1])[0]
+
+    def ask_for_setup(self):
+        """A request for a SETUP, and its answer, which may have to wait for the last one to be 100 ms old."""
+        receiver = self._choose.randrange(RECEIVERS)
+        frame = wire.status(
+            self._session, self._stream, 0, 0, 0, receiver + 100, flags=wire.SM_SETUP, feedback=self._feedback()
+        )
+        before = [scene.setups() for scene in self._duel.scenes]
+        for scene in self._duel.scenes:
+            scene.send(frame, _socket(scene, receiver))
+        for scene, count in zip(self._duel.scenes, before, strict=True):
+            deadline = time.monotonic() + _SETUP_TIMEOUT_S
+            while scene.setups() == count:
+                assert time.monotonic() < deadline, f"{scene.side.kind}: no SETUP was sent"
+                scene.settle(scene)
+        self.seen = self._duel.step(f"SETUP asked for by receiver {receiver}: {frame[36:].hex()}")
+
+    def error(self):
+        receiver = self._choose.randrange(RECEIVERS)
+        text = self._choose.choice([b"no more", b"a longer reason to be left alone", b"x" * 1023])
+        tag = self._choose.choice([None, _OTHER_TAG, self._tag])
+        self._step(
+            f"ERR of receiver {receiver}",
+            wire.error(self._session, self._stream, receiver + 100, text, tag=tag),
+            receiver,
+        )
+
+    def nak(self):
+        """A NAK for something that was sent, mostly."""
+        choose = self._choose
+        starts = self._duel.scenes[0].log.starts
+        position = starts[-choose.randint(1, min(len(starts), choose.choice([3, 30, 300])))] if starts else START_OFFSET
+        self._nak(position, choose.choice([32, 64, 1408, 4096, 9024, 20000 // 32 * 32]))
+
+    def odd_nak(self):
+        choose = self._choose
+        position = max(0, self.position + choose.choice([-100_000, 0, 32, 16, 100_000]))
+        self._nak(position, choose.choice([0, -1, 32, 16, 65536, 0x7FFF_FFFF]))
+
+    def _nak(self, position, length):
+        receiver = self._choose.randrange(RECEIVERS)
+        term, offset = term_and_offset(position)
+        frame = wire.nak(self._session, self._stream, term, offset, length)
+        self._step(f"NAK of receiver {receiver} at {position} + {length}", frame, receiver)
+
+    def measure(self):
+        receiver = self._choose.randrange(RECEIVERS)
+        flags = self._choose.choice([0, wire.RTTM_REPLY])
+        frame = wire.rttm(self._session, self._stream, self._choose.randrange(1 << 40), receiver + 100, flags)
+        self._step(f"RTTM of receiver {receiver} flags {flags:#x}", frame, receiver)
+
+    def append(self):
+        """Messages of any length up to several datagrams, all visible at once, if the publisher limit lets them in."""
+        choose = self._choose
+        lengths = [choose.choice([0, 4, 32, 100, 500, 1376]) for _ in range(choose.choice([1, 1, 2, 5, 12]))]
+        logs = [scene.log for scene in self._duel.scenes]
+        if logs[0].position + logs[0].room(*lengths) > self.seen["pub-lmt"]:
+            return
+        for log in logs:
+            log.append(*lengths)
+        self.seen = self._duel.step(f"append {lengths}")
+
+    def _step(self, text, frame, receiver):
+        self.seen = self._duel.step(text, lambda scene: scene.send(frame, _socket(scene, receiver)))
+
+
+def _socket(scene, receiver):
+    """A unicast publication hears its endpoint only; else each receiver has a socket, and the first one is nobody's."""
+    return 1 + receiver if scene.is_mdc else 0
