@@ -1,39 +1,54 @@
-"""`python -m bench [--quick] [GROUP...]`: measures, prints the table, and in full keeps it in `docs/performance.md`."""
+"""`python -m bench [--quick] [PART|GROUP...]`: measures, prints the tables, and in full keeps them in `docs/performance.md`."""
 
 import argparse
+from pathlib import Path
 
 from bench import environments, report
-from bench.lines import GROUPS
+from bench.lines import PARTS
 from bench.measure import machine
 from bench.runner import Results, measure
 from interop import toolchain
 
-FULL_RUNS, FULL_SECONDS = 7, 2.0
+FULL_RUNS = 7
 QUICK_RUNS, QUICK_SECONDS = 1, 0.3
 
 
 def main():
+    chosen = _arguments()
+    environments.programs = chosen.programs
+    for part in PARTS.values():
+        names = [name for name in part.groups if not chosen.names or {name, part.name} & set(chosen.names)]
+        if names:
+            _measure(part, names, chosen)
+
+
+def _arguments():
+    names = [name for part in PARTS.values() for name in (part.name, *part.groups)]
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of: {', '.join(GROUPS)} (all)")
+    parser.add_argument("names", nargs="*", metavar="PART|GROUP", help=f"of: {', '.join(names)} (all)")
     parser.add_argument("--quick", action="store_true", help="one short run of each, to see that everything works")
     parser.add_argument("--runs", type=int, help=f"rounds of each group ({FULL_RUNS})")
-    parser.add_argument("--seconds", type=float, help=f"time that a publisher sends ({FULL_SECONDS})")
+    parser.add_argument("--seconds", type=float, help="time that a publisher sends (that of the part)")
+    parser.add_argument("--programs", type=Path, help="directory with our driver and native program, built already")
     chosen = parser.parse_args()
-    unknown = set(chosen.groups) - set(GROUPS)
-    if unknown:
-        parser.error(f"unknown group: {', '.join(sorted(unknown))}")
+    if unknown := set(chosen.names) - set(names):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    return chosen
+
+
+def _measure(part, names, chosen):
     results = Results(
-        groups=[make() for name, make in GROUPS.items() if name in (chosen.groups or GROUPS)],
+        groups=[part.groups[name]() for name in names],
         runs=chosen.runs or (QUICK_RUNS if chosen.quick else FULL_RUNS),
-        seconds=chosen.seconds or (QUICK_SECONDS if chosen.quick else FULL_SECONDS),
+        seconds=chosen.seconds or (QUICK_SECONDS if chosen.quick else part.seconds),
         versions=", ".join((*environments.PEER_PACKAGES[:-1], toolchain.JAR)),
         machine=machine(),
     )
     measure(results)
     print(report.heading(results), report.table(results), sep="\n\n")
-    is_full = not (chosen.groups or chosen.quick) and results.runs >= FULL_RUNS and results.seconds >= FULL_SECONDS
-    if is_full:
-        report.write(results)
+    is_full = not chosen.quick and results.runs >= FULL_RUNS and results.seconds >= part.seconds
+    if is_full and len(names) == len(part.groups):
+        report.write(part.name, results)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,9 @@ PEER_PACKAGES = ("pyaeron==0.1.0", "pyzmq==27.3.0", "iceoryx2==0.10.0", "uvloop=
 _BUILD_TIMEOUT_S = 1800
 PEERS = PROJECT / "bench" / "peers"
 
+programs = None
+"""Where our driver and native program were built already, if not here."""
+
 
 @functools.cache
 def peers():
@@ -36,6 +39,8 @@ def ours():
 @functools.cache
 def native():
     """Our client at native speed."""
+    if programs:
+        return programs / "aeron-bench"
     _run("cargo", "build", "--release", "--quiet", "-p", "aeron-bench")
     return Path(os.environ.get("CARGO_TARGET_DIR", PROJECT / "target")) / "release" / "aeron-bench"
 
@@ -43,6 +48,8 @@ def native():
 @functools.cache
 def aeronmd():
     """Our driver as a program."""
+    if programs:
+        return programs / "examples" / "aeronmd"
     return ours().parent / "aeronmd"
 
 

@@ -2,7 +2,8 @@
 
 from bench import environments as env
 from bench.measure import STOCK, Idle, JavaSample, OneWay, RoundTrip
-from bench.runner import Goal, Group
+from bench.runner import Goal, Group, Part
+from bench.udp_lines import UDP_GROUPS
 
 LARGE = 64 * 1024
 LARGEST_CLAIM = 65504 - 32
@@ -158,7 +159,7 @@ def _idle():
     )
 
 
-GROUPS = {
+IPC_GROUPS = {
     "native32": lambda: _native_one_way(32),
     "native1k": lambda: _native_one_way(1024),
     "python32": _python_one_way,
@@ -166,4 +167,9 @@ GROUPS = {
     "roundtrip": _round_trips,
     "asyncio": _asyncio,
     "idle": _idle,
+}
+
+PARTS = {
+    "ipc": Part("ipc", IPC_GROUPS, seconds=2.0),
+    "udp": Part("udp", UDP_GROUPS, seconds=1.0),
 }

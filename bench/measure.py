@@ -25,7 +25,7 @@ _TIMEOUTS = {
     "AERON_PUBLICATION_UNBLOCK_TIMEOUT": "15s",
     "AERON_IMAGE_LIVENESS_TIMEOUT": "10s",
 }
-_SPARE_TIME_S = 60
+SPARE_TIME_S = 60
 _IDLE_SETTLE_S = 3
 _GRACE_S = 0.5
 
@@ -35,8 +35,8 @@ class VoidError(Exception):
 
 
 @contextmanager
-def running_driver(kind, settings):
-    """A driver in a directory of its own; `None` for peers that need none."""
+def running_driver(kind, settings, place=()):
+    """A driver in a directory of its own, and its process; `None` for peers that need none."""
     directory = Path("/dev/shm") / f"aeron-bench-{uuid.uuid4().hex[:12]}"
     if kind is None:
         directory.mkdir()
@@ -47,7 +47,7 @@ def running_driver(kind, settings):
         return
     with tempfile.TemporaryDirectory() as logs:
         program = aeronmd() if kind == "ours" else None
-        driver = Driver(kind, directory, Path(logs) / "driver.txt", {**_TIMEOUTS, **settings}, program)
+        driver = Driver(kind, directory, Path(logs) / "driver.txt", {**_TIMEOUTS, **settings}, program, place=place)
         try:
             yield driver.directory, driver.process
         finally:
@@ -55,10 +55,12 @@ def running_driver(kind, settings):
 
 
 @contextmanager
-def started(command, directory, words):
+def started(command, directory, words, place=(), environment=None):
+    """A process in a role, which is ended at the end."""
     with tempfile.TemporaryDirectory() as logs:
-        full = (*command, words[0], directory, *words[1:])
-        process = LineProcess(full, log=Path(logs) / "errors.txt", environment=_quiet_environment())
+        full = (*place, *command, words[0], directory, *words[1:])
+        variables = {**_quiet_environment(), **(environment or {})}
+        process = LineProcess(full, log=Path(logs) / "errors.txt", environment=variables)
         try:
             yield process
         finally:
@@ -69,7 +71,7 @@ def _quiet_environment():
     return {name: value for name, value in os.environ.items() if not name.startswith("AERON_")}
 
 
-def _words(settings):
+def words_of(settings):
     return [f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in settings.items()]
 
 
@@ -86,15 +88,15 @@ class OneWay:
     unit: str = "messages/s"
 
     def measure(self, seconds):
-        words = _words({**self.settings, "seconds": seconds})
+        words = words_of({**self.settings, "seconds": seconds})
         with (
             running_driver(self.driver, self.driver_settings) as (directory, _),
             started(self.receiver or self.command, directory, ["sub", *words]) as receiver,
         ):
-            _expect_ready(receiver)
+            expect_ready(receiver)
             with started(self.command, directory, ["pub", *words]) as sender:
-                sent = json.loads(sender.read(seconds + _SPARE_TIME_S))
-                got = json.loads(receiver.read(seconds + _SPARE_TIME_S))
+                sent = json.loads(_after_ready(sender, seconds + SPARE_TIME_S))
+                got = json.loads(receiver.read(seconds + SPARE_TIME_S))
         if got["faults"] or (got["received"], got["sum"]) != (sent["sent"], sent["sum"]):
             raise VoidError(f"{self.name}: sent {sent}, received {got}")
         return {"rate": got["measured"] / got["seconds"]}
@@ -112,14 +114,14 @@ class RoundTrip:
     unit: str = "ns"
 
     def measure(self, seconds):
-        words = _words({**self.settings, "seconds": seconds})
+        words = words_of({**self.settings, "seconds": seconds})
         with (
             running_driver(self.driver, self.driver_settings) as (directory, _),
             started(self.command, directory, ["pong", *words]) as echo,
         ):
-            _expect_ready(echo)
+            expect_ready(echo)
             with started(self.command, directory, ["ping", *words]) as caller:
-                return json.loads(caller.read(seconds * 4 + _SPARE_TIME_S))
+                return json.loads(caller.read(seconds * 4 + SPARE_TIME_S))
 
 
 @dataclass
@@ -138,7 +140,7 @@ class JavaSample:
         with tempfile.TemporaryDirectory() as logs:
             process = LineProcess(command, log=Path(logs) / "errors.txt")
             try:
-                rates = [_java_rate(process.read(_SPARE_TIME_S)) for _ in range(2 + max(1, round(seconds)))]
+                rates = [_java_rate(process.read(SPARE_TIME_S)) for _ in range(2 + max(1, round(seconds)))]
             finally:
                 process.kill()
                 shutil.rmtree(directory, ignore_errors=True)
@@ -166,20 +168,20 @@ class Idle:
         with running_driver(self.driver, self.driver_settings) as (directory, driver_process):
             if not self.command:
                 return _usage(driver_process.pid, seconds)
-            with started(self.command, directory, ["idle", *_words(self.settings)]) as process:
-                _expect_ready(process)
+            with started(self.command, directory, ["idle", *words_of(self.settings)]) as process:
+                expect_ready(process)
                 return _usage(process.pid, seconds)
 
 
 def _usage(pid, seconds):
     time.sleep(_IDLE_SETTLE_S)
-    before, start = _cpu_seconds(pid), time.monotonic()
+    before, start = cpu_seconds(pid), time.monotonic()
     time.sleep(max(seconds, 1))
-    used = _cpu_seconds(pid) - before
+    used = cpu_seconds(pid) - before
     return {"cpu": 100 * used / (time.monotonic() - start), "rss": _resident_mib(pid)}
 
 
-def _cpu_seconds(pid):
+def cpu_seconds(pid):
     """Time on a core of all threads, to the nanosecond, which ticks of 10 ms would hide."""
     total = 0
     for task in (Path("/proc") / str(pid) / "task").iterdir():
@@ -194,10 +196,16 @@ def _resident_mib(pid):
     raise LookupError("VmRSS")
 
 
-def _expect_ready(process):
-    line = process.read(_SPARE_TIME_S).strip()
+def expect_ready(process):
+    line = process.read(SPARE_TIME_S).strip()
     if line != "ready":
         raise AssertionError(f"expected `ready`, got {line!r}")
+
+
+def _after_ready(process, timeout_s):
+    """The report of a publisher, which may say before that it is connected."""
+    line = process.read(timeout_s)
+    return process.read(timeout_s) if line.strip() == "ready" else line
 
 
 def machine():

@@ -6,7 +6,6 @@ import statistics
 from bench import PROJECT
 
 DOCUMENT = PROJECT / "docs" / "performance.md"
-_BEGIN, _END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 
 def table(results):
@@ -61,12 +60,13 @@ def _figure(value, unit):
     return f"{value:.2f} {unit}"
 
 
-def write(results):
-    """Puts the table into the document, between its two marks."""
+def write(part, results):
+    """Puts the table of a part into the document, between its two marks."""
+    begin, end = f"<!-- {part}: begin -->", f"<!-- {part}: end -->"
     text = DOCUMENT.read_text()
-    before, rest = text.split(_BEGIN)
-    _, after = rest.split(_END)
-    DOCUMENT.write_text(f"{before}{_BEGIN}\n{heading(results)}\n\n{table(results)}\n{_END}{after}")
+    before, rest = text.split(begin)
+    _, after = rest.split(end)
+    DOCUMENT.write_text(f"{before}{begin}\n{heading(results)}\n\n{table(results)}\n{end}{after}")
 
 
 def heading(results):

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from bench.measure import VoidError
 
 
+_UNITS = {"rss": "MiB", "cost": "CPU s/M"}
+
+
 @dataclass
 class Goal:
     """What a line must reach: a ratio to the best of its peers, or without peers a bound."""
@@ -31,6 +34,15 @@ class Group:
     name: str
     cells: list
     goals: list
+
+
+@dataclass
+class Part:
+    """Groups whose table has a place of its own, and how long their publishers send."""
+
+    name: str
+    groups: dict
+    seconds: float
 
 
 @dataclass
@@ -60,7 +72,7 @@ class Results:
             for cell in group.cells:
                 for (name, metric), values in self._values.items():
                     if name == cell.name and metric != "count":
-                        yield name, metric, "MiB" if metric == "rss" else cell.unit, values
+                        yield name, metric, _UNITS.get(metric, cell.unit), values
 
 
 def measure(results):

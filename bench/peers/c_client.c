@@ -17,6 +17,8 @@
 
 typedef struct context context_t;
 typedef struct client client_t;
+typedef struct driver driver_t;
+typedef struct driver_context driver_context_t;
 typedef struct add add_t;
 typedef struct publication publication_t;
 typedef struct subscription subscription_t;
@@ -48,6 +50,15 @@ int aeron_subscription_poll(subscription_t *, handler_t, void *, size_t);
 bool aeron_subscription_is_connected(subscription_t *);
 int aeron_fragment_assembler_create(assembler_t **, handler_t, void *);
 void aeron_fragment_assembler_handler(void *, const uint8_t *, size_t, void *);
+int aeron_context_set_use_conductor_agent_invoker(context_t *, bool);
+int aeron_main_do_work(client_t *);
+int aeron_driver_context_init(driver_context_t **);
+int aeron_driver_context_set_dir(driver_context_t *, const char *);
+int aeron_driver_context_close(driver_context_t *);
+int aeron_driver_init(driver_t **, driver_context_t *);
+int aeron_driver_start(driver_t *, bool);
+int aeron_driver_main_do_work(driver_t *);
+int aeron_driver_close(driver_t *);
 
 #define STAND_IN(name) uint64_t name[64]
 STAND_IN(PyByteArray_Type); STAND_IN(PyBytes_Type); STAND_IN(PyExc_OverflowError); STAND_IN(PyExc_TypeError);
@@ -59,11 +70,15 @@ enum { STREAM_ID = 1001, PING_STREAM_ID, PONG_STREAM_ID, CLOCK_INTERVAL = 1024, 
 
 static struct
 {
-    const char *channel, *how;
+    const char *channel, *reply, *how;
     size_t length, limit;
     double seconds;
-    bool assemble, concurrent;
-} arguments = { "aeron:ipc", "offer", 32, 256, 2.0, false, false };
+    bool assemble, concurrent, invokes;
+} arguments = { "aeron:ipc", NULL, "offer", 32, 256, 2.0, false, false, false };
+
+/* The driver of this process, if its loop is to run one. */
+static driver_t *driver;
+static driver_context_t *driver_context;
 
 typedef struct { int64_t next, received, sum; uint64_t faults; bool ended; } check_t;
 
@@ -109,27 +124,47 @@ static void take(void *clientd, const uint8_t *buffer, size_t length, void *head
     check->sum = (int64_t)((uint64_t)check->sum + (uint64_t)value);
 }
 
-static subscription_t *add_subscription(client_t *client, int32_t stream_id)
+/* A turn without work. */
+static inline void spend_turn(client_t *client)
+{
+    if (NULL == driver)
+    {
+        __builtin_ia32_pause();
+    }
+    else
+    {
+        aeron_driver_main_do_work(driver);
+        aeron_main_do_work(client);
+    }
+}
+
+static void await_turn(client_t *client)
+{
+    if (NULL == driver) usleep(100);
+    else spend_turn(client);
+}
+
+static subscription_t *add_subscription(client_t *client, const char *channel, int32_t stream_id)
 {
     add_t *add;
     subscription_t *subscription = NULL;
-    if (aeron_async_add_subscription(&add, client, arguments.channel, stream_id, NULL, NULL, NULL, NULL) < 0) fail("add");
-    for (int done = 0; 0 == done; usleep(100))
+    if (aeron_async_add_subscription(&add, client, channel, stream_id, NULL, NULL, NULL, NULL) < 0) fail("add");
+    for (int done = 0; 0 == done; await_turn(client))
     {
         if ((done = aeron_async_add_subscription_poll(&subscription, add)) < 0) fail("add subscription");
     }
     return subscription;
 }
 
-static publication_t *add_publication(client_t *client, int32_t stream_id)
+static publication_t *add_publication(client_t *client, const char *channel, int32_t stream_id)
 {
     add_t *add;
     publication_t *publication = NULL;
     const int sent = arguments.concurrent ?
-        aeron_async_add_publication(&add, client, arguments.channel, stream_id) :
-        aeron_async_add_exclusive_publication(&add, client, arguments.channel, stream_id);
+        aeron_async_add_publication(&add, client, channel, stream_id) :
+        aeron_async_add_exclusive_publication(&add, client, channel, stream_id);
     if (sent < 0) fail("add");
-    for (int done = 0; 0 == done; usleep(100))
+    for (int done = 0; 0 == done; await_turn(client))
     {
         done = arguments.concurrent ? aeron_async_add_publication_poll(&publication, add) :
             aeron_async_add_exclusive_publication_poll(&publication, add);
@@ -178,7 +213,7 @@ static int64_t offer(publication_t *publication, const uint8_t *message)
 
 static void publish(client_t *client)
 {
-    publication_t *publication = add_publication(client, STREAM_ID);
+    publication_t *publication = add_publication(client, arguments.channel, STREAM_ID);
     uint8_t *message = calloc(1, arguments.length);
     while (!is_connected(publication)) sched_yield();
     const int64_t sent = send_all(publication, message);
@@ -193,7 +228,7 @@ static void publish(client_t *client)
 
 static void subscribe(client_t *client)
 {
-    subscription_t *subscription = add_subscription(client, STREAM_ID);
+    subscription_t *subscription = add_subscription(client, arguments.channel, STREAM_ID);
     check_t check = { 0 };
     handler_t handler = take;
     void *clientd = &check;
@@ -235,9 +270,9 @@ static int compare(const void *a, const void *b)
 
 static void ping(client_t *client)
 {
-    subscription_t *subscription = add_subscription(client, PONG_STREAM_ID);
-    publication_t *publication = add_publication(client, PING_STREAM_ID);
-    while (!is_connected(publication) || !aeron_subscription_is_connected(subscription)) sched_yield();
+    subscription_t *subscription = add_subscription(client, arguments.reply, PONG_STREAM_ID);
+    publication_t *publication = add_publication(client, arguments.channel, PING_STREAM_ID);
+    while (!is_connected(publication) || !aeron_subscription_is_connected(subscription)) spend_turn(client);
     uint8_t *message = calloc(1, arguments.length);
     int64_t *times = calloc(MAX_COUNT, sizeof(int64_t));
     size_t turn = 0;
@@ -247,14 +282,15 @@ static void ping(client_t *client)
         write_record((int64_t)turn, message);
         check_t check = { .next = (int64_t)turn };
         clock_gettime(CLOCK_MONOTONIC, &start);
-        while (offer(publication, message) < 0) { }
-        while (0 == aeron_subscription_poll(subscription, take, &check, 1)) __builtin_ia32_pause();
+        while (offer(publication, message) < 0) spend_turn(client);
+        while (0 == aeron_subscription_poll(subscription, take, &check, 1)) spend_turn(client);
         clock_gettime(CLOCK_MONOTONIC, &end);
         times[turn] = (end.tv_sec - start.tv_sec) * INT64_C(1000000000) + end.tv_nsec - start.tv_nsec;
         if (check.faults != 0) fail("another message came back");
     }
     write_record(END, message);
-    while (offer(publication, message) < 0) { }
+    while (offer(publication, message) < 0) spend_turn(client);
+    spend_turn(client);
     const size_t early = turn / 10, count = turn - early;
     times += early;
     qsort(times, count, sizeof(int64_t), compare);
@@ -264,25 +300,28 @@ static void ping(client_t *client)
         count, AT(0.5), AT(0.9), AT(0.99), AT(0.999));
 }
 
-typedef struct { check_t check; publication_t *publication; uint8_t *message; } echo_t;
+typedef struct { check_t check; uint8_t *message; } echo_t;
 
 static void echo(void *clientd, const uint8_t *buffer, size_t length, void *header)
 {
     echo_t *state = clientd;
     take(&state->check, buffer, length, header);
     memcpy(state->message, buffer, length);
-    while (!state->check.ended && offer(state->publication, state->message) < 0) { }
 }
 
 static void pong(client_t *client)
 {
-    subscription_t *subscription = add_subscription(client, PING_STREAM_ID);
-    echo_t state = { .publication = add_publication(client, PONG_STREAM_ID), .message = calloc(1, arguments.length) };
+    subscription_t *subscription = add_subscription(client, arguments.channel, PING_STREAM_ID);
+    publication_t *publication = add_publication(client, arguments.reply, PONG_STREAM_ID);
+    echo_t state = { .message = calloc(1, arguments.length) };
     printf("ready\n");
     fflush(stdout);
+    while (!is_connected(publication) || !aeron_subscription_is_connected(subscription)) spend_turn(client);
     while (!state.check.ended)
     {
-        if (0 == aeron_subscription_poll(subscription, echo, &state, 10)) __builtin_ia32_pause();
+        const int returned = aeron_subscription_poll(subscription, echo, &state, 1);
+        while (returned > 0 && !state.check.ended && offer(publication, state.message) < 0) spend_turn(client);
+        if (0 == returned || NULL != driver) spend_turn(client);
     }
     printf("{\"received\": %" PRId64 ", \"faults\": %" PRIu64 "}\n", state.check.received, state.check.faults);
 }
@@ -294,6 +333,8 @@ static void parse(const char *word)
     const size_t name = (size_t)(value++ - word);
 #define IS(text) (strlen(text) == name && 0 == strncmp(word, text, name))
     if (IS("channel")) arguments.channel = value;
+    else if (IS("reply")) arguments.reply = value;
+    else if (IS("driver")) arguments.invokes = 0 == strcmp(value, "invoked");
     else if (IS("how")) arguments.how = value;
     else if (IS("length")) arguments.length = strtoul(value, NULL, 10);
     else if (IS("limit")) arguments.limit = strtoul(value, NULL, 10);
@@ -303,13 +344,24 @@ static void parse(const char *word)
     else exit(2);
 }
 
+static void start_driver(const char *directory)
+{
+    if (aeron_driver_context_init(&driver_context) < 0 ||
+        aeron_driver_context_set_dir(driver_context, directory) < 0 ||
+        aeron_driver_init(&driver, driver_context) < 0 ||
+        aeron_driver_start(driver, true) < 0) fail("driver");
+}
+
 int main(int count, char **words)
 {
     if (count < 3) return 2;
     for (int i = 3; i < count; i++) parse(words[i]);
+    if (NULL == arguments.reply) arguments.reply = arguments.channel;
+    if (arguments.invokes) start_driver(words[2]);
     context_t *context;
     client_t *client;
     if (aeron_context_init(&context) < 0 || aeron_context_set_dir(context, words[2]) < 0) fail("context");
+    if (arguments.invokes) aeron_context_set_use_conductor_agent_invoker(context, true);
     if (aeron_init(&client, context) < 0 || aeron_start(client) < 0) fail("connect");
     if (0 == strcmp(words[1], "pub")) publish(client);
     else if (0 == strcmp(words[1], "sub")) subscribe(client);
@@ -317,5 +369,10 @@ int main(int count, char **words)
     else if (0 == strcmp(words[1], "pong")) pong(client);
     aeron_close(client);
     aeron_context_close(context);
+    if (NULL != driver)
+    {
+        aeron_driver_close(driver);
+        aeron_driver_context_close(driver_context);
+    }
     return 0;
 }

@@ -30,14 +30,14 @@ SETTINGS = {
 
 
 class Driver:
-    """A running media driver with a directory of its own; `program` is another `aeronmd` of ours."""
+    """A running media driver with a directory of its own; `program` is another `aeronmd` of ours, `place` goes before it."""
 
-    def __init__(self, kind, directory, log, settings=None, program=None, arguments=()):
+    def __init__(self, kind, directory, log, settings=None, program=None, arguments=(), place=()):
         self.kind = kind
         self.directory = str(directory)
         settings = {**SETTINGS, **(settings or {})}
         command = driver_command(kind, self.directory, settings, program)
-        self.process = Process((*command, *arguments), log=log, environment=driver_environment(settings))
+        self.process = Process((*place, *command, *arguments), log=log, environment=driver_environment(settings))
         self._await_ready()
 
     def kill(self):

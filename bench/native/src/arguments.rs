@@ -6,9 +6,14 @@ use std::path::PathBuf;
 pub struct Arguments {
     pub role: String,
     pub directory: PathBuf,
+    /// Where messages go; several, with spaces between them, for a subscriber that has a subscription to each.
     pub channel: String,
+    /// Where the answers of round trips go, if not to the same channel.
+    pub reply: String,
     /// Bytes of each message, at least [`crate::record::MIN_LENGTH`].
     pub length: usize,
+    /// Bytes of the longest message, if they are of many lengths.
+    pub max_length: usize,
     /// How long the publisher sends, or round trips are measured.
     pub seconds: f64,
     /// `offer`, `claim` or `batch`.
@@ -19,34 +24,55 @@ pub struct Arguments {
     pub assemble: bool,
     /// Messages of one batch.
     pub batch: usize,
+    /// What to do while nothing is there: `spin`, `yield` or `backoff`.
+    pub idle: String,
+    /// A driver in this process: `invoked` by its loop, or on `threads`; empty for one that runs elsewhere.
+    pub driver: String,
 }
 
 impl Arguments {
     pub fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
         let usage = "aeron-bench ROLE DIRECTORY [name=value...]";
+        let role = words.next().ok_or(usage)?;
         let mut arguments = Self {
-            role: words.next().ok_or(usage)?,
+            idle: if role.starts_with('p') && role.ends_with("ng") {
+                "spin".into()
+            } else {
+                "yield".into()
+            },
+            role,
             directory: words.next().ok_or(usage)?.into(),
             channel: "aeron:ipc".into(),
+            reply: String::new(),
             length: 32,
+            max_length: 0,
             seconds: 2.0,
             how: "offer".into(),
             limit: 256,
             assemble: false,
             batch: 256,
+            driver: String::new(),
         };
         for word in words {
             let (name, value) = word.split_once('=').ok_or(usage)?;
             match name {
                 "channel" => arguments.channel = value.into(),
+                "reply" => arguments.reply = value.into(),
                 "how" => arguments.how = value.into(),
+                "idle" => arguments.idle = value.into(),
+                "driver" => arguments.driver = value.into(),
                 "length" => arguments.length = number(name, value)?,
+                "max_length" => arguments.max_length = number(name, value)?,
                 "seconds" => arguments.seconds = number(name, value)?,
                 "assemble" => arguments.assemble = number(name, value)?,
                 "limit" => arguments.limit = number(name, value)?,
                 "batch" => arguments.batch = number(name, value)?,
                 _ => return Err(format!("unknown setting {name}")),
             }
+        }
+        arguments.max_length = arguments.max_length.max(arguments.length);
+        if arguments.reply.is_empty() {
+            arguments.reply.clone_from(&arguments.channel);
         }
         Ok(arguments)
     }

@@ -1,8 +1,8 @@
 //! Our client at native speed: `aeron-bench ROLE DIRECTORY name=value...`, one process per role.
 //!
 //! `pub` sends numbered records for a time, `sub` checks and sums them; `ping` measures round trips that `pong` returns. Each
-//! prints one line of JSON, and the receiving ones `ready` before. `peers/c_client.c` does the same with the C client: keep
-//! the loops alike.
+//! prints one line of JSON, and before it `ready`: the receiving ones when they may be sent to, `pub` when it is connected.
+//! `peers/c_client.c` does the same with the C client: keep the loops alike.
 
 #![forbid(unsafe_code)]
 
@@ -10,13 +10,13 @@ mod arguments;
 mod one_way;
 mod record;
 mod round_trip;
+mod turns;
 
 use std::error::Error;
 use std::process::ExitCode;
 
-use aeron_client::{Aeron, Context};
-
 use crate::arguments::Arguments;
+use crate::turns::Turns;
 
 fn main() -> ExitCode {
     match run() {
@@ -30,17 +30,14 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse(std::env::args().skip(1))?;
-    let aeron = Aeron::connect(Context {
-        aeron_dir: arguments.directory.clone(),
-        ..Context::default()
-    })?;
+    let mut turns = Turns::begin(&arguments)?;
     match arguments.role.as_str() {
-        "pub" => one_way::publish(&aeron, &arguments)?,
-        "sub" => one_way::subscribe(&aeron, &arguments)?,
-        "ping" => round_trip::ping(&aeron, &arguments)?,
-        "pong" => round_trip::pong(&aeron, &arguments)?,
+        "pub" => one_way::publish(&mut turns, &arguments)?,
+        "sub" => one_way::subscribe(&mut turns, &arguments)?,
+        "ping" => round_trip::ping(&mut turns, &arguments)?,
+        "pong" => round_trip::pong(&mut turns, &arguments)?,
         other => return Err(format!("unknown role {other}: pub, sub, ping or pong").into()),
     }
-    aeron.close();
+    turns.aeron().close();
     Ok(())
 }

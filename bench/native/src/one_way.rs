@@ -1,70 +1,104 @@
 //! One publisher, one subscriber, as fast as they go.
 
-use std::thread::yield_now;
 use std::time::{Duration, Instant};
 
-use aeron_client::{
-    Aeron, Error, ExclusivePublication, ExclusiveWriter, FragmentAssembler, Records,
-};
+use aeron_client::{Error, ExclusivePublication, ExclusiveWriter, FragmentAssembler, Records};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::arguments::Arguments;
 use crate::record::{self, Check};
+use crate::turns::Turns;
 
 const STREAM_ID: i32 = 1001;
 /// How many messages pass between two looks at the clock.
 const CLOCK_INTERVAL: i64 = 1024;
+/// How many lengths are drawn before they repeat.
+const LENGTHS: usize = 1024;
 
 /// Sends for the given time, then the message that ends the stream, and waits until the subscriber has gone.
-pub fn publish(aeron: &Aeron, arguments: &Arguments) -> Result<(), Error> {
-    let publication = aeron.add_exclusive_publication(&arguments.channel, STREAM_ID)?;
+pub fn publish(turns: &mut Turns, arguments: &Arguments) -> Result<(), Error> {
+    let publication = turns
+        .aeron()
+        .add_exclusive_publication(&arguments.channel, STREAM_ID)?;
     while !publication.is_connected() {
-        yield_now();
+        std::thread::sleep(Duration::from_millis(1));
     }
-    let seconds = Duration::from_secs_f64(arguments.seconds);
+    println!("ready");
+    let cpu_before = cpu_seconds();
     let sent = match arguments.how.as_str() {
-        "batch" => send_batches(&publication, arguments, seconds),
-        "claim" => send_claims(&publication, arguments, seconds),
-        _ => send_messages(&publication, arguments, seconds),
+        "batch" => send_batches(&publication, arguments, turns),
+        "claim" => send_claims(&publication, arguments, turns),
+        _ if arguments.max_length > arguments.length => send_mixed(&publication, arguments, turns),
+        _ => send_messages(&publication, arguments, turns),
     };
     let mut last = vec![0; arguments.length];
     record::write(record::END, &mut last);
-    while publication.offer(&last).is_err() {
-        yield_now();
-    }
-    println!("{{\"sent\": {sent}, \"sum\": {}}}", record::sum(sent));
+    turns.until(|| publication.offer(&last).ok());
+    println!(
+        "{{\"sent\": {sent}, \"sum\": {}, \"cpu\": {}}}",
+        record::sum(sent),
+        cpu_seconds() - cpu_before
+    );
     while publication.is_connected() {
         std::thread::sleep(Duration::from_millis(1));
     }
     Ok(())
 }
 
-fn send_messages(publication: &ExclusivePublication, arguments: &Arguments, time: Duration) -> i64 {
+fn send_messages(
+    publication: &ExclusivePublication,
+    arguments: &Arguments,
+    turns: &mut Turns,
+) -> i64 {
     let mut writer = writer(publication);
     let mut message = vec![0; arguments.length];
     let mut number = 0;
-    let deadline = Instant::now() + time;
+    let deadline = Instant::now() + Duration::from_secs_f64(arguments.seconds);
     while number % CLOCK_INTERVAL != 0 || Instant::now() < deadline {
         record::write(number, &mut message);
-        while writer.offer(&message).is_err() {
-            yield_now();
-        }
+        turns.until(|| writer.offer(&message).ok());
         number += 1;
     }
     number
 }
 
-fn send_claims(publication: &ExclusivePublication, arguments: &Arguments, time: Duration) -> i64 {
+/// Messages of all lengths, each as likely as the other.
+fn send_mixed(publication: &ExclusivePublication, arguments: &Arguments, turns: &mut Turns) -> i64 {
+    let mut writer = writer(publication);
+    let lengths = lengths(arguments.length, arguments.max_length);
+    let mut message = vec![0; arguments.max_length];
+    let mut number = 0;
+    let deadline = Instant::now() + Duration::from_secs_f64(arguments.seconds);
+    while number % CLOCK_INTERVAL != 0 || Instant::now() < deadline {
+        record::write(number, &mut message);
+        let length = lengths[number as usize % LENGTHS];
+        turns.until(|| writer.offer(&message[..length]).ok());
+        number += 1;
+    }
+    number
+}
+
+/// The same for every driver and run.
+fn lengths(least: usize, most: usize) -> Vec<usize> {
+    let mut state: u32 = 1;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        least + (state >> 8) as usize % (most - least + 1)
+    };
+    (0..LENGTHS).map(|_| next()).collect()
+}
+
+fn send_claims(
+    publication: &ExclusivePublication,
+    arguments: &Arguments,
+    turns: &mut Turns,
+) -> i64 {
     let mut writer = writer(publication);
     let mut message = vec![0; arguments.length];
     let mut number = 0;
-    let deadline = Instant::now() + time;
+    let deadline = Instant::now() + Duration::from_secs_f64(arguments.seconds);
     while number % CLOCK_INTERVAL != 0 || Instant::now() < deadline {
-        let frame = loop {
-            match writer.try_claim(arguments.length) {
-                Ok(frame) => break frame,
-                Err(_) => yield_now(),
-            }
-        };
+        let frame = turns.until(|| writer.try_claim(arguments.length).ok());
         record::write(number, &mut message);
         let claim = publication.attach(frame);
         claim.put(0, &message);
@@ -74,12 +108,16 @@ fn send_claims(publication: &ExclusivePublication, arguments: &Arguments, time: 
     number
 }
 
-fn send_batches(publication: &ExclusivePublication, arguments: &Arguments, time: Duration) -> i64 {
+fn send_batches(
+    publication: &ExclusivePublication,
+    arguments: &Arguments,
+    turns: &mut Turns,
+) -> i64 {
     let mut writer = writer(publication);
     let (length, batch) = (arguments.length, arguments.batch);
     let mut bytes = vec![0; length * batch];
     let mut number = 0;
-    let deadline = Instant::now() + time;
+    let deadline = Instant::now() + Duration::from_secs_f64(arguments.seconds);
     while Instant::now() < deadline {
         for message in bytes.chunks_exact_mut(length) {
             record::write(number, message);
@@ -88,10 +126,9 @@ fn send_batches(publication: &ExclusivePublication, arguments: &Arguments, time:
         let records = Records::new(&bytes, length, length, batch).expect("as long as the batch");
         let mut first = 0;
         while first < batch {
-            match writer.offer_batch(&records, first) {
-                Ok(appended) => first += appended.messages,
-                Err(_) => yield_now(),
-            }
+            first += turns
+                .until(|| writer.offer_batch(&records, first).ok())
+                .messages;
         }
     }
     number
@@ -101,37 +138,55 @@ fn writer(publication: &ExclusivePublication) -> ExclusiveWriter<'_> {
     publication.writer().expect("only this thread writes")
 }
 
-/// Receives until the end of the stream.
-pub fn subscribe(aeron: &Aeron, arguments: &Arguments) -> Result<(), Error> {
-    let subscription = aeron.add_subscription(&arguments.channel, STREAM_ID)?;
+/// Receives until the end of the stream, from each channel.
+pub fn subscribe(turns: &mut Turns, arguments: &Arguments) -> Result<(), Error> {
+    let subscriptions = arguments
+        .channel
+        .split(' ')
+        .map(|channel| turns.aeron().add_subscription(channel, STREAM_ID))
+        .collect::<Result<Vec<_>, _>>()?;
     println!("ready");
-    let mut check = Check::default();
+    let mut streams = Vec::new();
+    for subscription in &subscriptions {
+        streams.push((subscription.poller()?, Check::default()));
+    }
     let mut assembler = FragmentAssembler::default();
-    let mut poller = subscription.poller()?;
     let mut start = None;
-    while !check.ended {
-        let fragments = if arguments.assemble {
-            poller.poll(
-                |fragment| assembler.on_fragment(fragment, |message| check.take(&message)),
-                arguments.limit,
-            )?
-        } else {
-            poller.poll(|fragment| check.take(&fragment), arguments.limit)?
-        };
-        if fragments == 0 {
-            yield_now();
-        } else if start.is_none() {
-            start = Some((Instant::now(), check.received));
+    let mut open = streams.len();
+    while open > 0 {
+        let mut fragments = 0;
+        for (poller, check) in streams.iter_mut().filter(|(_, check)| !check.ended) {
+            fragments += if arguments.assemble {
+                poller.poll(
+                    |fragment| assembler.on_fragment(fragment, |message| check.take(&message)),
+                    arguments.limit,
+                )?
+            } else {
+                poller.poll(|fragment| check.take(&fragment), arguments.limit)?
+            };
+            open -= usize::from(check.ended);
+        }
+        turns.after(fragments);
+        if fragments > 0 && start.is_none() {
+            start = Some((Instant::now(), cpu_seconds(), streams[0].1.received));
         }
     }
-    let (start, before) = start.expect("ended by a message");
+    let (start, cpu_before, before) = start.expect("ended by a message");
+    let checks = || streams.iter().map(|(_, check)| check);
     println!(
-        "{{\"received\": {}, \"sum\": {}, \"faults\": {}, \"measured\": {}, \"seconds\": {}}}",
-        check.received,
-        check.sum,
-        check.faults,
-        check.received - before,
+        "{{\"received\": {}, \"sum\": {}, \"faults\": {}, \"measured\": {}, \"seconds\": {}, \"cpu\": {}}}",
+        checks().map(|check| check.received).min().unwrap_or(0),
+        checks().next().map_or(0, |check| check.sum),
+        checks().map(|check| check.faults).sum::<u64>(),
+        streams[0].1.received - before,
         start.elapsed().as_secs_f64(),
+        cpu_seconds() - cpu_before,
     );
     Ok(())
+}
+
+/// What this process has used of all cores.
+fn cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }

@@ -1,12 +1,12 @@
 //! One message there and back, one at a time.
 
-use std::hint::spin_loop;
 use std::time::{Duration, Instant};
 
-use aeron_client::{Aeron, Error};
+use aeron_client::Error;
 
 use crate::arguments::Arguments;
 use crate::record::{self, Check};
+use crate::turns::Turns;
 
 const PING_STREAM_ID: i32 = 1002;
 const PONG_STREAM_ID: i32 = 1003;
@@ -14,11 +14,12 @@ const PONG_STREAM_ID: i32 = 1003;
 const MAX_COUNT: usize = 50_000_000;
 
 /// Measures round trips for the given time; prints percentiles in nanoseconds, without the first tenth.
-pub fn ping(aeron: &Aeron, arguments: &Arguments) -> Result<(), Error> {
-    let subscription = aeron.add_subscription(&arguments.channel, PONG_STREAM_ID)?;
+pub fn ping(turns: &mut Turns, arguments: &Arguments) -> Result<(), Error> {
+    let aeron = turns.aeron();
+    let subscription = aeron.add_subscription(&arguments.reply, PONG_STREAM_ID)?;
     let publication = aeron.add_exclusive_publication(&arguments.channel, PING_STREAM_ID)?;
     while !publication.is_connected() || !subscription.is_connected() {
-        std::thread::yield_now();
+        turns.after(0);
     }
     let mut message = vec![0; arguments.length];
     let mut writer = publication.writer().expect("only this thread writes");
@@ -31,16 +32,21 @@ pub fn ping(aeron: &Aeron, arguments: &Arguments) -> Result<(), Error> {
         record::write(turn, &mut message);
         let mut check = Check::expecting(turn);
         let start = Instant::now();
-        while writer.offer(&message).is_err() {}
-        while poller.poll(|fragment| check.take(&fragment), 1)? == 0 {
-            spin_loop();
+        turns.until(|| writer.offer(&message).ok());
+        loop {
+            let returned = poller.poll(|fragment| check.take(&fragment), 1)?;
+            if returned > 0 {
+                break;
+            }
+            turns.after(0);
         }
         now = Instant::now();
         times.push((now - start).as_nanos() as u64);
         assert_eq!(check.faults, 0, "another message came back");
     }
     record::write(record::END, &mut message);
-    while writer.offer(&message).is_err() {}
+    turns.until(|| writer.offer(&message).ok());
+    turns.after(0);
     times.drain(..times.len() / 10);
     times.sort_unstable();
     let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
@@ -56,26 +62,32 @@ pub fn ping(aeron: &Aeron, arguments: &Arguments) -> Result<(), Error> {
 }
 
 /// Returns every message until the one that ends the stream.
-pub fn pong(aeron: &Aeron, arguments: &Arguments) -> Result<(), Error> {
+pub fn pong(turns: &mut Turns, arguments: &Arguments) -> Result<(), Error> {
+    let aeron = turns.aeron();
     let subscription = aeron.add_subscription(&arguments.channel, PING_STREAM_ID)?;
-    let publication = aeron.add_exclusive_publication(&arguments.channel, PONG_STREAM_ID)?;
+    let publication = aeron.add_exclusive_publication(&arguments.reply, PONG_STREAM_ID)?;
     println!("ready");
+    while !publication.is_connected() || !subscription.is_connected() {
+        turns.after(0);
+    }
     let mut writer = publication.writer().expect("only this thread writes");
     let mut poller = subscription.poller()?;
     let mut message = vec![0; arguments.length];
     let mut check = Check::default();
     while !check.ended {
+        let mut length = 0;
         let returned = poller.poll(
             |fragment| {
                 check.take(&fragment);
-                fragment.copy_to(&mut message[..fragment.len()]);
-                while !check.ended && writer.offer(&message).is_err() {}
+                length = fragment.len();
+                fragment.copy_to(&mut message[..length]);
             },
-            10,
+            1,
         )?;
-        if returned == 0 {
-            spin_loop();
+        if returned > 0 && !check.ended {
+            turns.until(|| writer.offer(&message[..length]).ok());
         }
+        turns.after(returned);
     }
     println!(
         "{{\"received\": {}, \"faults\": {}}}",

@@ -1,0 +1,116 @@
+//! What a process does between two attempts: it idles, and in mode INVOKER it runs driver and client itself.
+
+use std::error::Error;
+use std::sync::{Arc, Mutex};
+
+use aeron_agent::{BackoffIdleStrategy, BusySpinIdleStrategy, IdleStrategy, YieldingIdleStrategy};
+use aeron_client::{Aeron, Context};
+use aeron_driver::config::Sources;
+use aeron_driver::{MediaDriver, ThreadingMode};
+
+use crate::arguments::Arguments;
+
+/// A client with its way to spend time, and its driver if that is in this process.
+pub struct Turns {
+    idle: Box<dyn IdleStrategy>,
+    invoked: Option<Arc<Mutex<MediaDriver>>>,
+    aeron: Aeron,
+    /// On threads of its own; closed after the client.
+    _driver: Option<MediaDriver>,
+}
+
+impl Turns {
+    /// Connects to the driver of the directory, which is started first if it is to be in this process.
+    pub fn begin(arguments: &Arguments) -> Result<Self, Box<dyn Error>> {
+        let mut client = Context {
+            aeron_dir: arguments.directory.clone(),
+            ..Context::default()
+        };
+        let (mut invoked, mut driver) = (None, None);
+        match arguments.driver.as_str() {
+            "" => {}
+            "invoked" => {
+                let shared = Arc::new(Mutex::new(MediaDriver::launch_with_main_loop(embedded(
+                    arguments,
+                    ThreadingMode::Invoker,
+                ))?));
+                client.use_conductor_agent_invoker = true;
+                let runs = Arc::clone(&shared);
+                client.driver_invoker = Some(Arc::new(move || do_work(&runs)));
+                invoked = Some(shared);
+            }
+            "threads" => {
+                let context = embedded(arguments, ThreadingMode::Shared);
+                driver = Some(MediaDriver::launch(context)?);
+            }
+            other => return Err(format!("driver={other} is neither invoked nor threads").into()),
+        }
+        Ok(Self {
+            idle: idle_strategy(&arguments.idle)?,
+            invoked,
+            aeron: Aeron::connect(client)?,
+            _driver: driver,
+        })
+    }
+
+    /// The client.
+    pub fn aeron(&self) -> &Aeron {
+        &self.aeron
+    }
+
+    /// After a turn that did `work`.
+    #[inline]
+    pub fn after(&mut self, work: usize) {
+        match &self.invoked {
+            Some(driver) => {
+                do_work(driver);
+                self.aeron.do_work();
+            }
+            None => self.idle.idle(work),
+        }
+    }
+
+    /// Tries until it succeeds.
+    #[inline]
+    pub fn until<T>(&mut self, mut attempt: impl FnMut() -> Option<T>) -> T {
+        match attempt() {
+            Some(done) => done,
+            None => self.retry(attempt),
+        }
+    }
+
+    #[cold]
+    fn retry<T>(&mut self, mut attempt: impl FnMut() -> Option<T>) -> T {
+        self.idle.reset();
+        loop {
+            self.after(0);
+            if let Some(done) = attempt() {
+                return done;
+            }
+        }
+    }
+}
+
+/// The arrangement of a driver embedded by the Python package, changed by the environment.
+fn embedded(arguments: &Arguments, threading_mode: ThreadingMode) -> aeron_driver::Context {
+    let mut context = aeron_driver::Context {
+        threading_mode,
+        ..Default::default()
+    };
+    context.apply(&Sources::environment());
+    context.dir = arguments.directory.clone();
+    context
+}
+
+fn do_work(driver: &Mutex<MediaDriver>) -> usize {
+    driver.lock().expect("no turn panics").do_work()
+}
+
+fn idle_strategy(name: &str) -> Result<Box<dyn IdleStrategy>, String> {
+    match name {
+        "spin" => Ok(Box::new(BusySpinIdleStrategy)),
+        "yield" => Ok(Box::new(YieldingIdleStrategy)),
+        "backoff" => Ok(Box::new(BackoffIdleStrategy::default())),
+        other => Err(format!("idle={other} is not spin, yield or backoff")),
+    }
+}

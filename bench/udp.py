@@ -1,0 +1,145 @@
+"""What is measured over UDP: our native client on our driver and on the real C one, on one host or between two."""
+
+import json
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from bench import environments as env
+from bench.hosts import HERE, free_port, two_hosts
+from bench.measure import (
+    SPARE_TIME_S,
+    VoidError,
+    cpu_seconds,
+    expect_ready,
+    running_driver,
+    started,
+    words_of,
+)
+
+SUBSCRIBERS = 4
+
+
+def unicast(receiving):
+    """The publisher's channel and the subscribers' ones."""
+    channel = f"aeron:udp?endpoint={receiving.address}:{free_port()}"
+    return channel, (channel,)
+
+
+def multicast(_):
+    """Subscribers that share the image of their driver."""
+    channel = f"aeron:udp?endpoint=224.10.9.7:{free_port()}|interface=localhost"
+    return f"{channel}|fc=min", (channel,) * SUBSCRIBERS
+
+
+def several_destinations(_):
+    """Subscribers with sockets of their own; the publisher waits for all of them."""
+    control = f"control=localhost:{free_port()}|control-mode=dynamic"
+    subscribers = (f"aeron:udp?endpoint=localhost:{free_port()}|{control}" for _ in range(SUBSCRIBERS))
+    return f"aeron:udp?{control}|fc=min,g:/{SUBSCRIBERS}", tuple(subscribers)
+
+
+@dataclass
+class UdpOneWay:
+    """Messages per second from one process to another, and what a million of them costs all processes together."""
+
+    name: str
+    drivers: tuple
+    """The kind of driver of both, or those of the publisher and of the subscriber."""
+    driver_settings: dict
+    settings: dict = field(default_factory=dict)
+    channels: Callable = unicast
+    between_hosts: bool = False
+    unit: str = "messages/s"
+
+    def measure(self, seconds):
+        words = words_of({**self.settings, "seconds": seconds})
+        with ExitStack() as stack:
+            sending, receiving = stack.enter_context(two_hosts()) if self.between_hosts else (HERE, HERE)
+            ends = [
+                stack.enter_context(running_driver(kind, self.driver_settings, host.place))
+                for kind, host in zip(self.drivers, (sending, receiving), strict=False)
+            ]
+            to, at = self.channels(receiving)
+            receiver = stack.enter_context(
+                started((env.native(),), ends[-1][0], ["sub", f"channel={' '.join(at)}", *words], receiving.place)
+            )
+            expect_ready(receiver)
+            sender = stack.enter_context(
+                started((env.native(),), ends[0][0], ["pub", f"channel={to}", *words], sending.place)
+            )
+            expect_ready(sender)
+            before = _used(ends)
+            sent = json.loads(sender.read(seconds + SPARE_TIME_S))
+            got = json.loads(receiver.read(seconds + SPARE_TIME_S))
+            cpu = _used(ends) - before + sent["cpu"] + got["cpu"]
+            # Nobody waits for the ends of streams, which take the timeouts of the drivers.
+            sender.kill()
+            receiver.kill()
+        if got["faults"] or (got["received"], got["sum"]) != (sent["sent"], sent["sum"]):
+            raise VoidError(f"{self.name}: sent {sent}, received {got}")
+        return {"rate": got["measured"] / got["seconds"], "cost": cpu / sent["sent"] * 1e6}
+
+
+@dataclass
+class UdpRoundTrip:
+    """Time there and back, one message at a time."""
+
+    name: str
+    drivers: tuple
+    driver_settings: dict
+    settings: dict = field(default_factory=dict)
+    between_hosts: bool = False
+    unit: str = "ns"
+
+    def measure(self, seconds):
+        words = words_of({**self.settings, "seconds": seconds})
+        with ExitStack() as stack:
+            calling, answering = stack.enter_context(two_hosts()) if self.between_hosts else (HERE, HERE)
+            directories = [
+                stack.enter_context(running_driver(kind, self.driver_settings, host.place))[0]
+                for kind, host in zip(self.drivers, (calling, answering), strict=False)
+            ]
+            there, back = unicast(answering)[0], unicast(calling)[0]
+            words += [f"channel={there}", f"reply={back}"]
+            echo = stack.enter_context(started((env.native(),), directories[-1], ["pong", *words], answering.place))
+            expect_ready(echo)
+            caller = stack.enter_context(started((env.native(),), directories[0], ["ping", *words], calling.place))
+            times = json.loads(caller.read(seconds * 4 + SPARE_TIME_S))
+            caller.kill()
+            echo.kill()
+        return times
+
+
+@dataclass
+class EmbeddedRoundTrip:
+    """Round trips between two processes that each have a driver of their own inside."""
+
+    name: str
+    command: Callable
+    driver: str
+    """`invoked` by the process's loop, or on `threads` of its own."""
+    driver_settings: dict
+    settings: dict = field(default_factory=dict)
+    unit: str = "ns"
+
+    def measure(self, seconds):
+        there, back = unicast(HERE)[0], unicast(HERE)[0]
+        settings = {**self.settings, "seconds": seconds, "driver": self.driver, "channel": there, "reply": back}
+        with ExitStack() as stack:
+            roles = []
+            for role in ("pong", "ping"):
+                directory, _ = stack.enter_context(running_driver(None, {}))
+                words = [role, *words_of(settings)]
+                process = started((self.command(),), f"{directory}/driver", words, environment=self.driver_settings)
+                roles.append(stack.enter_context(process))
+                if role == "pong":
+                    expect_ready(roles[0])
+            times = json.loads(roles[1].read(seconds * 4 + SPARE_TIME_S))
+            for process in roles:
+                process.kill()
+        return times
+
+
+def _used(ends):
+    return sum(cpu_seconds(process.pid) for _, process in ends)
