@@ -1,34 +1,36 @@
-//! A driver's conductor against clients that say and write what they like: it goes on, whatever happens to the memory that it
-//! shares with them. Files, threads and clocks are left out; the logs lie on the heap.
+//! A driver against clients that say and write what they like, and against datagrams from anywhere: it goes on, whatever happens
+//! to the memory that it shares and to its sockets. Files, threads and clocks are left out; logs and network lie on the heap.
 #![no_main]
 
+mod datagrams;
 mod machine;
+mod media;
 
 use std::io;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use aeron_agent::CachedEpochClock;
+use aeron_agent::{CachedEpochClock, CachedNanoClock};
 use aeron_driver::Context;
-use aeron_driver::conductor::{Conductor, ConductorParts};
-use aeron_driver::diagnostics::ErrorRecorder;
-use aeron_driver::log_storage::{HeapLogs, LogStorage};
-use aeron_driver::queue::queue;
-use aeron_driver::resources::{NativeResourceAgent, ResourceCounters, StorageLimits};
-use aeron_memory::broadcast::{self, BroadcastTransmitter};
+use aeron_driver::driver_core::{DriverCore, Surroundings};
+use aeron_driver::log_storage::{HeapLogs, LogId, LogStorage};
+// The network in memory finds it here.
+use aeron_driver::socket_buffers;
+use aeron_memory::broadcast::BroadcastReceiver;
 use aeron_memory::buffer::SharedBuffer;
-use aeron_memory::counters::CountersManager;
-use aeron_memory::counters::system::{SystemCounter, SystemCounters, SystemLabels};
-use aeron_memory::error_log::DistinctErrorLog;
+use aeron_memory::cnc::{Cnc, CncLengths, DriverIdentity};
 use aeron_memory::log::{ConcurrentAppender, LogBuffers};
-use aeron_memory::ring::{self, ManyToOneRing, RingConsumer};
 use aeron_memory::words::Words;
 use aeron_protocol::command::{self, Command};
+use aeron_protocol::event::Event;
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 
+use datagrams::Datagram;
+use media::testing::MemoryNetwork;
+use media::transport::MAX_RUN_DATAGRAMS;
+
 const KIB: usize = 1024;
-const COUNTERS_VALUES_LENGTH: usize = 16 * KIB;
+const NANOS_PER_MILLI: i64 = 1_000_000;
 
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {
@@ -74,9 +76,16 @@ enum Step<'a> {
         registration: u8,
         reason: &'a [u8],
     },
-    Destination {
+    AddDestination {
         client: u8,
         registration: u8,
+        receives: bool,
+        channel: Channel<'a>,
+    },
+    RemoveDestination {
+        client: u8,
+        registration: u8,
+        receives: bool,
         channel: Channel<'a>,
     },
     Keepalive {
@@ -118,14 +127,63 @@ enum Step<'a> {
     Advance {
         by_ms: u16,
     },
+    Deliver(Datagram<'a>),
+    /// Sockets take this many more datagrams, or as many as there are.
+    SetRoom(Option<u8>),
+    SetSegmentation(bool),
 }
 
 #[derive(Arbitrary, Debug)]
 enum Channel<'a> {
     Ipc,
     IpcWith(&'a str),
+    Udp {
+        form: u8,
+        port: u8,
+        parameters: Parameters<'a>,
+    },
     Any(&'a [u8]),
 }
+
+#[derive(Arbitrary, Debug)]
+enum Parameters<'a> {
+    None,
+    Known(u8),
+    Any(&'a str),
+}
+
+/// Forms of channels; `#` is a port.
+const UDP_FORMS: [&str; 12] = [
+    "aeron:udp?endpoint=localhost:#",
+    "aeron:udp?endpoint=localhost:0",
+    "aeron:udp?endpoint=224.0.1.1:#|interface=localhost",
+    "aeron:udp?control=localhost:#|control-mode=dynamic",
+    "aeron:udp?control=localhost:#|endpoint=localhost:0",
+    "aeron:udp?control-mode=manual|tags=#",
+    "aeron:udp?control=localhost:#|control-mode=manual",
+    "aeron:udp?control=localhost:#|control-mode=response",
+    "aeron:udp?tags=#",
+    "aeron-spy:aeron:udp?endpoint=localhost:#",
+    "aeron-spy:aeron:udp?endpoint=224.0.1.1:#|interface=localhost",
+    "aeron-spy:aeron:udp?control=localhost:#|control-mode=dynamic",
+];
+
+const UDP_PARAMETERS: [&str; 14] = [
+    "reliable=false",
+    "tether=false",
+    "ssc=true",
+    "cc=cubic",
+    "fc=min,t:1s",
+    "fc=tagged,g:7/1",
+    "gtag=7",
+    "session-id=5",
+    "term-length=128k|init-term-id=2147483647|term-id=-2147483648|term-offset=64",
+    "linger=0|eos=false",
+    "response-correlation-id=3",
+    "channel-snd-ts-offset=0|channel-rcv-ts-offset=8",
+    "rejoin=false|group=true",
+    "pub-wnd=8k|mtu=4096",
+];
 
 #[derive(Arbitrary, Debug)]
 enum Section {
@@ -148,106 +206,100 @@ fuzz_target!(|input: Input| {
         driver.advance(1_000);
         driver.work();
     }
-    driver.conductor.close();
+    driver.core.close();
 });
 
 struct Driver {
-    ring: ManyToOneRing<SharedBuffer>,
-    broadcast: SharedBuffer,
-    counters_metadata: SharedBuffer,
-    counters_values: SharedBuffer,
-    error_log: SharedBuffer,
+    cnc: Cnc<SharedBuffer>,
+    events: BroadcastReceiver<SharedBuffer>,
     logs: Logs,
-    conductor: Conductor,
-    resources: NativeResourceAgent,
+    network: MemoryNetwork,
+    nano_clock: Arc<CachedNanoClock>,
+    epoch_clock: Arc<CachedEpochClock>,
+    core: DriverCore,
     now_ms: i64,
     correlation_id: i64,
+    /// Of the publications that clients were told of.
+    session_ids: Vec<i32>,
 }
 
 impl Driver {
     fn new(seed: u64) -> Self {
-        let ring_words = SharedBuffer::heap(64 * KIB + ring::TRAILER_LENGTH);
-        let broadcast = SharedBuffer::heap(64 * KIB + broadcast::TRAILER_LENGTH);
-        let counters_metadata = SharedBuffer::heap(4 * COUNTERS_VALUES_LENGTH);
-        let counters_values = SharedBuffer::heap(COUNTERS_VALUES_LENGTH);
-        let error_log = SharedBuffer::heap(64 * KIB);
-        let logs = Logs::default();
-
-        let mut counters =
-            CountersManager::new(counters_metadata.clone(), counters_values.clone(), 1_000)
-                .expect("the sections fit together");
-        let system_counters = SystemCounters::allocate(&mut counters, &no_labels(), 0)
-            .expect("there is room for the first counters");
-        let counter = |of| system_counters.get(of).clone();
-        let log = Arc::new(DistinctErrorLog::new(error_log.clone()));
-        let errors = ErrorRecorder::new(
-            log,
-            counter(SystemCounter::Errors),
-            Arc::new(CachedEpochClock::default()),
-        );
-        let (resource_commands, for_resources) =
-            queue(counter(SystemCounter::NativeResourceAgentProxyFails));
-        let (replies, resource_replies) = queue(counter(SystemCounter::ConductorProxyFails));
-        let (sender_commands, _) = queue(counter(SystemCounter::SenderProxyFails));
-        let (receiver_commands, _) = queue(counter(SystemCounter::ReceiverProxyFails));
-        let resources = NativeResourceAgent::new(
-            Box::new(logs.clone()),
-            machine::channel_resolver(),
-            (for_resources, replies),
-            StorageLimits {
-                perform_checks: true,
-                low_space_warning: 0,
-                free_limit: 1,
-                dir: "/heap".into(),
-            },
-            ResourceCounters {
-                failed_frees: counter(SystemCounter::FreeFails),
-                bytes_mapped: counter(SystemCounter::BytesMapped),
-            },
-            errors.clone(),
-        );
-        let ring = ManyToOneRing::new(ring_words).expect("the length is that of a ring");
-        let context = Context {
+        let context = Arc::new(Context {
             ipc_term_buffer_length: 64 * KIB,
+            term_buffer_length: 64 * KIB,
             dir: "/heap".into(),
             ..Context::default()
+        });
+        let lengths = CncLengths {
+            counters_values: 1024 * KIB,
+            ..CncLengths::default()
         };
-        let parts = ConductorParts {
-            commands: RingConsumer::new(ring.clone()),
-            events: BroadcastTransmitter::new(broadcast.clone())
-                .expect("the length is that of a broadcast"),
-            counters,
-            system_counters,
-            errors,
-            resource_commands,
-            resource_replies,
-            sender_commands,
-            receiver_commands,
-            is_terminated: Arc::new(AtomicBool::new(false)),
+        let identity = DriverIdentity {
+            client_liveness_timeout_ns: context.client_liveness_timeout_ns,
+            start_timestamp_ms: 0,
+            pid: 1,
+        };
+        let memory = SharedBuffer::heap(lengths.file_length().expect("the lengths are valid"));
+        let cnc = Cnc::format(memory, &lengths, &identity).expect("the lengths are valid");
+        let (logs, network) = (Logs::default(), MemoryNetwork::new());
+        let (nano_clock, epoch_clock) = <(Arc<CachedNanoClock>, Arc<CachedEpochClock>)>::default();
+        let surroundings = Surroundings {
+            logs: Box::new(logs.clone()),
+            network: Box::new(network.clone()),
+            names: Box::new(|_| Ok(Box::new(machine::Literals))),
+            interfaces: Box::new(machine::Loopback),
+            nano_clock: nano_clock.clone(),
+            epoch_clock: epoch_clock.clone(),
+            epoch_nanos: Arc::new(|| 0),
+            system_socket_buffers: socket_buffers::SocketBufferLengths {
+                send: 212_992,
+                receive: 212_992,
+            },
             seed,
-            system_socket_buffers: Default::default(),
         };
-        let conductor = Conductor::new(Arc::new(context), parts, 0);
+        let loss_report = SharedBuffer::heap(context.loss_report_buffer_length);
+        let core =
+            DriverCore::new(&context, &cnc, loss_report, surroundings).expect("names need nothing");
         Self {
-            ring,
-            broadcast,
-            counters_metadata,
-            counters_values,
-            error_log,
+            events: BroadcastReceiver::new(cnc.to_clients().clone())
+                .expect("the length is that of a broadcast"),
+            cnc,
             logs,
-            conductor,
-            resources,
+            network,
+            nano_clock,
+            epoch_clock,
+            core,
             now_ms: 0,
             correlation_id: 0,
+            session_ids: Vec::new(),
         }
     }
 
     /// Enough duty cycles for a command, the log it asks for, and its answer.
     fn work(&mut self) {
+        let now_ns = self.now_ms * NANOS_PER_MILLI;
+        self.nano_clock.update(now_ns);
+        self.epoch_clock.update(self.now_ms);
         for _ in 0..3 {
-            self.conductor.do_work(self.now_ms * 1_000_000, self.now_ms);
-            self.resources.do_work();
+            self.core.do_work(now_ns, self.now_ms);
         }
+        self.network.take_sent();
+        self.network.take_run_lengths();
+        self.hear();
+    }
+
+    /// Clients hear what the driver says, unless somebody wrote over it.
+    fn hear(&mut self) {
+        let session_ids = &mut self.session_ids;
+        let on_event = |type_id, body: &[u8]| {
+            if let Ok(Event::PublicationReady(ready) | Event::ExclusivePublicationReady(ready)) =
+                Event::decode(type_id, body)
+            {
+                session_ids.push(ready.session_id);
+            }
+        };
+        let _ = self.events.receive(on_event);
     }
 
     fn advance(&mut self, by_ms: u16) {
@@ -257,7 +309,7 @@ impl Driver {
     fn take(&mut self, step: &Step<'_>) {
         match step {
             Step::Record { type_id, body } => {
-                let _ = self.ring.write(*type_id, body);
+                let _ = self.cnc.to_driver().write(*type_id, body);
             }
             Step::Publish { log, limit, length } => {
                 if let Some(log) = self.logs.attach(*log) {
@@ -274,10 +326,12 @@ impl Driver {
                 }
             }
             Step::SetCounter { id, value } => self
-                .counters_values
+                .cnc
+                .counters_values()
                 .store_i64_release(value_offset(*id), *value),
             Step::MoveCounter { id, by } => {
-                self.counters_values
+                self.cnc
+                    .counters_values()
                     .fetch_add_i64(value_offset(*id), i64::from(*by) * 32);
             }
             Step::Write {
@@ -286,6 +340,15 @@ impl Driver {
                 bytes,
             } => self.write(section, *offset, bytes),
             Step::Advance { by_ms } => self.advance(*by_ms),
+            Step::Deliver(datagram) => {
+                let bytes = datagram.bytes(&self.session_ids);
+                self.network.deliver(datagram.from(), datagram.to(), &bytes);
+            }
+            Step::SetRoom(room) => self.network.set_room(room.map(usize::from)),
+            Step::SetSegmentation(is_on) => {
+                let datagrams = if *is_on { MAX_RUN_DATAGRAMS } else { 1 };
+                self.network.set_max_run_datagrams(datagrams);
+            }
             command => self.send(command),
         }
     }
@@ -297,17 +360,17 @@ impl Driver {
         let command = to_command(step, correlation_id, &mut text);
         let mut body = vec![0; command.encoded_length()];
         if command.encode(&mut body).is_ok() {
-            let _ = self.ring.write(command.type_id(), &body);
+            let _ = self.cnc.to_driver().write(command.type_id(), &body);
         }
     }
 
     fn write(&self, section: &Section, offset: u32, bytes: &[u8]) {
         let words = match section {
-            Section::Ring => Some(self.ring.words().clone()),
-            Section::Broadcast => Some(self.broadcast.clone()),
-            Section::CountersMetadata => Some(self.counters_metadata.clone()),
-            Section::CountersValues => Some(self.counters_values.clone()),
-            Section::ErrorLog => Some(self.error_log.clone()),
+            Section::Ring => Some(self.cnc.to_driver().words().clone()),
+            Section::Broadcast => Some(self.cnc.to_clients().clone()),
+            Section::CountersMetadata => Some(self.cnc.counters_metadata().clone()),
+            Section::CountersValues => Some(self.cnc.counters_values().clone()),
+            Section::ErrorLog => Some(self.cnc.error_log().clone()),
             Section::Log(index) => self.logs.memory(*index),
         };
         let Some(words) = words else { return };
@@ -316,27 +379,16 @@ impl Driver {
     }
 }
 
-fn no_labels() -> SystemLabels {
-    SystemLabels {
-        software: String::new(),
-        resolver_name: String::new(),
-        threading_mode: String::new(),
-        conductor_threshold: String::new(),
-        sender_threshold: String::new(),
-        receiver_threshold: String::new(),
-        name_resolver_threshold: String::new(),
-    }
-}
-
 fn value_offset(counter_id: u8) -> usize {
-    usize::from(counter_id) * 128 % COUNTERS_VALUES_LENGTH
+    usize::from(counter_id) * 128
 }
 
 fn to_command<'a>(step: &Step<'a>, correlation_id: i64, channel: &'a mut Vec<u8>) -> Command<'a> {
     let id = |of: &u8| i64::from(*of);
     if let Step::AddPublication { channel: of, .. }
     | Step::AddSubscription { channel: of, .. }
-    | Step::Destination { channel: of, .. } = step
+    | Step::AddDestination { channel: of, .. }
+    | Step::RemoveDestination { channel: of, .. } = step
     {
         *channel = of.bytes();
     }
@@ -432,16 +484,42 @@ fn to_command<'a>(step: &Step<'a>, correlation_id: i64, channel: &'a mut Vec<u8>
             position: 0,
             reason,
         }),
-        Step::Destination {
+        Step::AddDestination {
             client,
             registration,
+            receives,
             ..
-        } => Command::AddRcvDestination(command::Destination {
-            client_id: id(client),
-            correlation_id,
-            registration_correlation_id: id(registration),
-            channel,
-        }),
+        } => {
+            let add = command::Destination {
+                client_id: id(client),
+                correlation_id,
+                registration_correlation_id: id(registration),
+                channel,
+            };
+            if *receives {
+                Command::AddRcvDestination(add)
+            } else {
+                Command::AddDestination(add)
+            }
+        }
+        Step::RemoveDestination {
+            client,
+            registration,
+            receives,
+            ..
+        } => {
+            let remove = command::Destination {
+                client_id: id(client),
+                correlation_id,
+                registration_correlation_id: id(registration),
+                channel,
+            };
+            if *receives {
+                Command::RemoveRcvDestination(remove)
+            } else {
+                Command::RemoveDestination(remove)
+            }
+        }
         Step::Close { client } => Command::ClientClose(command::ClientClose {
             client_id: id(client),
             correlation_id: -1,
@@ -466,7 +544,31 @@ impl Channel<'_> {
         match self {
             Self::Ipc => b"aeron:ipc".to_vec(),
             Self::IpcWith(parameters) => format!("aeron:ipc?{parameters}").into_bytes(),
+            Self::Udp {
+                form,
+                port,
+                parameters,
+            } => {
+                let port = (4001 + u16::from(port % 4)).to_string();
+                let channel = UDP_FORMS[usize::from(*form) % UDP_FORMS.len()].replace('#', &port);
+                format!("{channel}{}", parameters.text()).into_bytes()
+            }
             Self::Any(bytes) => bytes.to_vec(),
+        }
+    }
+}
+
+impl Parameters<'_> {
+    fn text(&self) -> String {
+        match self {
+            Self::None => String::new(),
+            Self::Known(index) => {
+                format!(
+                    "|{}",
+                    UDP_PARAMETERS[usize::from(*index) % UDP_PARAMETERS.len()]
+                )
+            }
+            Self::Any(text) => format!("|{text}"),
         }
     }
 }
@@ -505,27 +607,22 @@ impl LogStorage for Logs {
         self.lock().0.usable_space()
     }
 
-    fn create(
-        &mut self,
-        registration_id: i64,
-        length: usize,
-        sparse: bool,
-    ) -> io::Result<SharedBuffer> {
+    fn create(&mut self, log: LogId, length: usize, sparse: bool) -> io::Result<SharedBuffer> {
         // A term may be up to a gibibyte, and the heap is not sparse.
         if length > 1024 * KIB {
             return Err(io::ErrorKind::StorageFull.into());
         }
         let mut logs = self.lock();
-        let memory = logs.0.create(registration_id, length, sparse)?;
+        let memory = logs.0.create(log, length, sparse)?;
         logs.1.push(memory.clone());
         Ok(memory)
     }
 
-    fn allocate(&mut self, registration_id: i64, offset: usize, length: usize) -> io::Result<()> {
-        self.lock().0.allocate(registration_id, offset, length)
+    fn allocate(&mut self, log: LogId, offset: usize, length: usize) -> io::Result<()> {
+        self.lock().0.allocate(log, offset, length)
     }
 
-    fn remove(&mut self, registration_id: i64) -> io::Result<()> {
-        self.lock().0.remove(registration_id)
+    fn remove(&mut self, log: LogId) -> io::Result<()> {
+        self.lock().0.remove(log)
     }
 }

@@ -4,18 +4,16 @@ use std::io;
 use std::net::IpAddr;
 
 use aeron_driver::DriverError;
-use aeron_driver::media::ChannelResolver;
 use aeron_driver::media::address::Family;
 use aeron_driver::media::interfaces::{InterfaceAddress, Interfaces};
 use aeron_driver::names::NameResolver;
 use aeron_protocol::ErrorCode;
 
-struct Literals;
-struct Loopback;
+/// Knows addresses and `localhost`.
+pub struct Literals;
 
-pub fn channel_resolver() -> ChannelResolver {
-    ChannelResolver::new(Box::new(Literals), Box::new(Loopback))
-}
+/// Has a loopback interface only.
+pub struct Loopback;
 
 impl NameResolver for Literals {
     fn resolve(&mut self, host: &str, family: Family) -> Result<IpAddr, DriverError> {

@@ -5,7 +5,7 @@
 mod machine;
 
 use aeron_driver::media::destination::send_destination_endpoint;
-use aeron_driver::media::{ChannelRole, UdpChannel};
+use aeron_driver::media::{ChannelResolver, ChannelRole, UdpChannel};
 use aeron_protocol::uri::{
     ChannelUri, ChannelUriBuilder, ExistingPublication, InitialPosition, NetworkParams,
     PublicationDefaults, PublicationParams, ReceiverGroup, SubscriptionDefaults,
@@ -79,7 +79,9 @@ fuzz_target!(|data: &[u8]| {
     let _ = Transport::of(data);
     let _ = send_destination_endpoint(data);
     for role in ROLES {
-        if let Ok(channel) = machine::channel_resolver().resolve(data, role) {
+        let mut resolver =
+            ChannelResolver::new(Box::new(machine::Literals), Box::new(machine::Loopback));
+        if let Ok(channel) = resolver.resolve(data, role) {
             check_addresses(&channel);
         }
     }

@@ -1,0 +1,7 @@
+//! The network in memory of the driver's unit tests.
+
+pub use aeron_driver::media::transport;
+
+#[allow(dead_code, unused_imports)]
+#[path = "../../rust/driver/src/media/testing.rs"]
+pub mod testing;
