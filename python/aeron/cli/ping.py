@@ -10,7 +10,7 @@ import click
 import aeron
 from aeron.cli.histogram import Histogram
 from aeron.cli.options import client_options, ping_pong_options, size
-from aeron.cli.session import session
+from aeron.cli.session import Publication, add_publication, added, session
 
 _TIMESTAMP = struct.Struct("<q")
 
@@ -58,9 +58,8 @@ def command(
     click.echo(f"Publishing Ping at channel {ping_channel} on Stream ID {ping_stream_id}")
     click.echo(f"Subscribing Pong at channel {pong_channel} on Stream ID {pong_stream_id}")
     with session(directory, embedded, driver_timeout_s) as (client, stop):
-        subscription = client.add_subscription(pong_channel, pong_stream_id)
-        add = client.add_exclusive_publication if exclusive else client.add_publication
-        publication = add(ping_channel, ping_stream_id)
+        subscription = added(client.add_subscription, pong_channel, pong_stream_id)
+        publication = add_publication(client, ping_channel, ping_stream_id, exclusive)
         click.echo(f"Publication channel status {publication.channel_status}")
         click.echo(f"Subscription channel status {subscription.channel_status}")
         pinger = _Pinger(publication, subscription, length, stop)
@@ -80,7 +79,7 @@ class _Pinger:
 
     def __init__(
         self,
-        publication: aeron.Publication | aeron.ExclusivePublication,
+        publication: Publication,
         subscription: aeron.Subscription,
         length: int,
         stop: aeron.ShutdownSignalBarrier,

@@ -6,7 +6,7 @@ import click
 
 import aeron
 from aeron.cli.options import client_options, ping_pong_options
-from aeron.cli.session import session
+from aeron.cli.session import Publication, add_publication, added, session
 
 _MAX_IDLE_PARK_NS = 10_000_000
 
@@ -30,9 +30,8 @@ def command(
     click.echo(f"Subscribing Ping at channel {ping_channel} on Stream ID {ping_stream_id}")
     click.echo(f"Publishing Pong at channel {pong_channel} on Stream ID {pong_stream_id}")
     with session(directory, embedded, driver_timeout_s) as (client, stop):
-        subscription = client.add_subscription(ping_channel, ping_stream_id)
-        add = client.add_exclusive_publication if exclusive else client.add_publication
-        publication = add(pong_channel, pong_stream_id)
+        subscription = added(client.add_subscription, ping_channel, ping_stream_id)
+        publication = add_publication(client, pong_channel, pong_stream_id, exclusive)
         click.echo(f"Subscription channel status {subscription.channel_status}")
         click.echo(f"Publication channel status {publication.channel_status}")
         _answer(subscription, publication, stop)
@@ -41,7 +40,7 @@ def command(
 
 def _answer(
     subscription: aeron.Subscription,
-    publication: aeron.Publication | aeron.ExclusivePublication,
+    publication: Publication,
     stop: aeron.ShutdownSignalBarrier,
 ) -> None:
     def send_back(payload: bytes, _: aeron.Header) -> None:

@@ -6,9 +6,7 @@ import click
 
 import aeron
 from aeron.cli.options import client_options, destination_option, linger_option, size, stream_options
-from aeron.cli.session import session
-
-Publication = aeron.Publication | aeron.ExclusivePublication
+from aeron.cli.session import Publication, add_publication, session
 
 
 @click.command("pub")
@@ -55,8 +53,7 @@ def command(
     """Publish 'Hello World! <n>' at a steady interval and say what became of each message."""
     click.echo(f"Publishing to channel {channel} on Stream ID {stream_id}")
     with session(directory, embedded, driver_timeout_s) as (client, stop):
-        add = client.add_exclusive_publication if exclusive else client.add_publication
-        publication = add(channel, stream_id)
+        publication = add_publication(client, channel, stream_id, exclusive)
         for destination in destinations:
             publication.add_destination(destination)
         click.echo(f"Publication channel status {publication.channel_status}")

@@ -9,7 +9,7 @@ import numpy as np
 
 import aeron
 from aeron.cli.options import client_options, linger_option, size, stream_options
-from aeron.cli.session import session
+from aeron.cli.session import Publication, add_publication, added, session
 
 _REPORT_INTERVAL_S = 1.0
 _BATCH_BYTES = 64 * 1024
@@ -60,14 +60,13 @@ def command(
         click.echo(f"Subscribing to channel {channel} on Stream ID {stream_id}")
     with session(directory, embedded, driver_timeout_s) as (client, stop):
         if messages is not None and publish:
-            add = client.add_exclusive_publication if exclusive else client.add_publication
-            publication = add(channel, stream_id)
+            publication = add_publication(client, channel, stream_id, exclusive)
             click.echo(f"Publication channel status {publication.channel_status}")
             _send(publication, messages, length, stop)
             if linger_s > 0 and not stop.is_signalled:
                 click.echo(f"Lingering for {round(linger_s * 1e9)} nanoseconds")
         else:
-            subscription = client.add_subscription(channel, stream_id)
+            subscription = added(client.add_subscription, channel, stream_id)
             click.echo(f"Subscription channel status {subscription.channel_status}")
             _receive(subscription, messages, stop)
         stop.wait(linger_s)
@@ -121,7 +120,7 @@ def _receive(subscription: aeron.Subscription, messages: int | None, stop: aeron
 
 
 def _send(
-    publication: aeron.Publication | aeron.ExclusivePublication,
+    publication: Publication,
     messages: int,
     length: int,
     stop: aeron.ShutdownSignalBarrier,
