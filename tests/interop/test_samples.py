@@ -1,0 +1,165 @@
+"""Our commands with the real Java samples as the other side, through each kind of driver, over UDP."""
+
+import re
+import signal
+import socket
+from contextlib import contextmanager
+
+import pytest
+
+from commands import Command, run
+from interop import toolchain
+from interop.processes import LineProcess
+
+_DRIVERS = ("ours", "java", "c")
+_START_TIMEOUT_S = 20
+_TIMEOUT_S = 60
+
+each_driver = pytest.mark.parametrize("kind", _DRIVERS)
+
+
+def channel(name="endpoint"):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as found:
+        found.bind(("127.0.0.1", 0))
+        return f"aeron:udp?{name}=127.0.0.1:{found.getsockname()[1]}"
+
+
+@pytest.fixture
+def sample(tmp_path):
+    """`sample(driver, name, **settings)`: a Java sample that runs for the block, and is killed at its end."""
+
+    @contextmanager
+    def running(driver, name, **settings):
+        properties = {"aeron.dir": driver.directory, "aeron.sample.idleStrategy": "yield"}
+        properties |= {f"aeron.sample.{key.replace('_', '.')}": value for key, value in settings.items()}
+        command = toolchain.java_command(properties, f"io.aeron.samples.{name}")
+        process = LineProcess(command, log=tmp_path / f"{name}.txt")
+        try:
+            yield Sample(process)
+        finally:
+            if process.exit_code is None:
+                process.kill()
+
+    return running
+
+
+class Sample:
+    """A running sample: what it prints, line by line."""
+
+    def __init__(self, process):
+        self.process = process
+
+    def wait_for(self, pattern):
+        """The first line from here on in which `pattern` is found, as the match."""
+        while True:
+            if match := re.search(pattern, self.process.read(_START_TIMEOUT_S)):
+                return match
+
+    def answer(self, text):
+        self.process.write(text)
+
+
+@each_driver
+def test_a_java_ping_gets_our_pongs(kind, shared_drivers, sample):
+    """06-18, 06-23"""
+    driver = shared_drivers(kind)
+    ping, pong = channel(), channel()
+    both = {"ping_channel": ping, "pong_channel": pong}
+    with Command("pong", "--dir", driver.directory, "-c", ping, "-C", pong) as ours:
+        ours.wait_for("Publication channel status")
+        few = {"messages": 500, "warmup_iterations": 1, "warmup_messages": 50, "messageLength": 2000}
+        with sample(driver, "Ping", **both, **few) as theirs:
+            theirs.wait_for(r"Pinging 500 messages")
+            assert theirs.wait_for(r"Total count +=? *(\d+)")[1] == "500"
+            theirs.answer("n")
+        ours.send(signal.SIGINT)
+        assert ours.end() == 0
+
+
+@each_driver
+def test_our_ping_gets_a_java_pongs_answers(kind, shared_drivers, sample):
+    """06-18, 06-23"""
+    driver = shared_drivers(kind)
+    ping, pong = channel(), channel()
+    with sample(driver, "Pong", ping_channel=ping, pong_channel=pong) as theirs:
+        theirs.wait_for("Publishing Pong")
+        options = ["-c", ping, "-C", pong, "-m", 500, "-w", 50, "-L", 1000]
+        result = run("ping", "--dir", driver.directory, *options)
+        assert result.exit_code == 0
+        assert re.search(r"Total count    = +500\]", result.stdout)
+
+
+@each_driver
+def test_what_a_java_publisher_streams_our_rate_counts(kind, shared_drivers, sample):
+    """06-17, 06-23"""
+    driver, count = shared_drivers(kind), 50_000
+    where = channel()
+    with Command("rate", "--dir", driver.directory, "-c", where, "-m", count) as ours:
+        ours.wait_for("Subscription channel status")
+        with sample(driver, "StreamingPublisher", channel=where, messages=count, messageLength=64) as theirs:
+            theirs.wait_for(r"Done streaming\. Back pressure ratio")
+            assert ours.end(_TIMEOUT_S) == 0
+            theirs.answer("n")
+    assert f"totals {count} messages {count * 64 >> 20} MB payloads" in ours.output()
+
+
+@each_driver
+def test_what_our_publisher_streams_a_java_rate_subscriber_counts(kind, shared_drivers, sample):
+    """06-17, 06-23"""
+    driver, count = shared_drivers(kind), 50_000
+    where = channel()
+    with sample(driver, "RateSubscriber", channel=where) as theirs:
+        theirs.wait_for("Subscribing to")
+        options = ["-c", where, "-m", count, "-L", 64, "--linger", 2]
+        result = run("rate", "--publish", "--dir", driver.directory, *options)
+        assert result.exit_code == 0
+        assert f"totals {count} messages" in result.stdout
+        theirs.wait_for(rf"totals {count} messages")
+
+
+@each_driver
+def test_publishers_and_subscribers_of_both_families_share_a_stream(kind, shared_drivers, sample):
+    """06-23, 06-24 (9.4): every subscriber gets all messages, and all publishers are one session"""
+    driver = shared_drivers(kind)
+    where = f"{channel()}|term-length=64k"
+    with (
+        Command("sub", "--dir", driver.directory, "-c", where) as ours,
+        sample(driver, "BasicSubscriber", channel=where) as theirs,
+    ):
+        ours.wait_for("Subscription channel status")
+        theirs.wait_for("Subscribing to")
+        with (
+            Command("pub", "--dir", driver.directory, "-c", where, "-m", 6, "--interval", 0.5) as our_publisher,
+            sample(driver, "BasicPublisher", channel=where, messages=2) as their_publisher,
+        ):
+            their_publisher.wait_for(r"Offering 1/2 - yay!")
+            assert our_publisher.end() == 0
+            last = "Hello World! 5"
+            ours.wait_for(f"<<{last}")
+            theirs.wait_for(rf"<<{last}")
+            assert ours.output().count("Available image") == 1
+            their_publisher.process.kill()
+        messages = re.findall(
+            r"Message to stream 1001 from session (-?\d+) \((\d+) bytes\) <<Hello World! (\d)", ours.output()
+        )
+        assert len({session for session, _, _ in messages}) == 1
+        ours_sent = [number for _, length, number in messages if length == "32"]
+        assert ours_sent == sorted(ours_sent)
+        assert [number for _, length, number in messages if length != "32"] == ["0", "1"]
+
+
+def test_backlog_and_stream_views_agree_with_the_java_tools(shared_drivers, start_driver, sample):
+    """06-7, 06-23"""
+    driver = start_driver("ours")
+    where = channel()
+    with Command("sub", "--dir", driver.directory, "-c", where) as sub:
+        sub.wait_for("Subscription channel status")
+        with Command("pub", "--dir", driver.directory, "-c", where, "-m", 3, "--interval", 0.1, "--linger", 20) as pub:
+            pub.wait_for("Lingering")
+            for name, option in (("StreamStat", []), ("BacklogStat", ["--backlog"])):
+                with sample(driver, name) as tool:
+                    theirs = [tool.process.read(_START_TIMEOUT_S).rstrip("\n") for _ in range(2)]
+                    shown = run("streams", "--dir", driver.directory, *option).stdout.splitlines()
+                    assert shown[:2] == theirs
+            pub.send(signal.SIGINT)
+            assert pub.end() == 0
