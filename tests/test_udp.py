@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import struct
 from collections.abc import Callable, Iterator
@@ -411,8 +412,19 @@ def test_cubic_congestion_control_shows_its_window(client: aeron.Aeron, stream_i
 # ---- responses -----------------------------------------------------------------------------------------------------
 
 
-def test_each_client_of_a_response_channel_gets_its_own_answers(client: aeron.Aeron, stream_id: int) -> None:
-    """06-21"""
+@pytest.fixture(params=["one driver", "two drivers"])
+def asking_client(request: pytest.FixtureRequest, driver: aeron.MediaDriver) -> Iterator[aeron.Aeron]:
+    """A client of the server's driver, or of another one."""
+    with contextlib.ExitStack() as stack:
+        if request.param == "two drivers":
+            driver = stack.enter_context(aeron.MediaDriver(term_buffer_length=64 * 1024))
+        yield stack.enter_context(aeron.connect(driver))
+
+
+def test_each_client_of_a_response_channel_gets_its_own_answers(
+    client: aeron.Aeron, asking_client: aeron.Aeron, stream_id: int
+) -> None:
+    """06-21, 06-24 (9.12)"""
     requests, responses = unicast(), f"aeron:udp?control=127.0.0.1:{free_port()}|control-mode=response"
     server = client.add_subscription(requests, stream_id)
     answers: dict[int, aeron.Publication] = {}
@@ -430,9 +442,9 @@ def test_each_client_of_a_response_channel_gets_its_own_answers(client: aeron.Ae
     sent: list[tuple[int, bytes]] = []
     asking = []
     for _ in range(2):
-        subscription = client.add_subscription(responses, stream_id + 1)
+        subscription = asking_client.add_subscription(responses, stream_id + 1)
         channel = f"{requests}|response-correlation-id={subscription.registration_id}"
-        asking.append((client.add_exclusive_publication(channel, stream_id), subscription))
+        asking.append((asking_client.add_exclusive_publication(channel, stream_id), subscription))
     for number, (publication, _) in enumerate(asking):
         eventually(lambda publication=publication: serve() or publication.is_connected)
         for question in range(5):

@@ -14,6 +14,7 @@ from interop.processes import LineProcess
 _DRIVERS = ("ours", "java", "c")
 _START_TIMEOUT_S = 20
 _TIMEOUT_S = 60
+_DRIVER_TIMEOUT_MS = 2000
 
 each_driver = pytest.mark.parametrize("kind", _DRIVERS)
 
@@ -30,7 +31,11 @@ def sample(tmp_path):
 
     @contextmanager
     def running(driver, name, **settings):
-        properties = {"aeron.dir": driver.directory, "aeron.sample.idleStrategy": "yield"}
+        properties = {
+            "aeron.dir": driver.directory,
+            "aeron.driver.timeout": _DRIVER_TIMEOUT_MS,
+            "aeron.sample.idleStrategy": "yield",
+        }
         properties |= {f"aeron.sample.{key.replace('_', '.')}": value for key, value in settings.items()}
         command = toolchain.java_command(properties, f"io.aeron.samples.{name}")
         process = LineProcess(command, log=tmp_path / f"{name}.txt")
@@ -163,3 +168,45 @@ def test_backlog_and_stream_views_agree_with_the_java_tools(shared_drivers, star
                     assert shown[:2] == theirs
             pub.send(signal.SIGINT)
             assert pub.end() == 0
+
+
+@each_driver
+def test_a_killed_driver_ends_the_clients_of_both_families(kind, start_driver, sample):
+    """06-24, 06-25 (9.6): by themselves, with the age of the driver's heartbeat"""
+    driver = start_driver(kind)
+    where = channel()
+    options = ["--dir", driver.directory, "-c", where, "--driver-timeout", _DRIVER_TIMEOUT_MS / 1000]
+    with (
+        Command("sub", *options) as sub,
+        Command("pub", *options, "--interval", 0.1) as pub,
+        sample(driver, "BasicSubscriber", channel=where) as their_sub,
+        sample(driver, "BasicPublisher", channel=where) as their_pub,
+    ):
+        sub.wait_for("<<Hello World! 3")
+        their_sub.wait_for("<<Hello World! ")
+        their_pub.wait_for("yay!")
+        driver.kill()
+        for ours in (sub, pub):
+            assert ours.end(_DRIVER_TIMEOUT_MS / 1000 + 3) == 1
+            assert re.search(r"^ERROR: MediaDriver keepalive: age=\d+ms > timeout=2000ms", ours.errors())
+        for theirs in (their_sub, their_pub):
+            assert theirs.process.wait(_DRIVER_TIMEOUT_MS / 1000 + 5) != 0
+            assert re.search(r"keepalive: age=\d+ms > timeout=2000ms", theirs.process.output())
+
+
+@pytest.mark.parametrize("kind", ["ours", "java"])
+def test_a_driver_that_ends_in_order_ends_the_clients_of_both_families(kind, start_driver, sample):
+    """06-24, 06-26 (9.7)"""
+    driver = start_driver(kind)
+    where = channel()
+    with (
+        Command("sub", "--dir", driver.directory, "-c", where) as ours,
+        sample(driver, "BasicSubscriber", channel=where) as theirs,
+    ):
+        ours.wait_for("Subscription channel status")
+        theirs.wait_for("Subscribing to")
+        driver.process.signal(signal.SIGINT)
+        assert ours.end(5) == 1
+        assert re.search(r"^ERROR: MediaDriver has been shutdown", ours.errors())
+        assert theirs.process.wait(8) != 0
+        assert "has been shutdown" in theirs.process.output()

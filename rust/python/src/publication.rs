@@ -305,7 +305,7 @@ macro_rules! publication_class {
                 Ok(self.get()?.channel_status_id())
             }
 
-            /// Status of the channel: 1 active (always for IPC), 0 initialising, -1 errored or closed, 2 closing.
+            /// Status of the channel, a value of `ChannelStatus`: 1 active (always for IPC), 0 initialising, -1 errored or closed, 2 closing.
             #[getter]
             fn channel_status(&self) -> PyResult<i64> {
                 Ok(self.get()?.channel_status())
