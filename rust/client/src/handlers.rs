@@ -43,8 +43,8 @@ pub struct PublicationErrorFrame {
     pub receiver_id: i64,
     /// Group tag of the receiver, −1 if none.
     pub group_tag: i64,
-    /// Code of the error; 13 when the image was rejected.
-    pub error_code: aeron_protocol::ErrorCode,
+    /// What the receiver said, usually the number of an [`ErrorCode`](aeron_protocol::ErrorCode): 13 when the image was rejected.
+    pub error_code: i32,
     /// What the receiver said.
     pub error_message: String,
     /// Where the report came from, where it is known.

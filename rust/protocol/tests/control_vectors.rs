@@ -158,7 +158,7 @@ fn event_fields(event: &Event<'_>) -> Value {
                 "session_id": e.session_id, "stream_id": e.stream_id, "receiver_id": e.receiver_id,
                 "group_tag": e.group_tag, "address_type": if source.is_ipv4() { 1 } else { 2 },
                 "source_port": source.port(), "source_address_hex": source_hex(source),
-                "error_code": e.error_code.value(), "error_message": text(e.error_message)
+                "error_code": e.error_code, "error_message": text(e.error_message)
             })
         }
     }

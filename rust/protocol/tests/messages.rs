@@ -173,7 +173,7 @@ fn events<'a>(
             receiver_id,
             group_tag,
             source_address,
-            error_code,
+            error_code: code,
             error_message: first,
         }),
     ]
@@ -355,7 +355,7 @@ fn a_publication_error_is_at_least_72_bytes_with_the_address_in_network_order() 
         receiver_id: -1,
         group_tag: -1,
         source_address: Some((Ipv4Addr::LOCALHOST, 0).into()),
-        error_code: ErrorCode::ImageRejected,
+        error_code: ErrorCode::ImageRejected.value(),
         error_message: b"no",
     });
     let bytes = encoded_event(&error);

@@ -124,7 +124,7 @@ impl From<&PublicationErrorFrame> for PyPublicationErrorFrame {
             stream_id: frame.stream_id,
             receiver_id: frame.receiver_id,
             group_tag: frame.group_tag,
-            error_code: frame.error_code.value(),
+            error_code: frame.error_code,
             error_message: frame.error_message.clone(),
             source_address: frame.source_address.map(|address| address.to_string()),
         }

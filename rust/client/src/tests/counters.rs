@@ -286,9 +286,7 @@ fn publication_errors_are_told_for_own_publications_by_their_original_id() {
         context.publication_error_handler = Some(Arc::new(move |frame| {
             seen.add(format!(
                 "{} {} {}",
-                frame.registration_id,
-                frame.error_code.value(),
-                frame.error_message
+                frame.registration_id, frame.error_code, frame.error_message
             ));
         }));
     });
@@ -302,7 +300,7 @@ fn publication_errors_are_told_for_own_publications_by_their_original_id() {
         receiver_id: -1,
         group_tag: -1,
         source_address: Some("127.0.0.1:0".parse().unwrap()),
-        error_code: ErrorCode::ImageRejected,
+        error_code: ErrorCode::ImageRejected.value(),
         error_message: b"no",
     };
     driver.transmit(&Event::PublicationError(error));

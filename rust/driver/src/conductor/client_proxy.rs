@@ -2,7 +2,6 @@
 
 use aeron_memory::broadcast::BroadcastTransmitter;
 use aeron_memory::buffer::SharedBuffer;
-use aeron_protocol::ErrorCode;
 use aeron_protocol::event::{self, Event};
 
 use crate::error::DriverError;
@@ -156,7 +155,7 @@ impl ClientProxy {
             receiver_id: report.receiver_id,
             group_tag: report.group_tag,
             source_address: Some(report.source),
-            error_code: ErrorCode::from_value(report.error_code),
+            error_code: report.error_code,
             error_message: &report.message,
         }));
     }

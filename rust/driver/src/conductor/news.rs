@@ -1,7 +1,5 @@
 //! What the other agents tell the conductor.
 
-use aeron_protocol::ErrorCode;
-
 use super::re_resolution::Whose;
 use super::{Conductor, Outlets};
 use crate::log_storage::LogId;
@@ -108,7 +106,7 @@ impl Outlets {
             report.stream_id,
             report.receiver_id,
             report.group_tag,
-            ErrorCode::from_value(report.error_code).value(),
+            report.error_code,
             String::from_utf8_lossy(&report.message),
         ));
     }

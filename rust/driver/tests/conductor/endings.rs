@@ -197,7 +197,10 @@ fn a_rejected_publication_comes_back_after_the_image_liveness_timeout() {
     };
     assert_eq!(
         (error.registration_id, error.error_code),
-        (publication.registration_id, ErrorCode::ImageRejected)
+        (
+            publication.registration_id,
+            ErrorCode::ImageRejected.value()
+        )
     );
     assert_eq!(
         (

@@ -1,10 +1,13 @@
 //! Publications to the network: sharing, sessions, limits, spies, their end.
 
+use std::net::SocketAddr;
+
 use aeron_memory::Words;
 use aeron_memory::counters::system::SystemCounter;
 use aeron_memory::counters::types;
 use aeron_protocol::ErrorCode;
-use aeron_protocol::event::Event;
+use aeron_protocol::event::{Event, PublicationError};
+use aeron_protocol::frame::{ErrorFrame, StatusMessage};
 
 use crate::harness::{CLIENT, STREAM, TERM, TICK, TestDriver, WINDOW, names};
 
@@ -352,6 +355,73 @@ fn publishers_never_meet_what_was_written_three_terms_ago() {
             .set(driver.value_of(types::RECEIVER_POSITION));
         driver.work();
     }
+}
+
+/// 04-112, 02-36
+#[test]
+fn a_receiver_that_refuses_a_publication_is_quoted_once() {
+    let mut driver = TestDriver::new();
+    let publication = driver.add_publication(CHANNEL, STREAM);
+    let receiver: SocketAddr = "127.0.0.1:20121".parse().unwrap();
+    let sender = driver.network.memory.take_sent()[0].from;
+    let (session_id, stream_id, receiver_id) = (publication.session_id, STREAM, 4711);
+    let mut bytes = [0; 128];
+    let status = StatusMessage {
+        wants_setup: false,
+        is_end_of_stream: false,
+        session_id,
+        stream_id,
+        consumption_term_id: publication.log.positions().initial_term_id(),
+        consumption_term_offset: 0,
+        receiver_window: WINDOW as i32,
+        receiver_id,
+        feedback: &[],
+    };
+    let length = status.encode(&mut bytes);
+    driver
+        .network
+        .memory
+        .deliver(receiver, sender, &bytes[..length]);
+    driver.advance(TICK);
+    assert!(publication.is_connected());
+    driver.hear();
+    let refusal = ErrorFrame {
+        session_id,
+        stream_id,
+        receiver_id,
+        group_tag: Some(7),
+        error_code: 4242,
+        error_text: b"bad customer",
+    };
+    let length = refusal.encode(&mut bytes);
+    for _ in 0..3 {
+        driver
+            .network
+            .memory
+            .deliver(receiver, sender, &bytes[..length]);
+        driver.advance(TICK);
+    }
+    let heard = driver.hear();
+    assert_eq!(names(&heard), ["PublicationError"]);
+    let expected = PublicationError {
+        registration_id: publication.registration_id,
+        destination_registration_id: -1,
+        session_id,
+        stream_id,
+        receiver_id,
+        group_tag: 7,
+        source_address: Some(receiver),
+        error_code: 4242,
+        error_message: b"bad customer",
+    };
+    assert_eq!(heard[0].event(), Event::PublicationError(expected));
+    let line = format!(
+        "onPublicationError: registrationId={}, destinationRegistrationId=-1, sessionId={session_id}, \
+         streamId={STREAM}, receiverId=4711, groupId=7, errorCode=4242, errorMessage=bad customer\n",
+        publication.registration_id
+    );
+    assert_eq!(driver.errors(), [line]);
+    assert!(!publication.is_connected());
 }
 
 /// 04-82, 04-83

@@ -147,8 +147,8 @@ message! {
         pub group_tag: i64,
         /// Where the report came from; `None` for an address type that is not known.
         pub source_address: Option<SocketAddr>,
-        /// Kind of the error.
-        pub error_code: ErrorCode,
+        /// What the receiver said, usually the number of an [`ErrorCode`].
+        pub error_code: i32,
         /// What a person needs to know.
         pub error_message: &'a [u8],
     }
