@@ -58,7 +58,11 @@ class RandomLoss:
 
 @dataclass(frozen=True)
 class FixedLoss:
-    """Loses `length` bytes of a term, from `term_offset` on, of every stream, once: retransmits pass. Immutable."""
+    """Loses what comes first of a term, up to `term_offset + length`, of every stream, once: retransmits pass.
+
+    As in the C driver the loss begins with the first datagram that is seen of the term, heartbeats included, wherever
+    `term_offset` is. Immutable.
+    """
 
     interceptor: ClassVar[str] = "fixed-loss"
 

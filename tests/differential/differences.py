@@ -32,3 +32,12 @@ def parting(theirs, ours):
         for name in theirs.keys() | ours.keys()
         if theirs.get(name) != ours.get(name) and not (name in OBSERVED and OBSERVED[name](theirs[name], ours[name]))
     }
+
+
+def cubic_window(theirs, maximum):
+    """What ours shows where the C driver shows a window.
+
+    In its TCP mode the C driver's window grows past the maximum of the image, by as much as the time since the last
+    growth allows, before it stays. Ours never promises more than the maximum.
+    """
+    return min(theirs, maximum)

@@ -44,8 +44,8 @@ SETTINGS = {
 }
 
 POSITIONS = {1: "pub-lmt", 2: "snd-pos", 9: "snd-lmt", 12: "pub-pos", 13: "snd-bpe", 17: "fc-receivers", 19: "snd-naks"}
-IMAGE_POSITIONS = {3: "rcv-hwm", 4: "sub-pos", 5: "rcv-pos", 20: "rcv-naks-sent"}
-# System counters that a step decides. Others measure time, count what timers send, or go on with publications that linger.
+IMAGE_POSITIONS = {3: "rcv-hwm", 5: "rcv-pos", 20: "rcv-naks-sent"}
+# System counters that a step decides; others measure time, or count what timers and lingering publications do.
 SYSTEM = {
     6: "NAKs received",
     8: "Status Messages received",
@@ -228,7 +228,7 @@ class Log:
 
 def settle(*scenes):
     """Returns when everything sent so far has had its effect."""
-    for _ in range(2):
+    for _ in range(max(scene.BARRIERS for scene in scenes)):
         _pass_barrier(scenes)
 
 
@@ -254,6 +254,8 @@ def _is_answered(socket_, token):
 
 class SendScene:
     """A publication of one driver, and sockets that stand for its receivers; the first hears everything."""
+
+    BARRIERS = 2
 
     def __init__(self, side, channel, stream, *, sockets=1):
         self.side, self.stream = side, stream
@@ -333,21 +335,22 @@ class ReceiveScene:
     """
 
     ANCHOR = 1
+    # A gap is found in one cycle, reported in the next and asked for in that after it.
+    BARRIERS = 4
 
-    def __init__(self, side, stream, options=""):
+    def __init__(self, side, stream, options="", *, subscriptions=1):
         self.side, self.stream = side, stream
         self.source = Socket()
-        channel = f"aeron:udp?endpoint=127.0.0.1:0{options}"
-        body = control.add_subscription(side.client, side.control.next_id(), stream, channel)
-        ready = side.perform(control.ADD_SUBSCRIPTION, body, "ON_SUBSCRIPTION_READY", "ON_ERROR")
-        assert ready.name != "ON_ERROR", f"{side.kind}: {ready.text}"
-        self.registration = ready.correlation
-        self.address = side.local_address(self.registration)
+        self._registrations = []
+        self.address = ("127.0.0.1", free_port())
+        for _ in range(subscriptions):
+            self._subscribe(f"aeron:udp?endpoint=127.0.0.1:{self.address[1]}{options}")
         self._last_of_kind = {}
         self._frames = []
         self.images = {}
         self._logs = {}
         self.receivers = []
+        self._readers = {}
         self.send(wire.setup(self.ANCHOR, stream, initial=0, active=0, offset=0, term_length=65536))
         self.add_image(self.ANCHOR)
         del self.images[self.ANCHOR]
@@ -357,14 +360,23 @@ class ReceiveScene:
     def send(self, datagram):
         self.source.send(datagram, self.address)
 
+    def _subscribe(self, channel):
+        body = control.add_subscription(self.side.client, self.side.control.next_id(), self.stream, channel)
+        ready = self.side.perform(control.ADD_SUBSCRIPTION, body, "ON_SUBSCRIPTION_READY", "ON_ERROR")
+        assert ready.name != "ON_ERROR", f"{self.side.kind}: {ready.text}"
+        self._registrations.append(ready.correlation)
+
     def add_image(self, session):
-        """Waits for the image of a session."""
-        image = self.side.event("ON_AVAILABLE_IMAGE", session=session, stream=self.stream)
-        counters = self.side.counters_of(image.image, IMAGE_POSITIONS)
-        counters["sub-pos"] = image.position_counter
-        self.images[session] = counters
+        """Waits for the image of a session, which every subscription is told of."""
+        told = [
+            self.side.event("ON_AVAILABLE_IMAGE", session=session, subscription=registration)
+            for registration in self._registrations
+        ]
+        counters = self.side.counters_of(told[0].image, IMAGE_POSITIONS)
+        self._readers[session] = [image.position_counter for image in told]
+        self.images[session] = {**counters, **{f"sub-pos {n}": image.position_counter for n, image in enumerate(told)}}
         if session != self.ANCHOR:
-            self._logs[session] = os.open(image.log, os.O_RDONLY)
+            self._logs[session] = os.open(told[0].log, os.O_RDONLY)
 
     def has_image(self, session):
         """Whether the image of a session has been announced; takes it in if so."""
@@ -373,9 +385,9 @@ class ReceiveScene:
             self.add_image(session)
         return session in self.images
 
-    def consume(self, session, position):
-        """The subscriber has read up to a position."""
-        self.side.control.set_value(self.images[session]["sub-pos"], position)
+    def consume(self, session, position, reader=0):
+        """A subscriber has read up to a position."""
+        self.side.control.set_value(self._readers[session][reader], position)
 
     def positions(self, session):
         return self.side.values(self.images[session])
@@ -427,8 +439,9 @@ class ReceiveScene:
         self._frames.clear()
 
     def close(self):
-        body = control.remove(self.side.client, self.side.control.next_id(), self.registration)
-        self.side.perform(control.REMOVE_SUBSCRIPTION, body)
+        for registration in self._registrations:
+            body = control.remove(self.side.client, self.side.control.next_id(), registration)
+            self.side.perform(control.REMOVE_SUBSCRIPTION, body)
         self.source.close()
         for log in self._logs.values():
             os.close(log)

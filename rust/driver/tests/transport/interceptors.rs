@@ -193,37 +193,54 @@ fn arguments_that_cannot_be_read_lose_nothing_and_warn() {
     }
 }
 
-/// 04-189: the transport's part
+/// 04-189: the transport's part, as the C driver loses
 #[test]
-fn fixed_loss_takes_a_range_once_from_each_stream() {
+fn fixed_loss_takes_a_stream_up_to_the_end_of_the_range_once() {
     let arguments = format!("term-id={TERM_ID}|term-offset=2048|length=1025");
     let mut pair = Pair::new(&context("fixed-loss", &[(FIXED_LOSS, &arguments)]));
-    assert_eq!(pair.survivors(&stream(6)), [0, 1, 4, 5]);
-    assert_eq!(pair.lost(&stream(6)[2..4]), 0, "retransmits pass");
+    assert_eq!(pair.survivors(&stream(6)), [4, 5]);
+    assert_eq!(pair.lost(&stream(6)), 0, "retransmits pass");
     let other_session = |offset| frame(DATA, TERM_ID, offset, 1024, 2);
-    assert_eq!(pair.lost(&[other_session(1024), other_session(2048)]), 1);
+    assert_eq!(
+        pair.lost(&[1024, 2048, 3072, 4096].map(other_session)),
+        3,
+        "from the first one seen"
+    );
     let other_term = frame(DATA, TERM_ID + 1, 2048, 1024, 3);
-    let heartbeat = {
-        let mut frame = frame(DATA, TERM_ID, 2048, 32, 3);
-        frame[..4].fill(0);
-        frame
-    };
+    let pad = frame(PAD, TERM_ID, 2048, 32, 3);
     let setup = frame(SETUP, TERM_ID, 2048, 40, 3);
-    assert_eq!(pair.lost(&[other_term, heartbeat, setup, vec![0; 7]]), 0);
-    assert_eq!(pair.lost(&[frame(DATA, TERM_ID, 2048, 1024, 3)]), 1);
+    assert_eq!(pair.lost(&[other_term, pad, setup, vec![0; 7]]), 0);
+    let behind = frame(DATA, TERM_ID, 3073, 1024, 3);
+    assert_eq!(pair.lost(&[behind]), 0);
 }
 
 #[test]
-fn fixed_loss_leaves_what_lies_in_front_of_the_first_datagram_seen() {
+fn fixed_loss_takes_heartbeats_as_it_takes_data() {
+    let arguments = format!("term-id={TERM_ID}|term-offset=0|length=4096");
+    let mut pair = Pair::new(&context("fixed-loss", &[(FIXED_LOSS, &arguments)]));
+    let mut heartbeat = data(1024, 32);
+    heartbeat[..4].fill(0);
+    let datagrams = [
+        data(0, 1024),
+        heartbeat.clone(),
+        heartbeat,
+        data(1024, 1024),
+    ];
+    assert_eq!(pair.survivors(&datagrams), [2]);
+}
+
+#[test]
+fn fixed_loss_leaves_what_does_not_follow_what_was_lost() {
     let arguments = format!("term-id={TERM_ID}|term-offset=0|length=8192");
     let mut pair = Pair::new(&context("fixed-loss", &[(FIXED_LOSS, &arguments)]));
     let datagrams = [
         data(4096, 1024),
         data(1024, 1024),
+        data(6144, 1024),
         data(5120, 1024),
         data(4096, 1024),
     ];
-    assert_eq!(pair.survivors(&datagrams), [1, 3]);
+    assert_eq!(pair.survivors(&datagrams), [1, 2, 4]);
 }
 
 /// 04-190: the transport's part

@@ -24,15 +24,14 @@ pub struct DataDatagram {
 }
 
 impl DataDatagram {
-    /// Reads the header of the first frame; `None` for anything but data, and for heartbeats, which carry none.
+    /// Reads the header of the first frame; `None` for anything but data. A heartbeat is a datagram of data as well.
     pub fn parse(datagram: &[u8]) -> Option<Self> {
         let header = datagram.first_chunk::<HEADER_LENGTH>()?;
         let int = |offset: usize| i32::from_le_bytes(std::array::from_fn(|i| header[offset + i]));
-        let (frame_length, term_offset) = (int(0), int(8));
-        if frame_type(datagram) != Some(DATA) || frame_length <= 0 {
+        if frame_type(datagram) != Some(DATA) {
             return None;
         }
-        let begin = i64::from(term_offset);
+        let begin = i64::from(int(8));
         Some(DataDatagram {
             stream: (int(12), int(16)),
             term_id: int(20),
@@ -47,15 +46,16 @@ pub fn frame_type(datagram: &[u8]) -> Option<u16> {
     Some(u16::from_le_bytes([bytes[0], bytes[1]]))
 }
 
-/// Loses each datagram once: of every stream, what is in front of the last lost datagram passes, as retransmits are.
+/// How far each stream was lost, so that what is sent again passes.
 #[derive(Debug, Default)]
 pub struct LostOnce {
     next_offsets: HashMap<StreamKey, i64>,
 }
 
 impl LostOnce {
-    /// Whether `datagram` is lost. Only what `is_chosen` and is not in front of what was lost, or of the first datagram seen, is.
-    pub fn loses(&mut self, datagram: &DataDatagram, is_chosen: bool) -> bool {
+    /// Whether `datagram` is lost, which `is_chosen` decides from the offset up to which its stream was lost. That is at first
+    /// the offset of the first datagram seen.
+    pub fn loses(&mut self, datagram: &DataDatagram, is_chosen: impl FnOnce(i64) -> bool) -> bool {
         let is_known = self.next_offsets.contains_key(&datagram.stream);
         if !is_known && self.next_offsets.len() == MAX_STREAMS {
             return false;
@@ -64,7 +64,7 @@ impl LostOnce {
             .next_offsets
             .entry(datagram.stream)
             .or_insert(datagram.range.start);
-        let is_lost = is_chosen && datagram.range.start >= *next_offset;
+        let is_lost = is_chosen(*next_offset);
         if is_lost {
             *next_offset = datagram.range.end;
         }

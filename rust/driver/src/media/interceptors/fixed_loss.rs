@@ -1,6 +1,7 @@
-//! `fixed-loss`: loses one range of a term, of every stream once.
-
-use std::ops::Range;
+//! `fixed-loss`: loses one row of datagrams of a term, of every stream once.
+//!
+//! As in the C driver the row begins with the first datagram that is seen of the term, wherever the range begins; each datagram
+//! that follows the last lost one is lost too, up to the end of the range. What is ahead of the row passes.
 
 use super::Interceptor;
 use super::arguments::Arguments;
@@ -40,21 +41,20 @@ impl FixedLossArguments {
     }
 }
 
-/// Loses the data of a range.
+/// Loses data up to the end of the range.
 #[derive(Debug)]
 pub struct FixedLoss {
     term_id: i32,
-    range: Range<i64>,
+    end: i64,
     lost: LostOnce,
 }
 
 impl FixedLoss {
     /// Loses as `arguments` say.
     pub fn new(arguments: FixedLossArguments) -> Self {
-        let begin = i64::from(arguments.term_offset);
         FixedLoss {
             term_id: arguments.term_id,
-            range: begin..begin + i64::from(arguments.length),
+            end: i64::from(arguments.term_offset) + i64::from(arguments.length),
             lost: LostOnce::default(),
         }
     }
@@ -66,7 +66,9 @@ impl Interceptor for FixedLoss {
         else {
             return true;
         };
-        let is_in_range = data.range.start < self.range.end && data.range.end > self.range.start;
-        !self.lost.loses(&data, is_in_range)
+        let end = self.end;
+        !self
+            .lost
+            .loses(&data, |next| next < end && data.range.contains(&next))
     }
 }

@@ -78,6 +78,8 @@ impl Interceptor for MultiGapLoss {
             return true;
         };
         let is_in_gap = self.arguments.has_gap_in(&data.range);
-        !self.lost.loses(&data, is_in_gap)
+        !self
+            .lost
+            .loses(&data, |next| is_in_gap && data.range.start >= next)
     }
 }

@@ -1,0 +1,186 @@
+"""Cubic congestion control under `fixed-loss`: the series of windows that the C driver and ours go through.
+
+Every datagram of the script lies in the range that `fixed-loss` drops once, so each is lost when it is first sent, a
+heartbeat makes the loss known, and the NAK is answered. The script decides when that happens. The window follows the
+clock, so it is compared as a function of time: what one driver shows, the other must show a little earlier or later.
+"""
+
+import itertools
+import random
+import statistics
+import struct
+import time
+
+import pytest
+
+from differential import differences, wire
+from differential.rig import PACE, SCALE, ReceiveScene
+
+_TERM_LENGTH = 1 << 18
+_MTU = 1408
+_FIXED_LOSS = {
+    "AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS": "fixed-loss",
+    "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_FIXED_LOSS_ARGS": f"term-id=0|term-offset=0|length={_TERM_LENGTH}",
+}
+_INITIAL_RTT_S = 0.02
+_INITIAL_RTT = {"AERON_CUBICCONGESTIONCONTROL_INITIALRTT": f"{int(_INITIAL_RTT_S * 1000)}ms"}
+_TCP = {"AERON_CUBICCONGESTIONCONTROL_TCPMODE": "true"}
+_MEASURED = {"AERON_CUBICCONGESTIONCONTROL_MEASURERTT": "true"}
+_ENVIRONMENT = {
+    "cubic": _INITIAL_RTT,
+    "tcp": {**_INITIAL_RTT, **_TCP},
+    "tcp, stock round trip": _TCP,
+    "measured": {**_INITIAL_RTT, **_MEASURED},
+    "tcp, measured": {**_INITIAL_RTT, **_TCP, **_MEASURED},
+}
+# How far the script makes the round trip longer than it is, so that the drivers measure about the same.
+_ROUND_TRIP_S = 0.03
+_TOLERANCE_S = 0.1 * PACE
+_MAX_WINDOW = 131072 // _MTU * _MTU
+_CHANCE = 2 * _MTU
+_RTT_TOLERANCE_NS = 0.02e9 * PACE
+_SAMPLE_S = 0.001
+
+
+class CubicScene(ReceiveScene):
+    """A subscription with cubic congestion control and images that lose when the plan of their session says so."""
+
+    def __init__(self, side, stream, plans):
+        super().__init__(side, stream, "|cc=cubic")
+        self._images = [LosingImage(self, session, plan) for session, plan in plans.items()]
+
+    def run(self, now):
+        answers = self.source.take()
+        self.source.taken.clear()
+        for _, datagram, _ in answers:
+            self._answer(datagram)
+        for image in self._images:
+            image.run(now)
+
+    def series(self):
+        return {image.session: image.windows for image in self._images}
+
+    def round_trips(self):
+        """The median of the round trip times that each image showed, in nanoseconds."""
+        return {image.session: statistics.median(image.round_trips) for image in self._images}
+
+    def requests(self):
+        """How often each image asked for the round trip time."""
+        return {image.session: image.requests for image in self._images}
+
+    def _answer(self, datagram):
+        image = next((image for image in self._images if image.session == wire.session(datagram)), None)
+        if image and wire.kind(datagram) == wire.NAK:
+            image.repair(*struct.unpack_from("<ii", datagram, 20))
+        elif image and wire.kind(datagram) == wire.RTTM:
+            image.requests += 1
+            answer = bytearray(datagram)
+            answer[5] = 0
+            struct.pack_into("<q", answer, 16, wire.echo(datagram) - int(_ROUND_TRIP_S * 1e9))
+            self.send(bytes(answer))
+
+
+class LosingImage:
+    """One session of a scene: what was sent, when to lose more, and the windows that the driver showed."""
+
+    def __init__(self, scene, session, plan):
+        self.session, self.requests, self.windows, self.round_trips = session, 0, [], []
+        self._scene, self._plan, self._offset = scene, list(plan), 0
+        scene.send(wire.setup(session, scene.stream, initial=0, active=0, offset=0, term_length=_TERM_LENGTH, mtu=_MTU))
+        scene.add_image(session)
+        labels = {c.label.split(":")[0]: c.id for c in scene.side.control.counters() if f" {session} " in c.label}
+        self._window_counter, self._rtt_counter = labels["rcv-cc-cubic-wnd"], labels["rcv-cc-cubic-rtt"]
+
+    def run(self, now):
+        while self._plan and now >= self._plan[0]:
+            self._plan.pop(0)
+            self._send(self._offset)
+            self._offset += _MTU
+            # A heartbeat is lost once as well.
+            for _ in range(2):
+                self._scene.send(wire.heartbeat(self.session, self._scene.stream, 0, self._offset))
+        self.round_trips.append(self._scene.side.control.value(self._rtt_counter))
+        window = self._scene.side.control.value(self._window_counter)
+        if not self.windows or self.windows[-1][1] != window:
+            self.windows.append((now, window))
+        self._scene.consume(self.session, self._scene.positions(self.session)["rcv-pos"])
+
+    def repair(self, offset, length):
+        """Sends what a NAK asks for."""
+        for at in range(offset, offset + length, _MTU):
+            self._send(at)
+
+    def _send(self, offset):
+        self._scene.send(wire.data(self.session, self._scene.stream, 0, offset, bytes(_MTU - 32)))
+
+
+def _plans(seed):
+    """When each session loses a datagram, in seconds."""
+    choose = random.Random(seed)
+    return {
+        11: [0.3, 2.5],
+        12: [0.3 + 0.04 * number for number in range(9)],  # down to a window of one datagram
+        13: sorted(choose.uniform(0.3, 5) for _ in range(6)),
+        14: sorted(choose.uniform(0.3, 3) for _ in range(15)),
+    }
+
+
+@pytest.mark.parametrize("seed", range(1, 1 + SCALE))
+def test_windows_of_cubic_congestion_control(pairs, stream, seed):
+    """04-165, 04-166, 04-189"""
+    plans = _plans(seed)
+    scenes = {
+        name: [CubicScene(side, stream, plans) for side in pairs(**_FIXED_LOSS, **environment)]
+        for name, environment in _ENVIRONMENT.items()
+    }
+    duration = 7 * PACE
+    begin = time.monotonic()
+    while (now := time.monotonic() - begin) < duration:
+        for pair in scenes.values():
+            for scene in pair:
+                scene.run(now)
+        time.sleep(_SAMPLE_S)
+    for name, (theirs, ours) in scenes.items():
+        for session in plans:
+            _assert_alike(f"seed {seed}, {name}, {session}", theirs.series()[session], ours.series()[session], duration)
+        _assert_measured_alike(name, theirs, ours)
+    for pair in scenes.values():
+        for scene in pair:
+            scene.close()
+
+
+def _assert_alike(what, theirs, ours, duration):
+    """From the first loss on, each shows at any time what the other shows within the tolerance around it."""
+    assert max(window for _, window in ours) <= _MAX_WINDOW
+    theirs = [(at, differences.cubic_window(window, _MAX_WINDOW)) for at, window in theirs]
+    theirs, ours = _from_first_loss(theirs), _from_first_loss(ours)
+    assert min(len(theirs), len(ours)) > 5, f"{what}: {theirs} {ours}"
+    for some, others in ((theirs, ours), (ours, theirs)):
+        for (at, window), (until, _) in zip(some, [*some[1:], (duration, None)], strict=True):
+            if until - at < 2 * _INITIAL_RTT_S:
+                continue  # the other may grow just after the loss, as growth is looked at once in the initial RTT
+            near = _between(others, at - _TOLERANCE_S, until + _TOLERANCE_S)
+            # Whether the window grew just before a loss is chance, and goes on in what follows.
+            assert min(near) - _CHANCE <= window <= max(near) + _CHANCE, (
+                f"{what}: at {at:.3f} {window} not among {near}\nC:    {theirs}\nours: {ours}"
+            )
+
+
+def _from_first_loss(series):
+    """What came before depends on when the image was made, one driver's before the other's."""
+    first = next(n for n, (before, after) in enumerate(itertools.pairwise(series)) if after[1] < before[1])
+    return series[first + 1 :]
+
+
+def _between(series, begin, end):
+    """The windows that were shown within a time."""
+    ends = [at for at, _ in series[1:]] + [float("inf")]
+    return [window for (at, window), until in zip(series, ends, strict=True) if at <= end and until >= begin]
+
+
+def _assert_measured_alike(name, theirs, ours):
+    measures = "MEASURERTT" in str(_ENVIRONMENT[name])
+    for session, count in theirs.requests().items():
+        assert (count > 0) == (ours.requests()[session] > 0) == measures, f"{name}: {count} {ours.requests()}"
+        assert ours.requests()[session] == pytest.approx(count, rel=0.3, abs=3)
+        assert ours.round_trips()[session] == pytest.approx(theirs.round_trips()[session], abs=_RTT_TOLERANCE_NS)
