@@ -172,7 +172,7 @@ def test_incoming_loss_stands_for_the_settings_of_the_interceptors() -> None:
     with aeron.MediaDriver(incoming_loss=losses) as driver:
         settings = driver.configuration
     assert settings["udp_channel_incoming_interceptors"] == "loss,fixed-loss,multi-gap-loss"
-    assert settings[f"{LOSS}_loss_args"] == "rate=0.050000|seed=7|recv-msg-mask=0x3"
+    assert settings[f"{LOSS}_loss_args"] == "rate=0.05|seed=7|recv-msg-mask=0x3"
     assert settings[f"{LOSS}_fixed_loss_args"] == "term-id=-3|term-offset=64|length=1408"
     assert settings[f"{LOSS}_multi_gap_loss_args"] == "term-id=5|gap-radix=4096|gap-length=1408|total-gaps=9"
 
@@ -180,7 +180,7 @@ def test_incoming_loss_stands_for_the_settings_of_the_interceptors() -> None:
 def test_random_loss_can_take_any_frames() -> None:
     frame_types = [aeron.FrameType.NAK, aeron.FrameType.STATUS_MESSAGE, aeron.FrameType.NAK]
     with aeron.MediaDriver(incoming_loss=aeron.RandomLoss(1, frame_types=frame_types)) as driver:
-        assert driver.configuration[f"{LOSS}_loss_args"] == "rate=1.000000|recv-msg-mask=0xc"
+        assert driver.configuration[f"{LOSS}_loss_args"] == "rate=1|recv-msg-mask=0xc"
     with aeron.MediaDriver(incoming_loss=None) as driver:
         assert driver.configuration["udp_channel_incoming_interceptors"] == ""
 
@@ -191,5 +191,8 @@ def test_incoming_loss_takes_nothing_else() -> None:
         aeron.MediaDriver(incoming_loss=[once, once])
     with pytest.raises(AttributeError):
         aeron.MediaDriver(incoming_loss=["loss"])
+    for rate in (-0.1, 1.5, float("nan")):
+        with pytest.raises(ValueError, match=f"a loss rate of {rate} is not within 0 and 1"):
+            aeron.RandomLoss(rate)
     with pytest.raises(TypeError):
         aeron.MediaDriver(incoming_loss=0.5)

@@ -49,11 +49,16 @@ class RandomLoss:
     seed: int | None = None
     frame_types: Iterable[FrameType] = DATA_FRAMES
 
+    def __post_init__(self) -> None:
+        """Refuses what is no probability."""
+        if not 0 <= self.rate <= 1:
+            raise ValueError(f"a loss rate of {self.rate} is not within 0 and 1")
+
     def arguments(self) -> str:
         """The text of ``AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS``."""
         mask = sum({1 << frame_type for frame_type in self.frame_types})
         seed = "" if self.seed is None else f"|seed={self.seed}"
-        return f"rate={self.rate:f}{seed}|recv-msg-mask={mask:#x}"
+        return f"rate={self.rate}{seed}|recv-msg-mask={mask:#x}"
 
 
 @dataclass(frozen=True)

@@ -210,3 +210,30 @@ def test_a_driver_that_ends_in_order_ends_the_clients_of_both_families(kind, sta
         assert re.search(r"^ERROR: MediaDriver has been shutdown", ours.errors())
         assert theirs.process.wait(8) != 0
         assert "has been shutdown" in theirs.process.output()
+
+
+@pytest.mark.parametrize("kind", ["ours", "c"])
+def test_our_loss_report_and_javas_are_the_same(kind, start_driver, sample):
+    """06-5, 06-23 (9.11): on the report of either driver, after losses"""
+    lossy = {
+        "AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS": "loss",
+        "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS": "rate=0.05|seed=3|recv-msg-mask=0x3",
+    }
+    driver = start_driver(kind, lossy)
+    where, count = channel(), 20_000
+    with Command("rate", "--dir", driver.directory, "-c", where, "-m", count) as rate:
+        rate.wait_for("Subscription channel status")
+        sent = run("rate", "--publish", "--dir", driver.directory, "-c", where, "-m", count, "-L", 500, "--linger", 2)
+        assert sent.exit_code == 0
+        assert rate.end() == 0
+    with sample(driver, "LossStat") as tool:
+        tool.wait_for("#OBSERVATION_COUNT,TOTAL_BYTES_LOST")
+        theirs = tool.process.read(_START_TIMEOUT_S).rstrip("\n").split(",")
+        tool.wait_for("1 loss entries")
+    header, ours, total = run("loss", "--dir", driver.directory).stdout.splitlines()
+    assert header.startswith("OBSERVATION_COUNT")
+    assert total == "1 entries read"
+    fields = ours.split(",")
+    assert [*fields[:2], *fields[4:]] == [*theirs[:2], *theirs[4:]]
+    assert int(fields[0]) > 0
+    assert fields[6] == where
