@@ -76,7 +76,8 @@ impl Conductor {
                 }
                 _ => None,
             });
-        let (subscription, endpoint) = found.ok_or_else(|| unknown_subscription(command))?;
+        let (subscription, endpoint) =
+            found.ok_or_else(|| unknown_subscription(command.client_id, registration_id))?;
         let mode = self
             .receive_endpoint(endpoint)
             .map(|endpoint| endpoint.channel.control_mode());
@@ -93,6 +94,14 @@ impl Conductor {
             channel: String::from_utf8_lossy(command.channel).into(),
         };
         Ok((endpoint, request))
+    }
+
+    /// Whether there is a subscription to the network with this id; its client may have died meanwhile.
+    fn is_subscribed(&self, registration_id: i64) -> bool {
+        self.subscriptions.iter().any(|subscription| {
+            subscription.registration_id == registration_id
+                && matches!(subscription.source, Source::Network(_))
+        })
     }
 
     fn add_ipc_destination(
@@ -118,6 +127,12 @@ impl Conductor {
         change: ReceiveDestinationChange,
         channel: Arc<UdpChannel>,
     ) -> Result<(), DriverError> {
+        if !self.is_subscribed(change.request.registration_id) {
+            return Err(unknown_subscription(
+                change.request.client_id,
+                change.request.registration_id,
+            ));
+        }
         let ReceiveDestinationChange {
             correlation_id,
             endpoint,
@@ -156,16 +171,14 @@ impl Conductor {
                 && subscription.channel.as_bytes() == command.channel
                 && !matches!(subscription.source, Source::Network(_))
         };
-        let is_parent = |subscription: &Subscription| {
-            subscription.registration_id == command.registration_correlation_id
-                && matches!(subscription.source, Source::Network(_))
-        };
+        let registration_id = command.registration_correlation_id;
+        let unknown = || unknown_subscription(command.client_id, registration_id);
         let index = self
             .subscriptions
             .iter()
             .position(is_destination)
-            .filter(|_| self.subscriptions.iter().any(is_parent))
-            .ok_or_else(|| unknown_subscription(command))?;
+            .filter(|_| self.is_subscribed(registration_id))
+            .ok_or_else(unknown)?;
         let subscription = self.subscriptions.remove(index);
         self.outlets
             .events
@@ -176,12 +189,11 @@ impl Conductor {
     }
 }
 
-fn unknown_subscription(command: &Destination<'_>) -> DriverError {
+fn unknown_subscription(client_id: i64, registration_id: i64) -> DriverError {
     DriverError::coded(
         ErrorCode::UnknownSubscription,
         format_args!(
-            "unknown subscription client_id={} registration_id={}",
-            command.client_id, command.registration_correlation_id
+            "unknown subscription client_id={client_id} registration_id={registration_id}"
         ),
     )
 }

@@ -120,7 +120,7 @@ impl PublicationImage {
         counters.high_water_mark.set(position);
         counters.receiver_position.set(position);
         let window = i64::from(strategies.congestion_control.initial_window_length());
-        let window = pages.allowed_limit(position + window) - position;
+        let window = (pages.allowed_limit(position + window) - position).max(0);
         let status = ImageStatus::new(position, window, writable_end(&pages), now_ns);
         Self {
             managed: ManagedLog::new(log, pages, position),
@@ -241,14 +241,16 @@ impl PublicationImage {
 
     /// What to allocate next so that the window can move on.
     pub fn page_request(&mut self) -> Option<PageRequest> {
-        let is_needed = matches!(self.state, State::Active | State::Draining)
-            && self.status.high_water_mark() > self.config.join_position;
+        let is_needed = matches!(self.state, State::Active | State::Draining);
         if !is_needed || self.managed.pages.is_complete() {
             return None;
         }
+        let is_flowing = self.status.high_water_mark() > self.config.join_position;
+        let ahead = if is_flowing { PAGES_AHEAD_LENGTH } else { 0 };
         let window = i64::from(self.congestion_control.max_window_length());
-        let limit = self.next_status_position + window;
-        self.managed.pages.request(limit + PAGES_AHEAD_LENGTH)
+        self.managed
+            .pages
+            .request(self.next_status_position + window + ahead)
     }
 
     /// The next `length` bytes of what was asked for are allocated.

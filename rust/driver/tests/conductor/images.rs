@@ -150,6 +150,26 @@ fn what_is_missing_is_asked_for_and_reported() {
     assert_eq!(report.image.source, "127.0.0.1:9999");
 }
 
+#[test]
+fn a_stream_is_joined_at_the_very_end_of_the_log_too() {
+    for before_the_end in [32, 1024, 8 * 1024] {
+        let mut driver = TestDriver::new();
+        let position = 3 * TERM - before_the_end;
+        let (_, source, _) = joined(&mut driver, CHANNEL, position);
+        driver.advance(3 * TICK);
+        let told_last = *source.told(&driver).last().unwrap();
+        assert_eq!(
+            told_last,
+            told(position),
+            "pages behind the end were asked for"
+        );
+        source.data(&driver, position, 32, 1);
+        source.data(&driver, 3 * TERM, 1024, 1);
+        driver.work();
+        assert_eq!(driver.value_of(types::RECEIVER_HWM), 3 * TERM + 1024);
+    }
+}
+
 /// 04-149, 02-81
 #[test]
 fn an_unreliable_stream_goes_on_over_its_gaps() {
