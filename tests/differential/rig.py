@@ -29,6 +29,7 @@ SCALE = int(os.environ.get("AERON_DIFFERENTIAL_SCALE", "1"))
 PATIENCE_S = 2 * PACE
 _BARRIER_TIMEOUT_S = 5 * PACE
 _REPEAT_S = 0.05
+_HEAR_AGAIN_S = 2
 
 SETTINGS = {
     "AERON_TERM_BUFFER_LENGTH": "64k",
@@ -188,6 +189,24 @@ class Log:
             self._write([(wire.PAD, room)], wire.BEGIN_AND_END)
         self._write(frames, flags)
 
+    def copy(self, position, datagram):
+        """Makes the frames of a datagram visible, as they are, at a position that is the next one."""
+        assert position == self.position
+        term_count, offset = divmod(position, self.term_length)
+        base, at, first = (term_count % 3) * self.term_length, 0, None
+        while at < len(datagram):
+            (length,) = struct.unpack_from("<i", datagram, at)
+            end = min(at + wire.align(length), len(datagram))
+            self._memory[base + offset + at + 4 : base + offset + end] = datagram[at + 4 : end]
+            if first is None:
+                first = (base + offset, length)
+            else:
+                struct.pack_into("<i", self._memory, base + offset + at, length)
+            at += wire.align(length)
+        self.position += at
+        self._store_tail(term_count, self.initial_term + term_count, offset + at)
+        struct.pack_into("<i", self._memory, *first)
+
     def room(self, *lengths):
         """How far the position moves by appending these."""
         total = sum(wire.align(wire.HEADER_LENGTH + length) for length in lengths)
@@ -257,9 +276,11 @@ class SendScene:
 
     BARRIERS = 2
 
-    def __init__(self, side, channel, stream, *, sockets=1):
+    def __init__(self, side, channel, stream, *, sockets=1, group=None):
+        """`{endpoint}` in the channel is the first socket, which with a group (data and control address) is in it."""
         self.side, self.stream = side, stream
-        self.sockets = [Socket() for _ in range(sockets)]
+        port = free_port() if group else 0
+        self.sockets = [Socket(port, group and group[0]) for _ in range(sockets)]
         self.is_mdc = "control-mode" in channel
         host, port = self.sockets[0].address
         body = control.add(side.client, side.control.next_id(), stream, channel.format(endpoint=f"{host}:{port}"))
@@ -267,7 +288,7 @@ class SendScene:
         assert ready.name != "ON_ERROR", f"{side.kind}: {ready.text}"
         self.registration, self.session = ready.registration, ready.session
         self.log = Log(ready.log, ready)
-        self.control_address = side.local_address(self.registration)
+        self.control_address = (group[1], port) if group else side.local_address(self.registration)
         self.counters = side.counters_of(self.registration, POSITIONS)
         self._system_before = side.system()
         self._setups = 0
@@ -333,6 +354,9 @@ class ReceiveScene:
 
     Session 1 is there for the barrier only; its frames are not compared.
     """
+
+    def hear_everything(self):
+        """Sources hear without being asked to."""
 
     ANCHOR = 1
     # A gap is found in one cycle, reported in the next and asked for in that after it.
@@ -458,6 +482,7 @@ class Duel:
         self.random = random.Random(seed)
         self._steps = []
         self.scenes = [make(side) for side in pair]
+        self._heard_at = 0
 
     def step(self, text, act=None):
         """Does the same to both, waits until each is done with it, and compares what they say; answers ours."""
@@ -467,8 +492,15 @@ class Duel:
                 act(scene)
         return self.compare()
 
+    def wait(self, seconds):
+        """Lets time pass for both, and compares what it brought."""
+        time.sleep(seconds)
+        self._steps.append(f"wait {seconds:.3f} s")
+        return self.compare()
+
     def compare(self):
         """Compares the drivers now; a driver may be late, but not for long."""
+        self._keep_hearing()
         deadline = time.monotonic() + PATIENCE_S
         while True:
             type(self.scenes[0]).settle(*self.scenes)
@@ -482,6 +514,13 @@ class Duel:
         for scene in self.scenes:
             scene.forget_frames()
         return ours
+
+    def _keep_hearing(self):
+        """Dynamic destinations are forgotten after 5 s."""
+        if time.monotonic() > self._heard_at + _HEAR_AGAIN_S:
+            self._heard_at = time.monotonic()
+            for scene in self.scenes:
+                scene.hear_everything()
 
     def _report(self, theirs, ours):
         lines = [f"seed {self.seed}: the drivers part at step {len(self._steps)}"]

@@ -31,8 +31,9 @@ def term_and_offset(position):
 class Receivers:
     """Plays the receivers of a publication in a duel, each with a socket and a receiver id."""
 
-    def __init__(self, duel, stream, session, tag=None):
-        self._duel, self._stream, self._session, self._tag = duel, stream, session, tag
+    def __init__(self, duel, tag=None):
+        self._duel, self._tag = duel, tag
+        self._stream, self._session = duel.scenes[0].stream, duel.scenes[0].session
         self._choose = duel.random
         self.seen = {}
 
@@ -41,8 +42,6 @@ class Receivers:
         return self.seen["snd-pos"]
 
     def start(self):
-        for scene in self._duel.scenes:
-            scene.hear_everything()
         self.seen = self._duel.step("start")
 
     def any(self, weights):
@@ -50,12 +49,24 @@ class Receivers:
         [name] = self._choose.choices(list(weights), list(weights.values()))
         getattr(self, name)()
 
+    def wait(self, seconds):
+        self.seen = self._duel.wait(seconds)
+
     def status(self):
         """An SM from somewhere within the window, now and then with an EOS flag."""
         choose = self._choose
         position = max(0, self.position - 32 * choose.choice([0, 0, 1, 10, 44, 200, 1000]))
         flags = wire.SM_EOS if choose.random() < 0.1 else 0
         self._status(position, choose.choice([0, 1408, 4096, 10_000, 16384, 32768]), flags)
+
+    def full_status(self):
+        """An SM of the first receiver that lets everything flow."""
+        term, offset = term_and_offset(self.position)
+        frame = wire.status(self._session, self._stream, term, offset, TERM_LENGTH // 2, 100, feedback=self._feedback())
+        self._step(f"SM at {self.position}", frame, 0)
+
+    def skip(self):
+        """Nothing."""
 
     def odd_status(self):
         """An SM that is too far off, asks for too much, or is not quite one."""
@@ -121,7 +132,8 @@ class Receivers:
         choose = self._choose
         starts = self._duel.scenes[0].log.starts
         position = starts[-choose.randint(1, min(len(starts), choose.choice([3, 30, 300])))] if starts else START_OFFSET
-        self._nak(position, choose.choice([32, 64, 1408, 4096, 9024, 20000 // 32 * 32]))
+        length = choose.choice([32, 64, 1408, 4096, 9024, 20000])
+        self._nak(position, min(length, max(32, self.position - position)))
 
     def odd_nak(self):
         choose = self._choose

@@ -4,16 +4,22 @@ After each step the sender position and limit, the publisher limit, the receiver
 that was sent and every counter of the driver must be the same.
 """
 
+import functools
+import time
+from contextlib import ExitStack
+
 import pytest
 
 from differential import series
-from differential.rig import SCALE, Duel, SendScene
+from differential.rig import PACE, SCALE, Duel, SendScene
 
 _TAG = 77
-_STEPS = 120 * SCALE
+_STEPS = 90 * SCALE
 _OPERATIONS = {"status": 10, "odd_status": 2, "ask_for_setup": 0.6, "error": 1, "nak": 2, "measure": 0.5, "append": 6}
+_GROUP = ("224.20.30.41", "224.20.30.42")
 
-_MULTICAST = {
+# What `fc` says, and the group's tag if it has one.
+_OF_MANY = {
     "max": None,
     "max,rrwm:1": None,
     "min": None,
@@ -26,13 +32,101 @@ _MULTICAST = {
 }
 
 
-@pytest.mark.parametrize("seed", range(1, 3))
-@pytest.mark.parametrize("fc", _MULTICAST, ids=lambda fc: fc.replace(":", "="))
-def test_flow_control_of_many_receivers(pairs, stream, fc, seed):
-    """04-121, 04-122, 04-123, 04-124, 04-125, 04-126"""
-    channel = series.MDC.format(session=stream) + f"|fc={fc}"
-    with Duel(pairs(), lambda side: SendScene(side, channel, stream, sockets=1 + series.RECEIVERS), seed) as duel:
-        receivers = series.Receivers(duel, stream, stream, _MULTICAST[fc])
+def _play(pair, make, seed, tag=None):
+    with Duel(pair, make, seed) as duel:
+        receivers = series.Receivers(duel, tag)
         receivers.start()
         for _ in range(_STEPS):
             receivers.any(_OPERATIONS)
+
+
+def _id(fc):
+    return fc.replace(":", "=")
+
+
+@pytest.mark.parametrize("seed", range(1, 3))
+@pytest.mark.parametrize("fc", _OF_MANY, ids=_id)
+def test_flow_control_of_many_receivers(pairs, stream, fc, seed):
+    """04-121, 04-122, 04-123, 04-124, 04-125, 04-126, 04-127"""
+    channel = series.MDC.format(session=stream) + f"|fc={fc}"
+    sockets = 1 + series.RECEIVERS
+    _play(pairs(), lambda side: SendScene(side, channel, stream, sockets=sockets), seed, _OF_MANY[fc])
+
+
+@pytest.mark.parametrize("fc", ["max", "min,g:/1", f"tagged,g:{_TAG}"], ids=_id)
+def test_flow_control_of_a_multicast_group(pairs, stream, fc):
+    """04-121, 04-122, 04-124"""
+    channel = series.UNICAST.format(session=stream) + f"|interface=127.0.0.1|fc={fc}"
+    _play(pairs(), lambda side: SendScene(side, channel, stream, group=_GROUP), 3, _OF_MANY.get(fc))
+
+
+@pytest.mark.parametrize("fc", ["", "|fc=min,g:/2"], ids=["plain", "fc is ignored"])
+def test_flow_control_of_one_receiver(pairs, stream, fc):
+    """02-31, 02-34"""
+    channel = series.UNICAST.format(session=stream) + fc
+    _play(pairs(), lambda side: SendScene(side, channel, stream), 4)
+
+
+_DEFAULTS = {
+    "min by default": {
+        "AERON_MULTICAST_FLOWCONTROL_SUPPLIER": "multicast_min",
+        "AERON_FLOW_CONTROL_GROUP_MIN_SIZE": "2",
+    },
+    "tagged by default": {
+        "AERON_MULTICAST_FLOWCONTROL_SUPPLIER": "multicast_tagged",
+        "AERON_FLOW_CONTROL_GROUP_TAG": str(_TAG),
+    },
+}
+
+
+@pytest.mark.parametrize("defaults", _DEFAULTS)
+def test_flow_control_that_is_configured(pairs, stream, defaults):
+    """04-123, 04-124"""
+    channel = series.MDC.format(session=stream)
+    sockets = 1 + series.RECEIVERS
+    _play(pairs(**_DEFAULTS[defaults]), lambda side: SendScene(side, channel, stream, sockets=sockets), 5, _TAG)
+
+
+# A round begins with a few steps; what was heard in the round before is younger than the timeout then, and what was
+# heard two rounds before is older, however the steps lie within theirs.
+_ROUND_S = 0.5
+_STEPS_S = 0.2
+_TIMEOUT_S = 0.75
+_PACES = (PACE, 2 * PACE, 5 * PACE)
+_TIMED = {"min": None, "min,g:/2": None, f"tagged,g:{_TAG}": _TAG}
+
+
+class _TooSlow(Exception):
+    """A round's steps took too long to know what is older than the timeout."""
+
+
+def test_receivers_that_fall_silent(pairs, stream):
+    """04-122, 04-125"""
+    for pace in _PACES:
+        try:
+            return _play_rounds(pairs(), stream, pace)
+        except _TooSlow:
+            continue
+    pytest.fail("this machine is too slow for timeouts")
+
+
+def _play_rounds(pair, stream, pace):
+    with ExitStack() as duels:
+        players = []
+        for number, (fc, tag) in enumerate(_TIMED.items()):
+            session = stream * 10 + int(pace * 100) + number
+            channel = series.MDC.format(session=session) + f"|fc={fc},t:{int(_TIMEOUT_S * pace * 1000)}ms"
+            make = functools.partial(SendScene, channel=channel, stream=stream, sockets=1 + series.RECEIVERS)
+            duel = Duel(pair, make, number)
+            players.append(series.Receivers(duels.enter_context(duel), tag))
+            players[-1].start()
+        begin = time.monotonic()
+        for number in range(10 * SCALE):
+            for player in players:
+                for _ in range(4):
+                    player.any({"status": 6, "append": 2, "error": 0.5, "skip": 3})
+            if time.monotonic() - begin > number * _ROUND_S * pace + _STEPS_S * pace:
+                raise _TooSlow
+            time.sleep(begin + (number + 1) * _ROUND_S * pace - time.monotonic())
+            for player in players:
+                player.wait(0)

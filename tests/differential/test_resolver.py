@@ -45,7 +45,10 @@ class ResolverScene:
         return {name: value - self._before.get(name, 0) for name, value in now.items()}
 
     def forget_frames(self):
-        pass
+        """What it sends, it sends on timers."""
+
+    def hear_everything(self):
+        """It does."""
 
     def names(self):
         """What the driver tells its neighbours that it knows, without ages."""

@@ -1,0 +1,139 @@
+"""The captured sessions, played to the C driver and to ours: once as the source of an image, once as the receivers.
+
+A subscriber reads at once what came; a publisher appends what the captured one sent. Both drivers must answer alike.
+"""
+
+import struct
+from dataclasses import dataclass
+
+import pytest
+
+from differential import captures, wire
+from differential.rig import Duel, ReceiveScene, SendScene
+
+_TERM_LENGTH = 65536
+_STREAM = 1001
+
+
+@dataclass(frozen=True)
+class Session:
+    """A capture: its ports, and the channels of a publication and a subscription like the captured ones."""
+
+    name: str
+    session: int
+    initial_term: int
+    start: int
+    # Where the publication's driver sent to and heard from, and the port of the receiver that is played to.
+    sender_leg: tuple
+    receiver_port: int
+    channel: str
+    subscription: str = ""
+    group: tuple | None = None
+
+
+_LIKE = "term-length=64k|mtu=1408|session-id={}|init-term-id={}|term-id={}|term-offset={}"
+_SESSIONS = [
+    Session(
+        "unicast-loss-retransmit-eos",
+        7001,
+        100,
+        _TERM_LENGTH + 49152,
+        (24301,),
+        24302,
+        "aeron:udp?endpoint={endpoint}|" + _LIKE.format(7001, 100, 101, 49152),
+    ),
+    Session(
+        "mdc-dynamic-two-receivers",
+        7002,
+        5,
+        0,
+        (24311,),
+        24312,
+        "aeron:udp?control=127.0.0.1:0|control-mode=dynamic|fc=min|" + _LIKE.format(7002, 5, 5, 0),
+        "|gtag=-77",
+    ),
+    Session(
+        "multicast-loopback-loss",
+        7003,
+        9,
+        0,
+        (24320,),
+        24320,
+        "aeron:udp?endpoint={endpoint}|interface=127.0.0.1|ttl=3|" + _LIKE.format(7003, 9, 9, 0),
+        "|group=false",
+        ("224.20.30.39", "224.20.30.40"),
+    ),
+]
+_each_session = pytest.mark.parametrize("captured", _SESSIONS, ids=lambda session: session.name)
+
+
+def _is_to_receiver(datagram):
+    return wire.kind(datagram) in (wire.DATA, wire.PAD, wire.SETUP)
+
+
+def _position(captured, datagram):
+    offset, term = struct.unpack_from("<i8xi", datagram, 8)
+    return (term - captured.initial_term) * _TERM_LENGTH + offset
+
+
+@_each_session
+def test_captured_source_of_an_image(pairs, captured):
+    """04-141, 04-144"""
+    played = [
+        datagram.payload
+        for datagram in captures.read(captured.name)
+        if datagram.port == captured.receiver_port and _is_to_receiver(datagram.payload)
+    ]
+    assert wire.kind(played[0]) == wire.SETUP or any(wire.kind(payload) == wire.SETUP for payload in played)
+    with Duel(pairs(), lambda side: ReceiveScene(side, _STREAM, captured.subscription)) as duel:
+        duel.step("start")
+        has_image = False
+        for payload in played:
+            seen = duel.step(wire.readable(payload), lambda scene, p=payload: scene.send(p))
+            if wire.kind(payload) == wire.SETUP and not has_image:
+                has_image = True
+                for scene in duel.scenes:
+                    scene.add_image(captured.session)
+                seen = duel.step("image")
+            if has_image:
+                position = seen[f"rcv-pos of {captured.session}"]
+                duel.step(f"read to {position}", lambda scene, p=position: scene.consume(captured.session, p))
+        assert has_image
+
+
+@_each_session
+def test_captured_receivers_of_a_publication(pairs, captured):
+    """02-39, 02-46"""
+    pair = pairs(AERON_RETRANSMIT_UNICAST_LINGER="1us")
+
+    def make(side):
+        sockets = 3 if "control-mode" in captured.channel else 1
+        return SendScene(side, captured.channel, _STREAM, sockets=sockets, group=captured.group)
+
+    sent = [d for d in captures.read(captured.name) if {d.port, d.source_port} & set(captured.sender_leg)]
+    receivers = []
+    with Duel(pair, make) as duel:
+        duel.step("start")
+        for datagram in sent:
+            payload = datagram.payload
+            if not _is_to_receiver(payload):
+                if datagram.source_port not in receivers:
+                    receivers.append(datagram.source_port)
+                number = 1 + receivers.index(datagram.source_port)
+                duel.step(wire.readable(payload), lambda scene, p=payload, n=number: _answer(scene, p, n))
+            elif wire.kind(payload) != wire.SETUP and not wire.is_heartbeat(payload):
+                _append(duel, _position(captured, payload), payload)
+
+
+def _answer(scene, payload, receiver):
+    scene.send(payload, receiver if scene.is_mdc else 0)
+
+
+def _append(duel, position, payload):
+    """What the captured publisher appended, unless this is a repetition."""
+    if position < duel.scenes[0].log.position:
+        return
+    for scene in duel.scenes:
+        scene.log.copy(position, payload)
+    frames = duel.step(f"append {wire.readable(payload)}")["frames"]
+    assert any(wire.readable(payload) in frame for frame in frames), frames
