@@ -21,7 +21,7 @@ pub(super) struct ReResolution {
 }
 
 /// Who wants to know.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Whose {
     /// A send endpoint, or a destination of it.
     Sender(sender::EndpointId),
@@ -31,6 +31,13 @@ pub(super) enum Whose {
 
 impl Conductor {
     pub(super) fn re_resolve(&mut self, whose: Whose, name: Arc<str>, current: Option<SocketAddr>) {
+        // Who asks does so again every second, however long the answer takes.
+        let is_asked = |waiting: &ReResolution| {
+            (waiting.whose, &waiting.name, waiting.current) == (whose, &name, current)
+        };
+        if self.re_resolutions.iter().any(is_asked) {
+            return;
+        }
         let id = self.next_request_id();
         let parameter = match whose {
             Whose::Sender(_) => key::ENDPOINT,

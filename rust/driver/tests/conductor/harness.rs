@@ -266,6 +266,18 @@ impl TestDriver {
         self.work();
     }
 
+    /// Lets time go by in which the native resource agent is busy with something that takes long.
+    pub fn advance_without_resources(&mut self, time: Duration) {
+        let end = self.now + time;
+        while self.now < end {
+            self.now += STEP;
+            let (now_ns, now_ms) = (self.now.as_nanos() as i64, self.now_ms());
+            self.core.sender.do_work(now_ns);
+            self.core.receiver.do_work(now_ns);
+            self.core.conductor.do_work(now_ns, now_ms);
+        }
+    }
+
     /// Time passes without any duty cycle.
     pub fn stall(&mut self, time: Duration) {
         self.now += time;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use aeron_driver::DriverError;
@@ -16,22 +17,31 @@ use crate::media::testing::MemoryNetwork;
 
 /// Knows `localhost`, addresses, and what it is told. Clones know the same.
 #[derive(Clone, Default)]
-pub struct TestNames(Arc<Mutex<HashMap<String, IpAddr>>>);
+pub struct TestNames {
+    known: Arc<Mutex<HashMap<String, IpAddr>>>,
+    lookups: Arc<AtomicUsize>,
+}
 
 impl TestNames {
     /// `host` is there from now on, or nowhere.
     pub fn set(&self, host: &str, address: Option<&str>) {
-        let mut known = self.0.lock().unwrap();
+        let mut known = self.known.lock().unwrap();
         match address {
             Some(address) => known.insert(host.into(), address.parse().unwrap()),
             None => known.remove(host),
         };
     }
+
+    /// How often it was asked.
+    pub fn lookups(&self) -> usize {
+        self.lookups.load(Ordering::Relaxed)
+    }
 }
 
 impl NameResolver for TestNames {
     fn resolve(&mut self, host: &str, family: Family) -> Result<IpAddr, DriverError> {
-        let known = self.0.lock().unwrap().get(host).copied();
+        self.lookups.fetch_add(1, Ordering::Relaxed);
+        let known = self.known.lock().unwrap().get(host).copied();
         let address = match (host, family) {
             ("localhost", Family::V4) => Some(Ipv4Addr::LOCALHOST.into()),
             ("localhost", Family::V6) => Some(Ipv6Addr::LOCALHOST.into()),

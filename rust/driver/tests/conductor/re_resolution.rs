@@ -54,3 +54,14 @@ fn a_name_that_stays_where_it_is_changes_nothing_and_one_that_is_gone_is_noted()
     let old: SocketAddr = "127.0.0.1:20160".parse().unwrap();
     assert_eq!(destinations(&driver), [old]);
 }
+
+#[test]
+fn a_lookup_that_takes_long_is_asked_for_once() {
+    let mut driver = TestDriver::new();
+    driver.names.set("moving.example", Some("127.0.0.1"));
+    driver.add_publication(CHANNEL, STREAM);
+    let lookups = driver.names.lookups();
+    driver.advance_without_resources(90 * TICK);
+    driver.work();
+    assert_eq!(driver.names.lookups(), lookups + 1);
+}
