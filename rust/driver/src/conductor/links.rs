@@ -9,7 +9,7 @@ use super::{Conductor, Outlets};
 use crate::error::DriverError;
 use crate::media::UdpChannel;
 use crate::receiver::EndpointId;
-use crate::stream::{LinkId, Stream, Subscriber, TetherAction};
+use crate::stream::{IPC_SOURCE_IDENTITY, LinkId, Stream, Subscriber, TetherAction};
 
 /// What a client wants to hear. One subscription command makes one, and each IPC or spy destination added to it another one.
 #[derive(Debug)]
@@ -301,7 +301,7 @@ impl Outlets {
                     self.events.on_unavailable_image(
                         stream.identity(),
                         registration_id,
-                        crate::stream::IPC_SOURCE_IDENTITY,
+                        IPC_SOURCE_IDENTITY,
                     );
                 }
                 TetherAction::Available {

@@ -2,6 +2,7 @@
 //!
 //! The channel's names are resolved first, then its log is made; both take the native resource agent some time.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use aeron_memory::buffer::SharedBuffer;
@@ -13,10 +14,11 @@ use aeron_protocol::uri::{
 
 use super::client_proxy::PublicationCounterIds;
 use super::commands::bad_channel;
+use super::counters::StreamOwner;
 use super::endpoints::{check_mtu, find_shared};
 use super::pending::Pending;
 use super::publications::{
-    PublicationRequest, publisher_position_name, response_correlation_id, session_clash,
+    NULL_ID, PublicationRequest, publisher_position_name, response_correlation_id, session_clash,
     untethered_timeouts,
 };
 use super::send_endpoints::check_shareable;
@@ -286,7 +288,7 @@ impl Conductor {
     ) -> SenderPublication {
         let (params, channel) = (&plan.params, &plan.channel);
         let has_group_semantics = channel.has_group_semantics();
-        let flow_control: Result<_, std::convert::Infallible> = plan.flow_control.build(|| {
+        let flow_control: Result<_, Infallible> = plan.flow_control.build(|| {
             let receivers = counters.flow_control_receivers.clone();
             Ok(receivers.expect("a strategy for a group has its counter"))
         });
@@ -404,8 +406,8 @@ impl Outlets {
         let owner = request.counter_owner(session_id);
         let flow_control_receivers = match is_counting_receivers {
             true => {
-                let nobodys = super::counters::StreamOwner {
-                    owner_id: super::publications::NULL_ID,
+                let nobodys = StreamOwner {
+                    owner_id: NULL_ID,
                     ..owner
                 };
                 let type_id = types::FLOW_CONTROL_RECEIVERS;

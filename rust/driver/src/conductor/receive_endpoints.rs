@@ -45,6 +45,9 @@ pub(super) struct DestinationRecord {
     lease: SocketAddr,
 }
 
+/// A socket of an endpoint, for the conductor and for the receiver.
+type Destination = (DestinationRecord, ReceiveDestination);
+
 /// How many subscriptions want what.
 #[derive(Debug, Default)]
 struct Interests {
@@ -120,37 +123,15 @@ impl Conductor {
         params: &SubscriptionParams,
         registration_id: i64,
     ) -> Result<EndpointId, DriverError> {
-        let is_manual = channel.control_mode() == ControlMode::Manual;
-        let opened = match is_manual {
-            true => None,
-            false => Some(self.open_receive_socket(channel)?),
-        };
-        let address = opened.as_ref().map(|(socket, _)| socket.local_address());
-        let status = self.outlets.allocate_channel_status(
-            ChannelKind::Receive,
-            &channel.text,
-            address,
-            registration_id,
-        );
-        let mut records = Vec::new();
-        let mut destinations = Vec::new();
-        let status = match (status, opened) {
-            (Ok(status), Some((socket, lease))) => {
-                let (record, destination) = self
-                    .new_destination(channel, (socket, lease), status.id(), registration_id)
-                    .inspect_err(|_| self.outlets.free_counter(status.id()))?;
-                records.push(record);
-                destinations.push(destination);
-                status
-            }
-            (Ok(status), None) => status,
-            (Err(error), opened) => {
-                opened
-                    .into_iter()
-                    .for_each(|(_, lease)| self.receiver_ports.release(lease));
-                return Err(error);
+        let (status, destination) = match channel.control_mode() {
+            ControlMode::Manual => (self.count_channel(channel, None, registration_id)?, None),
+            _ => {
+                let (status, destination) =
+                    self.open_first_destination(channel, registration_id)?;
+                (status, Some(destination))
             }
         };
+        let (records, destinations) = destination.into_iter().unzip();
         let id = self.next_object_id();
         let identity = self.next_receiver_identity(channel);
         let endpoint = ReceiveEndpoint::new(
@@ -174,6 +155,36 @@ impl Conductor {
             image_count: 0,
         });
         Ok(id)
+    }
+
+    fn count_channel(
+        &mut self,
+        channel: &UdpChannel,
+        address: Option<SocketAddr>,
+        registration_id: i64,
+    ) -> Result<AtomicCounter<SharedBuffer>, DriverError> {
+        self.outlets.allocate_channel_status(
+            ChannelKind::Receive,
+            &channel.text,
+            address,
+            registration_id,
+        )
+    }
+
+    /// Opens the socket of an endpoint that has only one, with the counters of both.
+    fn open_first_destination(
+        &mut self,
+        channel: &UdpChannel,
+        registration_id: i64,
+    ) -> Result<(AtomicCounter<SharedBuffer>, Destination), DriverError> {
+        let (socket, lease) = self.open_receive_socket(channel)?;
+        let status = self
+            .count_channel(channel, Some(socket.local_address()), registration_id)
+            .inspect_err(|_| self.receiver_ports.release(lease))?;
+        let destination = self
+            .new_destination(channel, (socket, lease), status.id(), registration_id)
+            .inspect_err(|_| self.outlets.free_counter(status.id()))?;
+        Ok((status, destination))
     }
 
     /// Who the next endpoint is to senders.
@@ -240,7 +251,7 @@ impl Conductor {
         (socket, lease): (Box<dyn Socket>, SocketAddr),
         status_id: i32,
         registration_id: i64,
-    ) -> Result<(DestinationRecord, ReceiveDestination), DriverError> {
+    ) -> Result<Destination, DriverError> {
         let address = self
             .outlets
             .allocate_local_address(

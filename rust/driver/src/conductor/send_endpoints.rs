@@ -1,5 +1,6 @@
 //! The send endpoints: sockets that publications share. The sender has them; what is here says who uses them.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use aeron_memory::buffer::SharedBuffer;
@@ -30,7 +31,7 @@ pub(super) struct SendEndpointRecord {
     status: AtomicCounter<SharedBuffer>,
     counter_ids: Vec<i32>,
     /// The local address whose port goes back to the port manager.
-    lease: Option<std::net::SocketAddr>,
+    lease: Option<SocketAddr>,
 }
 
 impl SendEndpointRecord {
@@ -146,7 +147,7 @@ impl Conductor {
     fn open_send_socket(
         &mut self,
         channel: &UdpChannel,
-    ) -> Result<(Box<dyn Socket>, Option<std::net::SocketAddr>), DriverError> {
+    ) -> Result<(Box<dyn Socket>, Option<SocketAddr>), DriverError> {
         let lease = match &channel.control {
             Some(control) => Some(self.sender_ports.lease(control.address)?),
             None => None,
@@ -186,7 +187,7 @@ impl Conductor {
     fn count_send_endpoint(
         &mut self,
         channel: &UdpChannel,
-        address: std::net::SocketAddr,
+        address: SocketAddr,
         registration_id: i64,
     ) -> Result<SendEndpointCounters, DriverError> {
         let text = &channel.text;

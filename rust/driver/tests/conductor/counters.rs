@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use aeron_memory::counters::system::SystemCounter;
 use aeron_memory::counters::{STATE_RECLAIMED, types};
 use aeron_protocol::ErrorCode;
 use aeron_protocol::command::{AddCounter, AddStaticCounter, Command, RemoveCounter};
@@ -199,4 +200,46 @@ fn each_counter_goes_with_what_it_belongs_to() {
     ] {
         assert_eq!(count(&driver, type_id), 0, "with the client");
     }
+}
+
+/// 03-59 (counters)
+#[test]
+fn what_lacks_a_counter_leaves_none_behind() {
+    let mut driver = TestDriver::with(|context| {
+        context.counters_values_buffer_length = 1 << 20;
+    });
+    let mut owned = Vec::new();
+    while driver.system(SystemCounter::Errors) == 0 {
+        owned.push(driver.add_counter(CLIENT));
+    }
+    owned.pop();
+    let mut succeeded = Vec::new();
+    for free in 0..10 {
+        while driver.unused_counters() < free {
+            let registration_id = owned.pop().unwrap();
+            driver.ask(Command::RemoveCounter(RemoveCounter {
+                client_id: CLIENT,
+                correlation_id: 5,
+                registration_id,
+            }));
+        }
+        driver.advance(11 * TICK);
+        let command =
+            driver.publication_command(CLIENT, "aeron:udp?endpoint=localhost:20121", STREAM, false);
+        let heard = driver.ask(command);
+        driver.advance(12 * TICK);
+        if names(&heard) == ["Error"] {
+            assert_eq!(driver.unused_counters(), free);
+            assert_eq!(driver.logs.count(), 0);
+        } else {
+            assert_eq!(names(&heard), ["PublicationReady"]);
+            succeeded.push(free);
+            break;
+        }
+    }
+    assert_eq!(
+        succeeded,
+        [8],
+        "two of the endpoint and six of the publication"
+    );
 }

@@ -154,7 +154,10 @@ impl TestDriver {
         let context = Arc::new(context);
         let now = Duration::from_secs(1_000);
         let (lengths, identity) = (
-            CncLengths::default(),
+            CncLengths {
+                counters_values: context.counters_values_buffer_length,
+                ..CncLengths::default()
+            },
             DriverIdentity {
                 client_liveness_timeout_ns: context.client_liveness_timeout_ns,
                 start_timestamp_ms: now.as_millis() as i64,
@@ -565,6 +568,12 @@ impl TestDriver {
             [record] => record.value,
             records => panic!("{} counters of type {type_id}", records.len()),
         }
+    }
+
+    /// Number of counters that could still be made, some of them only after a rest.
+    pub fn unused_counters(&self) -> usize {
+        let counters = self.cnc.counters();
+        counters.max_counter_id() as usize + 1 - counters.records().count()
     }
 
     /// Number of counters of all types but the driver's own and clients' heartbeats.
