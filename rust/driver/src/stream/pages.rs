@@ -208,6 +208,27 @@ mod tests {
     }
 
     #[test]
+    fn an_image_that_joins_near_the_end_of_the_memory_lacks_the_rest_of_its_window_until_it_asks() {
+        const WINDOW: i64 = 128 * 1024;
+        for (start, needs_more) in [
+            (0, false),
+            (LAP * TERM - 480, true),
+            (LAP * TERM - WINDOW, true),
+        ] {
+            let first = Pages::first_request(start, TERM, WINDOW);
+            let mut pages = Pages::for_image(true, start, TERM, first);
+            assert_eq!(
+                pages.allowed_limit(start + WINDOW) < start + WINDOW,
+                needs_more
+            );
+            let requests = allocate_for(&mut pages, start + WINDOW);
+            let offsets: Vec<usize> = requests.iter().map(|request| request.offset).collect();
+            assert_eq!(offsets, if needs_more { vec![0] } else { vec![] });
+            assert_eq!(pages.allowed_limit(start + WINDOW), start + WINDOW);
+        }
+    }
+
+    #[test]
     fn each_part_of_a_request_raises_the_limit() {
         let mut pages = pages(0);
         let request = pages.request(TERM).unwrap();
