@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::cnc::CncFile;
 use aeron_memory::counters::CountersReader;
 
 use crate::client::Client;
@@ -14,6 +15,7 @@ use crate::counter::{self, Counter};
 use crate::error::{CloseCause, Error, Result};
 use crate::handlers::{CloseHandler, CounterHandler, ImageHandler};
 use crate::lifetime::ResourceKind;
+use crate::log_source::LogSource;
 use crate::publication::{ExclusivePublication, Publication};
 use crate::subscription::Subscription;
 
@@ -69,11 +71,17 @@ impl Aeron {
         })
     }
 
-    #[cfg(test)]
-    pub(crate) fn of(client: Arc<Client>) -> Self {
-        Self {
+    /// Connects to a driver that is alive and whose memory is at hand, such as one in this process that has no files. The
+    /// directory of `context` means nothing then.
+    ///
+    /// # Errors
+    /// [`Error::Configuration`], [`Error::InvalidCncFile`].
+    pub fn attach(context: Context, cnc: &CncFile, logs: Box<dyn LogSource>) -> Result<Self> {
+        context.validate()?;
+        let client = connect::attach(context, cnc, logs)?;
+        Ok(Self {
             owner: Arc::new(Owner { client }),
-        }
+        })
     }
 
     fn client(&self) -> &Arc<Client> {

@@ -47,10 +47,11 @@ mod testing;
 mod tests;
 
 pub use aeron_memory::SharedBuffer;
+pub use aeron_memory::cnc::CncFile;
 pub use aeron_memory::counters::{AtomicCounter, CounterRecord, CountersReader};
 pub use aeron_memory::log::append::{Appended, ClaimedFrame, Messages, Records};
 pub use aeron_memory::log::reader::Block;
-pub use aeron_memory::log::{AppendError, Claim};
+pub use aeron_memory::log::{AppendError, Claim, LogBuffers};
 pub use aeron_protocol::ErrorCode;
 
 pub use crate::aeron::{Aeron, SubscriptionHandlers};
@@ -67,6 +68,7 @@ pub use crate::handlers::{
     PublicationErrorHandler,
 };
 pub use crate::image::Image;
+pub use crate::log_source::LogSource;
 pub use crate::publication::{
     ExclusivePublication, ExclusiveWriter, OfferError, Publication, error_string,
 };

@@ -1,4 +1,6 @@
 //! Where a client finds the logs that the driver names.
+//!
+//! In production they are files; a driver in the same process may keep them in its memory.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -11,8 +13,11 @@ use aeron_memory::log::LogBuffers;
 use crate::error::{Error, Result};
 
 /// Opens logs by the name that the driver gave them.
-pub(crate) trait LogSource: Send + Sync {
+pub trait LogSource: Send + Sync {
     /// Maps the log.
+    ///
+    /// # Errors
+    /// There is none of this name, or it is no log.
     fn open(&self, name: &[u8]) -> Result<LogBuffers<SharedBuffer>>;
 }
 

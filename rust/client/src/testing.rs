@@ -18,7 +18,6 @@ use aeron_protocol::command::{AddPublication, Command};
 use aeron_protocol::event::{self, Event, NO_COUNTER_ID};
 
 use crate::aeron::Aeron;
-use crate::connect;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::handlers::lock;
@@ -157,12 +156,11 @@ impl FakeDriver {
             ..Context::default()
         };
         configure(&mut context);
-        context.validate()?;
         let logs: Box<dyn LogSource> = match lock(&self.state).hides_logs {
             true => Box::new(MappedLogs { pre_touch: false }),
             false => Box::new(self.logs.clone()),
         };
-        connect::attach(context, &self.cnc, logs).map(Aeron::of)
+        Aeron::attach(context, &self.cnc, logs)
     }
 
     pub(crate) fn now_ms(&self) -> i64 {
