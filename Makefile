@@ -11,7 +11,7 @@ LOOM_TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)/loom
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name 'Cargo.toml')
 say = @printf '\n== %s\n' '$(1)'
 
-.PHONY: help demo test test-rust test-loom test-python lint lint-rust lint-python bench fuzz wheel clean
+.PHONY: help demo test test-rust test-loom test-python sim lint lint-rust lint-python bench fuzz wheel clean
 .DELETE_ON_ERROR:
 
 help:
@@ -20,6 +20,7 @@ help:
 	@echo "make lint    rustfmt, clippy, ruff, mypy and stubtest"
 	@echo "make bench   benchmarks beside their peers; prints the table of docs/performance.md"
 	@echo "make fuzz    every fuzz target for FUZZ_SECONDS (default 120) seconds"
+	@echo "make sim     drivers and clients in a simulated network, SEEDS=0..2000 (or one seed, replayed and told in full)"
 	@echo "make wheel   an abi3 wheel in dist/"
 
 # ---- environment -------------------------------------------------------------------------------------------------------
@@ -50,7 +51,7 @@ demo: $(DEMO)
 	$(BIN)/aeron demo --symbol BTCUSDT --input examples/data/btcusdt-trades.parquet
 	$(BIN)/aeron demo --symbol USDJPY --input examples/data/usdjpy-ticks.csv
 
-test: test-rust test-loom test-python
+test: test-rust test-loom sim test-python
 
 test-rust:
 	$(call say,Rust tests)
@@ -87,6 +88,11 @@ FUZZ_SECONDS ?= 120
 fuzz:
 	$(call say,fuzzing each target for $(FUZZ_SECONDS) s)
 	.ci/fuzz $(FUZZ_SECONDS)
+
+SEEDS ?= 0..2000
+sim:
+	$(call say,schedules of the seeds $(SEEDS))
+	cargo run --quiet --profile sim -p aeron-simulator -- $(SEEDS)
 
 wheel: $(STAMPS)/venv
 	$(call say,building a wheel)

@@ -1,0 +1,203 @@
+//! What must hold for the counters of every driver, whenever one looks.
+
+use std::collections::BTreeMap;
+
+use aeron_driver::log_storage::LogId;
+use aeron_memory::SharedBuffer;
+use aeron_memory::counters::{CountersReader, types};
+
+use crate::host::Host;
+use crate::network::HostId;
+use crate::truth::Finding;
+
+/// A counter of a driver.
+type Key = (HostId, i32);
+
+/// The counters as they were at the last look.
+#[derive(Debug, Default)]
+pub struct CounterChecks {
+    positions: BTreeMap<Key, Seen>,
+    /// The labels of counters, which say what they belong to more exactly than their registration.
+    labels: BTreeMap<Key, String>,
+    /// How far a publisher may be ahead, and how far an image may be, by host and registration.
+    windows: BTreeMap<(HostId, i64), i64>,
+    fingerprint: u64,
+    /// The counters of one driver during a look; kept for its memory.
+    current: Vec<Seen>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    id: i32,
+    type_id: i32,
+    registration_id: i64,
+    reference_id: i64,
+    value: i64,
+}
+
+/// Counters of positions in streams, which only rise.
+const POSITIONS: [i32; 5] = [
+    types::PUBLISHER_POSITION,
+    types::SENDER_POSITION,
+    types::RECEIVER_HWM,
+    types::RECEIVER_POSITION,
+    types::SUBSCRIBER_POSITION,
+];
+
+impl CounterChecks {
+    /// Looks at all positions and limits of all drivers.
+    ///
+    /// # Errors
+    /// A position fell, or one is where it must not be.
+    pub fn look(&mut self, hosts: &[Host]) -> Result<(), Finding> {
+        for host in hosts {
+            let Some(cnc) = host.cnc() else { continue };
+            let counters = cnc.counters();
+            let mut current = std::mem::take(&mut self.current);
+            current.clear();
+            current.extend(counters.ids().filter_map(|id| Seen::of(counters, id)));
+            for seen in &current {
+                if POSITIONS.contains(&seen.type_id) {
+                    self.check_rising(host, counters, *seen)?;
+                }
+                self.check_limit(host, &current, *seen)?;
+            }
+            self.current = current;
+        }
+        Ok(())
+    }
+
+    /// The driver of a host died: the next one begins anew.
+    pub fn forget(&mut self, host: HostId) {
+        self.positions.retain(|(other, _), _| *other != host);
+        self.labels.retain(|(other, _), _| *other != host);
+        self.windows.retain(|(other, _), _| *other != host);
+    }
+
+    /// A number that follows from all positions seen so far.
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    /// Checks that a driver whose clients have left has nothing left of them.
+    ///
+    /// # Errors
+    /// A counter or a log is still there.
+    pub fn check_left(&self, host: &Host) -> Result<(), Finding> {
+        let Some(cnc) = host.cnc() else { return Ok(()) };
+        let left: Vec<_> = cnc
+            .counters()
+            .records()
+            .filter(|record| record.type_id != types::SYSTEM)
+            .map(|record| record.label)
+            .collect();
+        if !left.is_empty() {
+            return Err(format!("host {}: counters are left: {left:?}", host.id()));
+        }
+        match host.log_count() {
+            0 => Ok(()),
+            logs => Err(format!("host {}: {logs} logs are left", host.id())),
+        }
+    }
+
+    fn check_rising(
+        &mut self,
+        host: &Host,
+        counters: &CountersReader<SharedBuffer>,
+        seen: Seen,
+    ) -> Result<(), Finding> {
+        self.fingerprint = (self.fingerprint ^ seen.value as u64)
+            .wrapping_mul(0x0000_0100_0000_01B3)
+            .rotate_left(17);
+        let key = (host.id(), seen.id);
+        let before = self.positions.insert(key, seen).filter(|before| {
+            (before.type_id, before.registration_id) == (seen.type_id, seen.registration_id)
+        });
+        let label = || counters.label(seen.id).unwrap_or_default();
+        match before {
+            Some(before) if before.value <= seen.value => Ok(()),
+            // The counter was freed, and another of the same subscription got its place.
+            before if self.labels.insert(key, label()) != Some(label()) || before.is_none() => {
+                Ok(())
+            }
+            before => Err(format!(
+                "host {}: {} fell from {} to {}",
+                host.id(),
+                label(),
+                before.map_or(0, |before| before.value),
+                seen.value
+            )),
+        }
+    }
+
+    /// Publishers stay within their window of what was sent or read, images within theirs of what was read.
+    fn check_limit(&mut self, host: &Host, all: &[Seen], seen: Seen) -> Result<(), Finding> {
+        let id = seen.registration_id;
+        let of_same = |type_id: i32| {
+            all.iter()
+                .find(|other| other.type_id == type_id && other.registration_id == id)
+                .map(|other| other.value)
+        };
+        let readers = all.iter().filter(|other| {
+            other.type_id == types::SUBSCRIBER_POSITION && other.reference_id == id
+        });
+        let fastest = readers.map(|reader| reader.value).max();
+        let (what, limit) = match seen.type_id {
+            types::PUBLISHER_LIMIT => {
+                let Some(consumer) = of_same(types::SENDER_POSITION).or(fastest) else {
+                    return Ok(());
+                };
+                let window = self.window(host, LogId::Publication(id));
+                ("the publisher limit", consumer.saturating_add(window))
+            }
+            types::RECEIVER_HWM => {
+                let Some(fastest) = fastest else {
+                    return Ok(());
+                };
+                let window = self.window(host, LogId::Image(id));
+                (
+                    "the highest position received",
+                    fastest.saturating_add(window),
+                )
+            }
+            _ => return Ok(()),
+        };
+        if seen.value <= limit {
+            return Ok(());
+        }
+        Err(format!(
+            "host {}: {what} of registration {id} is at {}, beyond {limit}",
+            host.id(),
+            seen.value
+        ))
+    }
+
+    /// A publication's window and the message that may go beyond it, or what an image takes beyond its readers: half a term.
+    fn window(&mut self, host: &Host, log: LogId) -> i64 {
+        let (LogId::Publication(id) | LogId::Image(id)) = log;
+        *self.windows.entry((host.id(), id)).or_insert_with(|| {
+            let described = host.log(log).map(|log| log.metadata().description());
+            match (log, described) {
+                (LogId::Publication(_), Some(log)) => {
+                    i64::from(log.publication_window_length) + i64::from(log.term_length / 8)
+                }
+                (LogId::Image(_), Some(log)) => i64::from(log.term_length / 2),
+                (_, None) => i64::MAX,
+            }
+        })
+    }
+}
+
+impl Seen {
+    fn of(counters: &CountersReader<SharedBuffer>, id: i32) -> Option<Self> {
+        let type_id = counters.type_id(id).filter(|id| *id != types::SYSTEM)?;
+        let counter = counters.counter(id)?;
+        Some(Self {
+            id,
+            type_id,
+            registration_id: counter.registration_id(),
+            reference_id: counter.reference_id(),
+            value: counter.get(),
+        })
+    }
+}

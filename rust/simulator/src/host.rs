@@ -1,0 +1,259 @@
+//! A host: a media driver on heap memory, which may be paused agent by agent, crash, and start again.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use aeron_agent::{EpochClock, NanoClock};
+use aeron_client::{Aeron, CncFile, Error, LogBuffers, LogSource};
+use aeron_driver::driver_core::{DriverCore, Surroundings};
+use aeron_driver::log_storage::{HeapLogs, LogId};
+use aeron_driver::media::address::Family;
+use aeron_driver::names::NameResolver;
+use aeron_driver::socket_buffers::SocketBufferLengths;
+use aeron_driver::{Context, DriverError};
+use aeron_memory::SharedBuffer;
+use aeron_memory::cnc::{CncLengths, DriverIdentity};
+use aeron_memory::counters::types;
+use aeron_protocol::ErrorCode;
+
+use crate::clock::VirtualClock;
+use crate::network::{HostId, HostInterfaces, HostNetwork};
+
+/// Bytes that logs of one driver may take.
+const STORAGE_LENGTH: u64 = 256 * 1024 * 1024;
+const LOSS_REPORT_LENGTH: usize = 64 * 1024;
+
+/// One of a driver's agents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AgentKind {
+    /// Takes commands.
+    Conductor,
+    /// Sends.
+    Sender,
+    /// Receives.
+    Receiver,
+    /// Does what can block.
+    Resources,
+}
+
+impl AgentKind {
+    /// All of them, in the order of a duty cycle.
+    pub const ALL: [Self; 4] = [
+        Self::Sender,
+        Self::Receiver,
+        Self::Resources,
+        Self::Conductor,
+    ];
+}
+
+/// A host and its driver.
+pub struct Host {
+    id: HostId,
+    context: Arc<Context>,
+    network: HostNetwork,
+    seed: u64,
+    starts: u64,
+    driver: Option<Driver>,
+    /// Until when each agent stands still, in the order of [`AgentKind::ALL`].
+    paused_until_ns: [i64; 4],
+}
+
+/// A driver that runs: its agents and its memory.
+struct Driver {
+    core: DriverCore,
+    cnc: CncFile,
+    logs: HeapLogs,
+}
+
+impl Host {
+    /// A host without a driver; each that will run there has `context`.
+    pub fn new(id: HostId, context: Context, network: HostNetwork, seed: u64) -> Self {
+        Self {
+            id,
+            context: Arc::new(context),
+            network,
+            seed,
+            starts: 0,
+            driver: None,
+            paused_until_ns: [i64::MIN; 4],
+        }
+    }
+
+    /// How often a driver was started.
+    pub fn starts(&self) -> u64 {
+        self.starts
+    }
+
+    /// Its number.
+    pub fn id(&self) -> HostId {
+        self.id
+    }
+
+    /// Starts a driver, in memory of its own.
+    pub fn start(&mut self, clock: &VirtualClock) {
+        self.starts += 1;
+        let identity = DriverIdentity {
+            client_liveness_timeout_ns: self.context.client_liveness_timeout_ns,
+            start_timestamp_ms: clock.now_ms(),
+            pid: self.id as i64,
+        };
+        let lengths = CncLengths {
+            counters_values: CncLengths::MIN_COUNTERS_VALUES,
+            ..CncLengths::default()
+        };
+        let memory = SharedBuffer::heap(lengths.file_length().expect("the smallest lengths"));
+        let cnc = CncFile::format(memory, &lengths, &identity).expect("the smallest lengths");
+        let logs = HeapLogs::new(STORAGE_LENGTH);
+        let epoch = clock.epoch_clock();
+        let surroundings = Surroundings {
+            logs: Box::new(logs.clone()),
+            network: Box::new(self.network.clone()),
+            names: Box::new(|_| Ok(Box::new(HostNames))),
+            interfaces: Box::new(HostInterfaces(self.id)),
+            nano_clock: clock.nano_clock() as Arc<dyn NanoClock>,
+            epoch_clock: clock.epoch_clock(),
+            epoch_nanos: Arc::new(move || epoch.time_ms() * 1_000_000),
+            system_socket_buffers: SocketBufferLengths {
+                send: 212_992,
+                receive: 212_992,
+            },
+            seed: self.seed.wrapping_add(self.starts),
+        };
+        let loss_report = SharedBuffer::heap(LOSS_REPORT_LENGTH);
+        let core = DriverCore::new(&self.context, &cnc, loss_report, surroundings)
+            .expect("a driver on the smallest memory starts");
+        cnc.to_driver().next_correlation_id();
+        cnc.to_driver().set_consumer_heartbeat_ms(clock.now_ms());
+        cnc.publish();
+        self.driver = Some(Driver { core, cnc, logs });
+    }
+
+    /// Whether a driver runs.
+    pub fn is_running(&self) -> bool {
+        self.driver.is_some()
+    }
+
+    /// The driver dies: its sockets are closed by the system, its memory stays as it is for those who have it mapped.
+    pub fn crash(&mut self) {
+        self.driver = None;
+        self.resume();
+    }
+
+    /// Agents of one kind stand still until then.
+    pub fn pause(&mut self, agent: AgentKind, until_ns: i64) {
+        for (kind, paused_until_ns) in AgentKind::ALL.iter().zip(&mut self.paused_until_ns) {
+            if *kind == agent {
+                *paused_until_ns = until_ns;
+            }
+        }
+    }
+
+    /// All agents go on.
+    pub fn resume(&mut self) {
+        self.paused_until_ns = [i64::MIN; 4];
+    }
+
+    /// One duty cycle of those agents that do not stand still; answers how much was done.
+    pub fn do_work(&mut self, clock: &VirtualClock) -> usize {
+        let Some(Driver { core, .. }) = &mut self.driver else {
+            return 0;
+        };
+        let (now_ns, now_ms) = (clock.now_ns(), clock.now_ms());
+        let mut work_count = 0;
+        for (kind, paused_until_ns) in AgentKind::ALL.iter().zip(self.paused_until_ns) {
+            if now_ns < paused_until_ns {
+                continue;
+            }
+            work_count += match kind {
+                AgentKind::Sender => core.sender.do_work(now_ns),
+                AgentKind::Receiver => core.receiver.do_work(now_ns),
+                AgentKind::Resources => core.resources.do_work(),
+                AgentKind::Conductor => core.conductor.do_work(now_ns, now_ms),
+            };
+        }
+        work_count
+    }
+
+    /// The memory that clients share with the driver.
+    pub fn cnc(&self) -> Option<&CncFile> {
+        self.driver.as_ref().map(|driver| &driver.cnc)
+    }
+
+    /// All counters of the driver but those of the system that are 0, one per line.
+    pub fn counters_text(&self) -> String {
+        let counters = self.cnc().map(CncFile::counters);
+        let records = counters.into_iter().flat_map(|counters| counters.records());
+        let told = records.filter(|record| record.type_id != types::SYSTEM || record.value != 0);
+        let lines =
+            told.map(|record| format!("host {}: {} {}\n", self.id, record.label, record.value));
+        lines.collect()
+    }
+
+    /// A log of the driver.
+    pub fn log(&self, log: LogId) -> Option<LogBuffers<SharedBuffer>> {
+        let memory = self.driver.as_ref()?.logs.memory(log)?;
+        LogBuffers::attach(&memory).ok()
+    }
+
+    /// Logs that the driver has.
+    pub fn log_count(&self) -> usize {
+        self.driver.as_ref().map_or(0, |driver| driver.logs.count())
+    }
+
+    /// A client of the driver that runs.
+    pub fn connect(&self, context: aeron_client::Context) -> Option<Aeron> {
+        let driver = self.driver.as_ref()?;
+        let logs = Box::new(DriverLogs(driver.logs.clone()));
+        Some(Aeron::attach(context, &driver.cnc, logs).expect("the context is valid"))
+    }
+
+    /// Closes the driver in an orderly way; answers the number of logs that it left.
+    pub fn close(&mut self) -> usize {
+        let Some(mut driver) = self.driver.take() else {
+            return 0;
+        };
+        driver.core.close();
+        driver.cnc.to_driver().set_consumer_heartbeat_ms(-1);
+        driver.logs.count()
+    }
+}
+
+/// The logs of a driver, as clients of the same host open them.
+struct DriverLogs(HeapLogs);
+
+impl LogSource for DriverLogs {
+    fn open(&self, name: &[u8]) -> Result<LogBuffers<SharedBuffer>, Error> {
+        let name = String::from_utf8_lossy(name).into_owned();
+        let memory = log_id(Path::new(&name)).and_then(|log| self.0.memory(log));
+        let memory = memory.ok_or_else(|| Error::InvalidArgument(format!("no log {name}")))?;
+        LogBuffers::attach(&memory)
+            .map_err(|error| Error::InvalidArgument(format!("{name}: {error}")))
+    }
+}
+
+/// Which log a driver means by a file name.
+fn log_id(path: &Path) -> Option<LogId> {
+    let id = path.file_stem()?.to_str()?.parse().ok()?;
+    [LogId::Publication(id), LogId::Image(id)]
+        .into_iter()
+        .find(|log| {
+            log.path(
+                path.parent()
+                    .and_then(Path::parent)
+                    .unwrap_or(&PathBuf::new()),
+            ) == path
+        })
+}
+
+/// Names of the virtual network: addresses only.
+struct HostNames;
+
+impl NameResolver for HostNames {
+    fn resolve(&mut self, host: &str, family: Family) -> Result<IpAddr, DriverError> {
+        host.parse()
+            .ok()
+            .filter(|address| Family::of(*address) == family)
+            .ok_or_else(|| DriverError::coded(ErrorCode::UnknownHost, format!("no host {host}")))
+    }
+}

@@ -1,0 +1,72 @@
+//! The virtual network: hosts with sockets, and datagrams on their way between them, faulty as the [`Weather`] says.
+//!
+//! One [`Wire`] connects all hosts. It moves only when the simulation tells it the time, and everything it decides comes from one
+//! random generator, so that the same seed sees the same datagrams.
+
+mod socket;
+mod trace;
+mod weather;
+mod wire;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use aeron_driver::media::interfaces::{InterfaceAddress, Interfaces};
+use std::io;
+
+pub use socket::HostNetwork;
+pub use trace::describe;
+pub use weather::{Loss, Weather};
+pub use wire::{Passing, Wire, WireCounts};
+
+/// Number of a host.
+pub type HostId = usize;
+
+/// The wire that all hosts of a simulation share.
+#[derive(Clone)]
+pub struct SharedWire(Arc<Mutex<Wire>>);
+
+impl SharedWire {
+    /// Shares `wire`.
+    pub fn new(wire: Wire) -> Self {
+        Self(Arc::new(Mutex::new(wire)))
+    }
+
+    /// The wire, for a moment.
+    pub fn lock(&self) -> MutexGuard<'_, Wire> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The IPv4 address of a host.
+pub fn ipv4(host: HostId) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, 0, host as u8 + 1)
+}
+
+/// The IPv6 address of a host.
+pub fn ipv6(host: HostId) -> Ipv6Addr {
+    Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, host as u16 + 1)
+}
+
+/// The network interfaces of a host: loopback and one to the wire.
+pub struct HostInterfaces(pub HostId);
+
+impl Interfaces for HostInterfaces {
+    fn addresses(&mut self) -> io::Result<Vec<InterfaceAddress>> {
+        let interface = |name: &str, index, address: IpAddr, prefix_length| InterfaceAddress {
+            name: name.to_owned(),
+            index,
+            address,
+            prefix_length,
+            is_up: true,
+            is_loopback: address.is_loopback(),
+            is_multicast: !address.is_loopback(),
+        };
+        Ok(vec![
+            interface("lo", 1, Ipv4Addr::LOCALHOST.into(), 8),
+            interface("lo", 1, Ipv6Addr::LOCALHOST.into(), 128),
+            interface("eth0", 2, ipv4(self.0).into(), 24),
+            interface("eth0", 2, ipv6(self.0).into(), 64),
+        ])
+    }
+}

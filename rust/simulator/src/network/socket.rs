@@ -1,0 +1,199 @@
+//! Sockets of a host, as its driver sees them.
+
+use std::collections::HashSet;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use aeron_driver::media::transport::{
+    Datagram, MAX_RUN_DATAGRAMS, Network, Poller, Run, Socket, SocketSpec, Token,
+};
+use aeron_driver::socket_buffers::SocketBufferLengths;
+use aeron_memory::Words;
+
+use super::{HostId, SharedWire};
+
+/// What a socket has that asks for nothing.
+const SYSTEM_BUFFER_LENGTH: usize = 212_992;
+/// Headers of IP and UDP.
+const PACKET_OVERHEAD: usize = 28;
+
+/// The network as one host sees it.
+#[derive(Clone)]
+pub struct HostNetwork {
+    wire: SharedWire,
+    host: HostId,
+    has_segmentation: bool,
+    link_mtu: usize,
+}
+
+impl HostNetwork {
+    /// The network of `host`, whose sockets have segmentation offload or not. A run whose datagrams do not fit into packets of
+    /// `link_mtu` bytes is refused; single ones are cut by IP.
+    pub fn new(wire: SharedWire, host: HostId, has_segmentation: bool, link_mtu: usize) -> Self {
+        Self {
+            wire,
+            host,
+            has_segmentation,
+            link_mtu,
+        }
+    }
+}
+
+impl Network for HostNetwork {
+    fn open(&mut self, spec: &SocketSpec) -> io::Result<Box<dyn Socket>> {
+        let granted = |length: usize| match length {
+            0 => SYSTEM_BUFFER_LENGTH,
+            length => length,
+        };
+        let receive = granted(spec.receive_buffer_length);
+        let (id, local_address) = self.wire.lock().open(self.host, spec, receive)?;
+        Ok(Box::new(VirtualSocket {
+            network: self.clone(),
+            id,
+            local_address,
+            buffer_lengths: SocketBufferLengths {
+                send: granted(spec.send_buffer_length) as i32,
+                receive: receive as i32,
+            },
+            without_segmentation: HashSet::new(),
+        }))
+    }
+
+    fn poller(&mut self) -> Box<dyn Poller> {
+        Box::new(VirtualPoller {
+            tokens: Vec::new(),
+            waiting: self.wire.lock().waiting(self.host),
+        })
+    }
+}
+
+struct VirtualSocket {
+    network: HostNetwork,
+    id: u64,
+    local_address: SocketAddr,
+    buffer_lengths: SocketBufferLengths,
+    /// Destinations whose link refused a run.
+    without_segmentation: HashSet<SocketAddr>,
+}
+
+impl VirtualSocket {
+    fn destination(&self, to: Option<SocketAddr>) -> io::Result<SocketAddr> {
+        to.or_else(|| self.network.wire.lock().peer(self.id))
+            .ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+
+    /// As the production socket: a run that the link refuses is sent plain, and so are all later ones.
+    fn notice_refusal(&mut self, to: SocketAddr, run: &Run<'_>) {
+        let is_run = run.datagram_count() > 1;
+        let is_too_long = run.datagram_length + PACKET_OVERHEAD > self.network.link_mtu;
+        if is_run && is_too_long && self.without_segmentation.insert(to) {
+            self.network.wire.lock().on_run_refused();
+        }
+    }
+}
+
+impl Socket for VirtualSocket {
+    fn local_address(&self) -> SocketAddr {
+        self.local_address
+    }
+
+    fn buffer_lengths(&self) -> SocketBufferLengths {
+        self.buffer_lengths
+    }
+
+    fn max_run_datagrams(&self, to: Option<SocketAddr>) -> usize {
+        let is_refused = || {
+            self.destination(to)
+                .is_ok_and(|to| self.without_segmentation.contains(&to))
+        };
+        match self.network.has_segmentation && !is_refused() {
+            true => MAX_RUN_DATAGRAMS,
+            false => 1,
+        }
+    }
+
+    fn send_runs(&mut self, to: Option<SocketAddr>, runs: &[Run<'_>]) -> io::Result<usize> {
+        let to = self.destination(to)?;
+        for run in runs {
+            self.notice_refusal(to, run);
+        }
+        let mut wire = self.network.wire.lock();
+        let taken = wire.room(runs.len());
+        let mut bytes = Vec::new();
+        for datagram in runs[..taken].iter().flat_map(Run::datagrams) {
+            bytes.resize(datagram.length, 0);
+            datagram.memory.copy_out(datagram.offset, &mut bytes);
+            wire.send(self.network.host, self.local_address, to, &bytes);
+        }
+        Ok(taken)
+    }
+
+    fn send(&mut self, to: Option<SocketAddr>, datagram: &[u8]) -> io::Result<bool> {
+        let to = self.destination(to)?;
+        let mut wire = self.network.wire.lock();
+        let has_room = wire.room(1) == 1;
+        if has_room {
+            wire.send(self.network.host, self.local_address, to, datagram);
+        }
+        Ok(has_room)
+    }
+
+    fn receive(
+        &mut self,
+        limit: usize,
+        on_datagram: &mut dyn FnMut(Datagram<'_>),
+    ) -> io::Result<usize> {
+        let mut received = 0;
+        for _ in 0..limit {
+            // The handler may send: the wire is not locked while it runs.
+            let next = self.network.wire.lock().receive(self.id);
+            let Some((source, mut bytes)) = next else {
+                break;
+            };
+            received += bytes.len();
+            on_datagram(Datagram {
+                bytes: &mut bytes,
+                source,
+                media_timestamp_ns: None,
+            });
+        }
+        Ok(received)
+    }
+
+    fn connect(&mut self, to: SocketAddr) -> io::Result<()> {
+        self.network.wire.lock().connect(self.id, to);
+        Ok(())
+    }
+}
+
+impl Drop for VirtualSocket {
+    fn drop(&mut self) {
+        self.network.wire.lock().close(self.id);
+    }
+}
+
+/// All sockets, when any of the host has something.
+struct VirtualPoller {
+    tokens: Vec<Token>,
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Poller for VirtualPoller {
+    fn add(&mut self, token: Token, _socket: &dyn Socket) -> io::Result<()> {
+        self.tokens.push(token);
+        Ok(())
+    }
+
+    fn remove(&mut self, token: Token, _socket: &dyn Socket) {
+        self.tokens.retain(|known| *known != token);
+    }
+
+    fn ready(&mut self, on_ready: &mut dyn FnMut(Token)) -> io::Result<()> {
+        if self.waiting.load(Ordering::Relaxed) > 0 {
+            self.tokens.iter().copied().for_each(on_ready);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,341 @@
+//! A publisher: adds a publication, and publishes what it is told to.
+
+use aeron_client::{
+    Aeron, AppendError, Error, ErrorCode, ExclusivePublication, OfferError, Publication,
+};
+use fastrand::Rng;
+
+use super::{Graveyard, RETRY_NS, Surroundings, client_context};
+use crate::network::HostId;
+use crate::payload::HEADER_LENGTH;
+use crate::truth::{Finding, PublicationRecord};
+
+/// Messages that a publisher offers in one turn at most.
+const MESSAGES_PER_TURN: usize = 8;
+
+/// What a publisher is.
+#[derive(Clone, Debug)]
+pub struct PublisherPlan {
+    /// Where it is.
+    pub host: HostId,
+    /// Its channel.
+    pub channel: String,
+    /// Its stream.
+    pub stream_id: i32,
+    /// Whether it is the only one of its session.
+    pub is_exclusive: bool,
+    /// Destinations that it adds by hand.
+    pub destinations: Vec<String>,
+    /// Its longest message.
+    pub max_message_length: usize,
+}
+
+/// See the [module](super).
+pub struct Publisher {
+    plan: PublisherPlan,
+    random: Rng,
+    is_wanted: bool,
+    client: Option<Aeron>,
+    state: State,
+    /// When it adds again what was refused for now.
+    adds_from_ns: i64,
+    backlog: usize,
+    /// Length of the message that is next, until it is taken.
+    next_length: Option<usize>,
+}
+
+enum State {
+    Away,
+    Adding(i64),
+    Open(Handle, u32),
+}
+
+enum Handle {
+    Shared(Publication),
+    Exclusive(ExclusivePublication),
+}
+
+impl Publisher {
+    /// A publisher that is not present yet.
+    pub fn new(plan: PublisherPlan, seed: u64) -> Self {
+        Self {
+            plan,
+            random: Rng::with_seed(seed),
+            is_wanted: false,
+            client: None,
+            state: State::Away,
+            adds_from_ns: i64::MIN,
+            backlog: 0,
+            next_length: None,
+        }
+    }
+
+    /// From now on it is present, or is not.
+    pub fn set_wanted(&mut self, is_wanted: bool) {
+        self.is_wanted = is_wanted;
+    }
+
+    /// It has more messages to publish.
+    pub fn publish(&mut self, count: usize) {
+        self.backlog += count;
+    }
+
+    /// Messages that were not taken yet.
+    pub fn backlog(&self) -> usize {
+        self.backlog
+    }
+
+    /// The number of its publication, while there is one.
+    pub fn publication(&self) -> Option<u32> {
+        match &self.state {
+            State::Open(_, number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// Whether somebody receives what it publishes.
+    pub fn is_connected(&self) -> bool {
+        match &self.state {
+            State::Open(handle, _) => handle.is_connected(),
+            _ => false,
+        }
+    }
+
+    /// Its client dies.
+    pub fn crash(&mut self, graveyard: &mut Graveyard) {
+        if let Some(client) = self.client.take() {
+            graveyard.bury(client, std::mem::replace(&mut self.state, State::Away));
+        }
+    }
+
+    /// It claims a message and never finishes it.
+    pub fn abandon_claim(&mut self) {
+        if let State::Open(Handle::Shared(publication), _) = &self.state
+            && let Ok(claim) = publication.try_claim(HEADER_LENGTH)
+        {
+            let _ = claim.detach();
+        }
+    }
+
+    /// It ends its stream without waiting for its receivers.
+    pub fn revoke(&mut self) {
+        if let State::Open(handle, _) = std::mem::replace(&mut self.state, State::Away) {
+            handle.revoke();
+        }
+    }
+
+    /// Does what it can now; answers how much that was.
+    ///
+    /// # Errors
+    /// The client misbehaved.
+    pub fn do_work(&mut self, surroundings: &mut Surroundings<'_>) -> Result<usize, Finding> {
+        if !self.is_wanted {
+            self.leave();
+            return Ok(0);
+        }
+        if self.client.is_none() {
+            self.client =
+                surroundings.hosts[self.plan.host].connect(client_context(surroundings.clock));
+        }
+        let Some(client) = self.client.clone() else {
+            return Ok(0);
+        };
+        let mut work_count = client.do_work();
+        if client.is_closed() {
+            self.leave();
+            return Ok(1);
+        }
+        match &self.state {
+            State::Away if surroundings.clock.now_ns() < self.adds_from_ns => {}
+            State::Away => {
+                self.add(&client);
+                work_count += 1;
+            }
+            State::Adding(id) => work_count += self.find(&client, *id, surroundings)?,
+            State::Open(..) => work_count += self.offer(surroundings)?,
+        }
+        Ok(work_count)
+    }
+
+    fn leave(&mut self) {
+        self.state = State::Away;
+        if let Some(client) = self.client.take() {
+            client.close();
+        }
+    }
+
+    fn add(&mut self, client: &Aeron) {
+        let (channel, stream_id) = (&self.plan.channel, self.plan.stream_id);
+        let added = match self.plan.is_exclusive {
+            true => client.async_add_exclusive_publication(channel, stream_id),
+            false => client.async_add_publication(channel, stream_id),
+        };
+        if let Ok(id) = added {
+            self.state = State::Adding(id);
+        }
+    }
+
+    fn find(
+        &mut self,
+        client: &Aeron,
+        id: i64,
+        surroundings: &mut Surroundings<'_>,
+    ) -> Result<usize, Finding> {
+        let found = match self.plan.is_exclusive {
+            true => client
+                .find_exclusive_publication(id)
+                .map(|found| found.map(Handle::Exclusive)),
+            false => client
+                .find_publication(id)
+                .map(|found| found.map(Handle::Shared)),
+        };
+        match found {
+            Ok(None) => Ok(0),
+            Ok(Some(handle)) => {
+                for destination in &self.plan.destinations {
+                    handle.add_destination(destination);
+                }
+                let host = &surroundings.hosts[self.plan.host];
+                let origin = (host.id(), host.starts(), handle.original_registration_id());
+                let number = surroundings
+                    .truth
+                    .open_publication(origin, || handle.record());
+                self.state = State::Open(handle, number);
+                Ok(1)
+            }
+            // The driver may be gone; a refusal is nothing that a schedule asks for.
+            Err(Error::Registration {
+                code: ErrorCode::ResourceTemporarilyUnavailable,
+                ..
+            }) => {
+                self.adds_from_ns = surroundings.clock.now_ns() + RETRY_NS;
+                self.state = State::Away;
+                Ok(1)
+            }
+            Err(Error::Registration { code, message, .. }) => Err(format!(
+                "publication on {} refused: {code:?} {message}",
+                self.plan.channel
+            )),
+            Err(_) => {
+                self.state = State::Away;
+                Ok(1)
+            }
+        }
+    }
+
+    fn offer(&mut self, surroundings: &mut Surroundings<'_>) -> Result<usize, Finding> {
+        let State::Open(handle, number) = &self.state else {
+            return Ok(0);
+        };
+        let mut taken = 0;
+        while self.backlog > 0 && taken < MESSAGES_PER_TURN {
+            let random = &mut self.random;
+            let max = self.plan.max_message_length;
+            let length = *self
+                .next_length
+                .get_or_insert_with(|| message_length(random, max));
+            let message = surroundings.truth.next_message(*number, length);
+            let (before, limit) = handle.position_and_limit();
+            match handle.offer(&message.bytes(surroundings.seed)) {
+                Ok(position) if before >= limit => {
+                    return Err(format!(
+                        "{message:?} was taken at {before}, beyond the limit {limit}: {position}"
+                    ));
+                }
+                Ok(position) => surroundings.truth.on_published(message, position),
+                Err(AppendError::Closed) => {
+                    self.state = State::Away;
+                    return Ok(taken + 1);
+                }
+                Err(
+                    AppendError::NotConnected
+                    | AppendError::BackPressured
+                    | AppendError::AdminAction,
+                ) => break,
+                Err(error) => return Err(format!("offer failed: {error}")),
+            }
+            self.next_length = None;
+            self.backlog -= 1;
+            taken += 1;
+        }
+        Ok(taken)
+    }
+}
+
+/// Mostly short messages, and some that need several frames.
+fn message_length(random: &mut Rng, max: usize) -> usize {
+    match random.u8(..10) {
+        0 => random.usize(HEADER_LENGTH..=max),
+        1 | 2 => random.usize(HEADER_LENGTH..=max.min(1_024)),
+        _ => random.usize(HEADER_LENGTH..=256),
+    }
+}
+
+impl Handle {
+    fn offer(&self, message: &[u8]) -> Result<i64, AppendError> {
+        match self {
+            Handle::Shared(publication) => publication.offer(message),
+            Handle::Exclusive(publication) => {
+                publication.offer(message).map_err(|error| match error {
+                    OfferError::Append(error) => error,
+                    OfferError::InUse => unreachable!("there is one thread"),
+                })
+            }
+        }
+    }
+
+    fn position_and_limit(&self) -> (i64, i64) {
+        let (position, limit) = match self {
+            Handle::Shared(publication) => (publication.position(), publication.position_limit()),
+            Handle::Exclusive(publication) => {
+                (publication.position(), publication.position_limit())
+            }
+        };
+        (position.unwrap_or(0), limit.unwrap_or(i64::MAX))
+    }
+
+    fn is_connected(&self) -> bool {
+        match self {
+            Handle::Shared(publication) => publication.is_connected(),
+            Handle::Exclusive(publication) => publication.is_connected(),
+        }
+    }
+
+    fn revoke(&self) {
+        match self {
+            Handle::Shared(publication) => publication.revoke(),
+            Handle::Exclusive(publication) => publication.revoke(),
+        }
+    }
+
+    fn add_destination(&self, channel: &str) {
+        // What becomes of it is seen by what arrives there.
+        let _ = match self {
+            Handle::Shared(publication) => publication.async_add_destination(channel),
+            Handle::Exclusive(publication) => publication.async_add_destination(channel),
+        };
+    }
+
+    fn original_registration_id(&self) -> i64 {
+        match self {
+            Handle::Shared(publication) => publication.original_registration_id(),
+            Handle::Exclusive(publication) => publication.original_registration_id(),
+        }
+    }
+
+    fn record(&self) -> PublicationRecord {
+        macro_rules! record {
+            ($publication:expr) => {
+                PublicationRecord::new(
+                    ($publication.session_id(), $publication.stream_id()),
+                    $publication.position().unwrap_or_default(),
+                    $publication.max_payload_length(),
+                )
+            };
+        }
+        match self {
+            Handle::Shared(publication) => record!(publication),
+            Handle::Exclusive(publication) => record!(publication),
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! The streams of a schedule: who publishes what to whom, over which channel.
+
+use fastrand::Rng;
+
+use super::{STREAMS, one_of, rarely};
+use crate::network::{HostId, ipv4, ipv6};
+use crate::roles::{PublisherPlan, SubscriberPlan};
+
+/// How a stream gets from its publisher to its subscribers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Form {
+    /// To one address of IPv4.
+    Unicast,
+    /// To one address of IPv6.
+    UnicastV6,
+    /// To a group.
+    Multicast,
+    /// To all who ask for it.
+    MdcDynamic,
+    /// To all whom the publisher names.
+    MdcManual,
+    /// To several addresses of one subscriber.
+    MultiDestinationSubscription,
+    /// To one address, and to spies of the publisher's driver.
+    Spied,
+    /// Through the memory of one driver.
+    Ipc,
+}
+
+impl Form {
+    /// All forms.
+    pub const ALL: [Self; 8] = [
+        Self::Unicast,
+        Self::UnicastV6,
+        Self::Multicast,
+        Self::MdcDynamic,
+        Self::MdcManual,
+        Self::MultiDestinationSubscription,
+        Self::Spied,
+        Self::Ipc,
+    ];
+
+    fn is_group(self) -> bool {
+        matches!(
+            self,
+            Self::Multicast
+                | Self::MdcDynamic
+                | Self::MdcManual
+                | Self::MultiDestinationSubscription
+        )
+    }
+}
+
+/// A stream.
+#[derive(Clone, Debug)]
+pub struct StreamPlan {
+    /// How it travels.
+    pub form: Form,
+    /// Who publishes it.
+    pub publisher: PublisherPlan,
+    /// Who receives it.
+    pub subscribers: Vec<SubscriberPlan>,
+}
+
+/// What the channels of one stream are made of.
+struct Draft {
+    form: Form,
+    stream_id: i32,
+    port: u16,
+    publisher: HostId,
+    subscribers: Vec<HostId>,
+    /// Parameters of the publication.
+    publishing: Vec<String>,
+    /// Parameters of the subscriptions.
+    subscribing: Vec<String>,
+}
+
+const GROUP_TAG: i64 = 77;
+const MIN_TERM_LENGTH: usize = 64 * 1024;
+/// Messages get no longer than this, so that the shortest term takes them.
+const MAX_MESSAGE_LENGTH: usize = MIN_TERM_LENGTH / 8 - 64;
+
+/// Streams of different forms between `hosts` hosts.
+pub fn draw(random: &mut Rng, hosts: usize) -> Vec<StreamPlan> {
+    let mut forms = Form::ALL;
+    random.shuffle(&mut forms);
+    // There are more network forms than streams: at most one of each schedule's streams stays inside a driver.
+    forms[..STREAMS]
+        .iter()
+        .enumerate()
+        .map(|(index, form)| draw_stream(random, hosts, *form, index))
+        .collect()
+}
+
+fn draw_stream(random: &mut Rng, hosts: usize, form: Form, index: usize) -> StreamPlan {
+    let publisher = random.usize(..hosts);
+    let others: Vec<HostId> = (0..hosts).filter(|host| *host != publisher).collect();
+    let subscribers = match form {
+        Form::Unicast | Form::UnicastV6 => vec![one_of(random, &others); random.usize(1..=2)],
+        // Two such subscriptions would be two endpoints, of which one finds the addresses taken.
+        Form::MultiDestinationSubscription => vec![one_of(random, &others)],
+        Form::Multicast | Form::MdcDynamic | Form::MdcManual => {
+            let mut all = others;
+            if rarely(random, 3) {
+                all.push(publisher);
+            }
+            all
+        }
+        Form::Spied => vec![one_of(random, &others), publisher],
+        Form::Ipc => vec![publisher; 2],
+    };
+    let is_exclusive = random.bool();
+    let mut draft = Draft {
+        form,
+        stream_id: 1_001 + index as i32,
+        port: 20_121 + 100 * index as u16,
+        publisher,
+        subscribers,
+        publishing: publication_parameters(random, is_exclusive),
+        subscribing: Vec::new(),
+    };
+    let is_reliable = draft.draw_subscription_parameters(random);
+    draft.draw_flow_control(random);
+    StreamPlan {
+        form,
+        publisher: PublisherPlan {
+            host: publisher,
+            channel: draft.publication_channel(),
+            stream_id: draft.stream_id,
+            is_exclusive,
+            destinations: draft.publication_destinations(),
+            max_message_length: random.usize(300..=MAX_MESSAGE_LENGTH),
+        },
+        subscribers: draft
+            .subscribers
+            .iter()
+            .enumerate()
+            .map(|(number, host)| SubscriberPlan {
+                host: *host,
+                channel: draft.subscription_channel(number),
+                stream_id: draft.stream_id,
+                is_reliable,
+                destinations: draft.subscription_destinations(),
+            })
+            .collect(),
+    }
+}
+
+fn publication_parameters(random: &mut Rng, is_exclusive: bool) -> Vec<String> {
+    let term_length = MIN_TERM_LENGTH << random.u32(..3);
+    let mut parameters = vec![format!("term-length={term_length}")];
+    let mtu = one_of(random, &[256, 1_408, 1_408, 1_440, 4_096, 8_192]);
+    parameters.push(format!("mtu={mtu}"));
+    if is_exclusive && random.bool() {
+        let initial = one_of(random, &[0, -7, i32::MAX - 1, 1_000_000]);
+        let term = initial.wrapping_add(random.i32(0..5));
+        let offset = random.usize(..term_length / 32) * 32;
+        parameters.push(format!(
+            "init-term-id={initial}|term-id={term}|term-offset={offset}"
+        ));
+    }
+    if rarely(random, 3) {
+        parameters.push(format!("pub-wnd={}", term_length / 4));
+    }
+    if rarely(random, 4) {
+        parameters.push(format!("sparse={}", random.bool()));
+    }
+    parameters
+}
+
+impl Draft {
+    /// Answers whether nothing may be missing.
+    fn draw_subscription_parameters(&mut self, random: &mut Rng) -> bool {
+        let is_reliable = self.form == Form::Ipc || !rarely(random, 6);
+        if self.form == Form::Ipc {
+            return is_reliable;
+        }
+        if !is_reliable {
+            self.subscribing.push("reliable=false".into());
+        }
+        if random.bool() {
+            self.subscribing.push("cc=cubic".into());
+        }
+        if rarely(random, 3) {
+            let window = one_of(random, &[16, 32, 64]) * 1_024;
+            self.subscribing.push(format!("rcv-wnd={window}"));
+        }
+        if rarely(random, 4) {
+            let delay = one_of(random, &["50us", "1ms", "10ms"]);
+            self.subscribing.push(format!("nak-delay={delay}"));
+        }
+        is_reliable
+    }
+
+    fn draw_flow_control(&mut self, random: &mut Rng) {
+        if !self.form.is_group() {
+            return;
+        }
+        let count = self
+            .subscribers
+            .len()
+            .min(if rarely(random, 2) { 1 } else { 9 });
+        let flow_control = match random.u8(..5) {
+            0 => "max".to_owned(),
+            1 => "min".to_owned(),
+            2 => format!("min,g:/{}", self.receivers().min(count)),
+            3 => format!("tagged,g:{GROUP_TAG}"),
+            _ => format!("tagged,g:{GROUP_TAG}/{}", self.receivers().min(count)),
+        };
+        if flow_control.starts_with("tagged") {
+            self.subscribing.push(format!("gtag={GROUP_TAG}"));
+        }
+        self.publishing.push(format!("fc={flow_control}"));
+    }
+
+    /// Receivers that flow control sees: hosts, however many subscribers they have.
+    fn receivers(&self) -> usize {
+        match self.form {
+            Form::Multicast | Form::MdcDynamic | Form::MdcManual => self.subscribers.len(),
+            _ => 1,
+        }
+    }
+
+    fn address(&self, host: HostId, port_offset: u16) -> String {
+        let port = self.port + port_offset;
+        match self.form {
+            Form::UnicastV6 => format!("[{}]:{port}", ipv6(host)),
+            _ => format!("{}:{port}", ipv4(host)),
+        }
+    }
+
+    fn publication_channel(&self) -> String {
+        let way = match self.form {
+            Form::Ipc => return format!("aeron:ipc?{}", self.publishing.join("|")),
+            Form::Unicast | Form::UnicastV6 | Form::Spied => {
+                format!("endpoint={}", self.address(self.subscribers[0], 0))
+            }
+            Form::Multicast => self.group(self.publisher),
+            Form::MdcDynamic => {
+                let control = self.address(self.publisher, 50);
+                format!("control={control}|control-mode=dynamic")
+            }
+            Form::MdcManual | Form::MultiDestinationSubscription => "control-mode=manual".into(),
+        };
+        format!("aeron:udp?{way}|{}", self.publishing.join("|"))
+    }
+
+    fn subscription_channel(&self, number: usize) -> String {
+        let host = self.subscribers[number];
+        let way = match self.form {
+            Form::Ipc => return "aeron:ipc".into(),
+            Form::Spied if host == self.publisher => {
+                let endpoint = self.address(self.subscribers[0], 0);
+                return format!("aeron-spy:aeron:udp?endpoint={endpoint}");
+            }
+            Form::Unicast | Form::UnicastV6 | Form::Spied | Form::MdcManual => {
+                format!("endpoint={}", self.address(host, 0))
+            }
+            Form::Multicast => self.group(host),
+            Form::MdcDynamic => {
+                let (endpoint, control) = (self.address(host, 0), self.address(self.publisher, 50));
+                format!("endpoint={endpoint}|control={control}|control-mode=dynamic")
+            }
+            Form::MultiDestinationSubscription => "control-mode=manual".into(),
+        };
+        let parameters = self
+            .subscribing
+            .iter()
+            .map(|parameter| format!("|{parameter}"));
+        format!("aeron:udp?{way}{}", parameters.collect::<String>())
+    }
+
+    fn group(&self, host: HostId) -> String {
+        format!(
+            "endpoint=224.20.30.39:{}|interface={}",
+            self.port,
+            ipv4(host)
+        )
+    }
+
+    fn publication_destinations(&self) -> Vec<String> {
+        let to = |host, offset| format!("aeron:udp?endpoint={}", self.address(host, offset));
+        match self.form {
+            Form::MdcManual => self.subscribers.iter().map(|host| to(*host, 0)).collect(),
+            Form::MultiDestinationSubscription => {
+                vec![to(self.subscribers[0], 0), to(self.subscribers[0], 1)]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn subscription_destinations(&self) -> Vec<String> {
+        let from = |offset| {
+            format!(
+                "aeron:udp?endpoint={}",
+                self.address(self.subscribers[0], offset)
+            )
+        };
+        match self.form {
+            Form::MultiDestinationSubscription => vec![from(0), from(1)],
+            _ => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What was published, and whether what is received can be true.
+
+use std::collections::BTreeMap;
+
+use crate::network::HostId;
+use crate::payload::Message;
+
+/// A finding: what a driver or client did that it must not do.
+pub type Finding = String;
+
+/// Which publication of which driver: host, number of its driver, original registration id.
+pub type Origin = (HostId, u64, i64);
+
+/// Everything that was published in a schedule.
+#[derive(Debug, Default)]
+pub struct Truth {
+    publications: Vec<PublicationRecord>,
+    /// Their numbers.
+    numbers: BTreeMap<Origin, u32>,
+    received: u64,
+}
+
+/// One publication, from its beginning to its end.
+#[derive(Debug)]
+pub struct PublicationRecord {
+    /// Session of the stream.
+    pub session_id: i32,
+    /// Stream.
+    pub stream_id: i32,
+    /// Longest message that travels in one frame.
+    pub max_payload_length: usize,
+    /// Where each message ends in the stream, and its length.
+    messages: Vec<(i64, usize)>,
+    start_position: i64,
+}
+
+/// What one subscriber saw of one image.
+#[derive(Debug)]
+pub struct Progress {
+    /// Where the image began.
+    pub join_position: i64,
+    /// Whether nothing may be missing.
+    pub is_reliable: bool,
+    /// The publication, once a message told it.
+    pub publication: Option<u32>,
+    /// The number of the message that must come next.
+    pub next: u32,
+}
+
+impl Truth {
+    /// A publication was added, which may be one that was there already; answers its number.
+    pub fn open_publication(
+        &mut self,
+        origin: Origin,
+        record: impl FnOnce() -> PublicationRecord,
+    ) -> u32 {
+        *self.numbers.entry(origin).or_insert_with(|| {
+            self.publications.push(record());
+            self.publications.len() as u32 - 1
+        })
+    }
+
+    /// A publication.
+    pub fn publication(&self, number: u32) -> &PublicationRecord {
+        &self.publications[number as usize]
+    }
+
+    /// The next message of a publication.
+    pub fn next_message(&self, publication: u32, length: usize) -> Message {
+        Message {
+            publication,
+            number: self.publication(publication).count(),
+            length,
+        }
+    }
+
+    /// A message was taken by its publication, and ends there.
+    pub fn on_published(&mut self, message: Message, end_position: i64) {
+        let record = &mut self.publications[message.publication as usize];
+        record.messages.push((end_position, message.length));
+    }
+
+    /// Messages published by all.
+    pub fn published(&self) -> u64 {
+        let counts = self.publications.iter().map(|record| record.messages.len());
+        counts.sum::<usize>() as u64
+    }
+
+    /// Messages received by all.
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// A subscriber got bytes that end at `end_position` of the stream `(session_id, stream_id)`.
+    ///
+    /// # Errors
+    /// They are not what was published, or not the next.
+    pub fn on_received(
+        &mut self,
+        progress: &mut Progress,
+        (session_id, stream_id): (i32, i32),
+        message: Option<Message>,
+        end_position: i64,
+    ) -> Result<(), Finding> {
+        let Some(message) = message else {
+            return Err(format!(
+                "session {session_id} stream {stream_id}: bytes at {end_position} were never published"
+            ));
+        };
+        let record = self
+            .publications
+            .get(message.publication as usize)
+            .filter(|record| (record.session_id, record.stream_id) == (session_id, stream_id))
+            .ok_or_else(|| {
+                format!("session {session_id} stream {stream_id} got {message:?} of another stream")
+            })?;
+        let published = record.messages.get(message.number as usize);
+        if published != Some(&(end_position, message.length)) {
+            return Err(format!(
+                "{message:?} came at {end_position}, published was {published:?}"
+            ));
+        }
+        let expected = match progress.publication {
+            Some(_) => progress.next..=progress.next,
+            None => record.first_from(progress.join_position),
+        };
+        let is_next = match progress.is_reliable {
+            true => expected.contains(&message.number),
+            false => message.number >= *expected.start(),
+        };
+        if !is_next {
+            return Err(format!(
+                "{message:?} came at {end_position}, expected {expected:?} after joining at {}",
+                progress.join_position
+            ));
+        }
+        progress.publication = Some(message.publication);
+        progress.next = message.number + 1;
+        self.received += 1;
+        Ok(())
+    }
+}
+
+impl PublicationRecord {
+    /// A publication without messages.
+    pub fn new(
+        (session_id, stream_id): (i32, i32),
+        start_position: i64,
+        max_payload_length: usize,
+    ) -> Self {
+        Self {
+            start_position,
+            session_id,
+            stream_id,
+            max_payload_length,
+            messages: Vec::new(),
+        }
+    }
+
+    /// Messages so far.
+    pub fn count(&self) -> u32 {
+        self.messages.len() as u32
+    }
+
+    /// Which message may come first after joining at a position: the first that ends behind it, or the one after that, where the
+    /// position may be inside a message of several frames.
+    fn first_from(&self, join_position: i64) -> std::ops::RangeInclusive<u32> {
+        let first = self
+            .messages
+            .partition_point(|(end, _)| *end <= join_position);
+        let is_inside = self.messages.get(first).is_some_and(|(_, length)| {
+            let begin = first
+                .checked_sub(1)
+                .map_or(self.start_position, |before| self.messages[before].0);
+            *length > self.max_payload_length && join_position > begin
+        });
+        first as u32..=(first + usize::from(is_inside)) as u32
+    }
+}

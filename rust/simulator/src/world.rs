@@ -1,0 +1,434 @@
+//! The world of a schedule: hosts, network and applications, and the loop that lets time pass.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::checks::{CounterChecks, DatagramChecks};
+use crate::clock::{START_NS, VirtualClock};
+use crate::host::Host;
+use crate::network::{HostNetwork, SharedWire, Weather, Wire, WireCounts, describe};
+use crate::roles::{Graveyard, Publisher, Subscriber, Surroundings};
+use crate::schedule::{END_NS, Event, LAST_MESSAGES, MESSAGES, Role, Schedule};
+use crate::truth::{Finding, Truth};
+
+/// What became of a schedule that found nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Messages published.
+    pub published: u64,
+    /// Messages received, by all subscribers together.
+    pub received: u64,
+    /// What the network did.
+    pub wire: WireCounts,
+    /// Steps of virtual time.
+    pub steps: u64,
+    /// A fingerprint of all that happened: the same for the same seed.
+    pub fingerprint: u64,
+}
+
+impl Outcome {
+    /// Adds what became of another schedule.
+    pub fn add(&mut self, other: &Self) {
+        self.published += other.published;
+        self.received += other.received;
+        self.wire.add(&other.wire);
+        self.steps += other.steps;
+        self.fingerprint ^= other.fingerprint;
+    }
+}
+
+/// What a schedule found.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// What must not be.
+    pub finding: Finding,
+    /// When it was found, after the start of the schedule.
+    pub after_ns: i64,
+    /// All counters of all drivers then.
+    pub counters: String,
+}
+
+/// A stream's publisher and subscribers.
+struct Stream {
+    publisher: Publisher,
+    subscribers: Vec<Subscriber>,
+}
+
+/// See the [module](self).
+pub struct World {
+    schedule: Schedule,
+    clock: VirtualClock,
+    wire: SharedWire,
+    hosts: Vec<Host>,
+    streams: Vec<Stream>,
+    truth: Truth,
+    graveyard: Graveyard,
+    /// Events that are to come; of two at the same time the earlier one first.
+    agenda: BinaryHeap<Reverse<Appointment>>,
+    events: Vec<Event>,
+    checks: CounterChecks,
+    datagram_checks: DatagramChecks,
+    /// The last publication of each stream, once everything has arrived.
+    last_publications: Vec<u32>,
+    steps: u64,
+    step_ns: i64,
+}
+
+/// Time and number of an event.
+type Appointment = (i64, usize);
+
+/// How many steps pass between two looks at all positions.
+const STEPS_BETWEEN_CHECKS: u64 = 16;
+/// While nothing happens, each step is so many times as long as the one before.
+const IDLE_GROWTH: i64 = 8;
+
+impl World {
+    /// The world at the beginning of a schedule.
+    pub fn new(schedule: Schedule) -> Self {
+        let clock = VirtualClock::new();
+        let hosts = schedule.drivers.len();
+        let mut wire = Wire::new(
+            hosts,
+            schedule.fair.clone(),
+            schedule.network_seed,
+            START_NS,
+        );
+        let datagram_checks = DatagramChecks::default();
+        let observing = datagram_checks.clone();
+        wire.observe(Box::new(move |_, passing| observing.on_sent(passing)));
+        let wire = SharedWire::new(wire);
+        let hosts = schedule
+            .drivers
+            .iter()
+            .enumerate()
+            .map(|(id, plan)| {
+                let network =
+                    HostNetwork::new(wire.clone(), id, plan.has_segmentation, plan.link_mtu);
+                let mut host = Host::new(id, plan.context.clone(), network, plan.seed);
+                host.start(&clock);
+                host
+            })
+            .collect();
+        let streams = schedule
+            .streams
+            .iter()
+            .enumerate()
+            .map(|(index, plan)| Stream {
+                publisher: Publisher::new(plan.publisher.clone(), schedule.seed ^ index as u64),
+                subscribers: plan
+                    .subscribers
+                    .iter()
+                    .cloned()
+                    .map(Subscriber::new)
+                    .collect(),
+            })
+            .collect();
+        let mut world = Self {
+            clock,
+            wire,
+            hosts,
+            streams,
+            truth: Truth::default(),
+            graveyard: Graveyard::default(),
+            agenda: BinaryHeap::new(),
+            events: Vec::new(),
+            checks: CounterChecks::default(),
+            datagram_checks,
+            last_publications: Vec::new(),
+            steps: 0,
+            step_ns: schedule.step_ns.0,
+            schedule,
+        };
+        for (after_ns, event) in world.schedule.events.clone() {
+            world.arrange(START_NS + after_ns, event);
+        }
+        world
+    }
+
+    /// Tells `tell` of every datagram that is sent.
+    #[must_use]
+    pub fn traced(self, mut tell: impl FnMut(String) + Send + 'static) -> Self {
+        self.wire.lock().observe(Box::new(move |now_ns, passing| {
+            let after = (now_ns - START_NS) as f64 / 1e9;
+            tell(format!("{after:.6} {}", describe(passing)));
+        }));
+        self
+    }
+
+    /// Lets the whole schedule happen.
+    ///
+    /// # Errors
+    /// What a driver or client did that it must not do.
+    pub fn run(mut self) -> Result<Outcome, Failure> {
+        self.pass_time().map_err(|finding| Failure {
+            finding,
+            after_ns: self.clock.now_ns() - START_NS,
+            counters: self.hosts.iter().map(Host::counters_text).collect(),
+        })?;
+        Ok(Outcome {
+            published: self.truth.published(),
+            received: self.truth.received(),
+            wire: self.wire.lock().counts(),
+            steps: self.steps,
+            fingerprint: self.checks.fingerprint(),
+        })
+    }
+
+    fn pass_time(&mut self) -> Result<(), Finding> {
+        while self.clock.now_ns() < START_NS + END_NS {
+            let work_count = self.step()?;
+            self.choose_step(work_count);
+        }
+        self.check_nothing_left()
+    }
+
+    fn step(&mut self) -> Result<usize, Finding> {
+        let now_ns = self.next_time_ns();
+        self.clock.advance_to(now_ns);
+        self.steps += 1;
+        let mut work_count = self.wire.lock().advance(now_ns);
+        while let Some(Reverse((at_ns, number))) = self.agenda.peek().copied()
+            && at_ns <= now_ns
+        {
+            self.agenda.pop();
+            let event = self.events[number].clone();
+            self.happen(event)?;
+            work_count += 1;
+        }
+        for host in &mut self.hosts {
+            work_count += host.do_work(&self.clock);
+        }
+        work_count += self.run_roles()?;
+        self.datagram_checks.result()?;
+        if self.steps.is_multiple_of(STEPS_BETWEEN_CHECKS) {
+            self.checks.look(&self.hosts)?;
+        }
+        Ok(work_count)
+    }
+
+    /// The end of the step, or what comes before it.
+    fn next_time_ns(&self) -> i64 {
+        let now_ns = self.clock.now_ns();
+        let mut next_ns = now_ns + self.step_ns;
+        if let Some(arrival_ns) = self.wire.lock().next_arrival_ns() {
+            next_ns = next_ns.min(arrival_ns);
+        }
+        if let Some(Reverse((at_ns, _))) = self.agenda.peek() {
+            next_ns = next_ns.min(*at_ns);
+        }
+        next_ns.max(now_ns + 1)
+    }
+
+    fn choose_step(&mut self, work_count: usize) {
+        let (busy_ns, idle_ns) = self.schedule.step_ns;
+        self.step_ns = match work_count {
+            0 => (self.step_ns * IDLE_GROWTH).min(idle_ns),
+            _ => busy_ns,
+        };
+    }
+
+    fn run_roles(&mut self) -> Result<usize, Finding> {
+        let mut surroundings = Surroundings {
+            hosts: &self.hosts,
+            clock: &self.clock,
+            truth: &mut self.truth,
+            seed: self.schedule.seed,
+        };
+        let mut work_count = 0;
+        for stream in &mut self.streams {
+            work_count += stream.publisher.do_work(&mut surroundings)?;
+            for subscriber in &mut stream.subscribers {
+                work_count += subscriber.do_work(&mut surroundings)?;
+            }
+        }
+        Ok(work_count)
+    }
+
+    fn arrange(&mut self, at_ns: i64, event: Event) {
+        self.agenda.push(Reverse((at_ns, self.events.len())));
+        self.events.push(event);
+    }
+
+    fn happen(&mut self, event: Event) -> Result<(), Finding> {
+        let now_ns = self.clock.now_ns();
+        match event {
+            Event::Weather(weather) => *self.wire.lock().weather() = weather,
+            Event::Heal => self.heal(),
+            Event::ConnectedAgain => self.begin_last_messages()?,
+            Event::Delivered => self.check_delivered()?,
+            Event::Leave => self.leave()?,
+            Event::Pause(host, agent, for_ns) => self.hosts[host].pause(agent, now_ns + for_ns),
+            Event::CrashDriver(host, away_ns) => {
+                self.hosts[host].crash();
+                self.checks.forget(host);
+                self.arrange(now_ns + away_ns, Event::StartDriver(host));
+            }
+            Event::StartDriver(host) => self.start_driver(host),
+            Event::CrashClient(role, away_ns) => {
+                self.crash_client(role);
+                self.part(role, now_ns + away_ns);
+            }
+            Event::Join(role) => self.set_wanted(role, true),
+            Event::Part(role, away_ns) => self.part(role, now_ns + away_ns),
+            Event::Stall(stream, number, for_ns) => {
+                self.streams[stream].subscribers[number].stall(now_ns + for_ns);
+            }
+            Event::AbandonClaim(stream) => self.streams[stream].publisher.abandon_claim(),
+            Event::Revoke(stream, away_ns) => {
+                self.streams[stream].publisher.revoke();
+                self.part(Role::Publisher(stream), now_ns + away_ns);
+            }
+            Event::Reject(stream, number) => self.streams[stream].subscribers[number].reject(),
+            Event::Publish(stream, count) => self.streams[stream].publisher.publish(count),
+        }
+        Ok(())
+    }
+
+    fn set_wanted(&mut self, role: Role, is_wanted: bool) {
+        match role {
+            Role::Publisher(stream) => self.streams[stream].publisher.set_wanted(is_wanted),
+            Role::Subscriber(stream, number) => {
+                self.streams[stream].subscribers[number].set_wanted(is_wanted);
+            }
+        }
+    }
+
+    fn part(&mut self, role: Role, until_ns: i64) {
+        self.set_wanted(role, false);
+        self.arrange(until_ns, Event::Join(role));
+    }
+
+    fn crash_client(&mut self, role: Role) {
+        match role {
+            Role::Publisher(stream) => self.streams[stream].publisher.crash(&mut self.graveyard),
+            Role::Subscriber(stream, number) => {
+                self.streams[stream].subscribers[number].crash(&mut self.graveyard);
+            }
+        }
+    }
+
+    fn start_driver(&mut self, host: usize) {
+        if !self.hosts[host].is_running() {
+            self.hosts[host].start(&self.clock);
+        }
+    }
+
+    /// All faults end now: those who are away come back, and those who stand still go on.
+    fn heal(&mut self) {
+        let fair: Weather = self.schedule.fair.clone();
+        *self.wire.lock().weather() = fair;
+        let is_to_come = |event: &Event| {
+            matches!(
+                event,
+                Event::ConnectedAgain | Event::Delivered | Event::Leave
+            )
+        };
+        let agenda = std::mem::take(&mut self.agenda);
+        self.agenda = agenda
+            .into_iter()
+            .filter(|Reverse((_, number))| is_to_come(&self.events[*number]))
+            .collect();
+        let now_ns = self.clock.now_ns();
+        for host in 0..self.hosts.len() {
+            self.start_driver(host);
+            self.hosts[host].resume();
+        }
+        for stream in &mut self.streams {
+            stream.publisher.set_wanted(true);
+            for subscriber in &mut stream.subscribers {
+                subscriber.set_wanted(true);
+                subscriber.stall(now_ns);
+            }
+        }
+    }
+
+    /// Everybody must have found everybody; what is still missing of the schedule's messages comes now.
+    fn begin_last_messages(&mut self) -> Result<(), Finding> {
+        for (index, stream) in self.streams.iter_mut().enumerate() {
+            let publisher = &mut stream.publisher;
+            let Some(number) = publisher.publication().filter(|_| publisher.is_connected()) else {
+                return Err(format!(
+                    "stream {index} is not connected long after the network has healed"
+                ));
+            };
+            let session_id = self.truth.publication(number).session_id;
+            for (who, subscriber) in stream.subscribers.iter().enumerate() {
+                if !subscriber.has_image(session_id) {
+                    return Err(format!(
+                        "subscriber {who} of stream {index} has no image long after the network has healed"
+                    ));
+                }
+            }
+            publisher.publish(LAST_MESSAGES);
+        }
+        let waiting: usize = self
+            .streams
+            .iter()
+            .map(|stream| stream.publisher.backlog())
+            .sum();
+        let missing = MESSAGES.saturating_sub(self.truth.published() as usize + waiting);
+        self.streams[0].publisher.publish(missing);
+        Ok(())
+    }
+
+    /// All that was published last has arrived.
+    fn check_delivered(&mut self) -> Result<(), Finding> {
+        for (index, stream) in self.streams.iter_mut().enumerate() {
+            let publisher = &mut stream.publisher;
+            let backlog = publisher.backlog();
+            let Some(number) = publisher.publication().filter(|_| backlog == 0) else {
+                return Err(format!(
+                    "stream {index} still has {backlog} messages to publish"
+                ));
+            };
+            let count = self.truth.publication(number).count();
+            for (who, subscriber) in stream.subscribers.iter().enumerate() {
+                let next = subscriber.next_of(number);
+                if next != Some(count) && subscriber.plan().is_reliable {
+                    return Err(format!(
+                        "subscriber {who} of stream {index} waits for message {next:?} of {count}"
+                    ));
+                }
+            }
+            publisher.set_wanted(false);
+            self.last_publications.push(number);
+        }
+        Ok(())
+    }
+
+    /// Subscribers know that all streams have ended, and leave too.
+    fn leave(&mut self) -> Result<(), Finding> {
+        for (index, stream) in self.streams.iter_mut().enumerate() {
+            for (who, subscriber) in stream.subscribers.iter_mut().enumerate() {
+                if !subscriber.has_seen_end_of(self.last_publications[index]) {
+                    return Err(format!(
+                        "subscriber {who} of stream {index} was not told of its end"
+                    ));
+                }
+                subscriber.set_wanted(false);
+            }
+        }
+        Ok(())
+    }
+
+    /// Drivers that everybody has left have nothing but themselves.
+    fn check_nothing_left(&mut self) -> Result<(), Finding> {
+        for host in &mut self.hosts {
+            self.checks.check_left(host)?;
+        }
+        let sockets = self.wire.lock().socket_count();
+        if sockets > 0 {
+            return Err(format!("{sockets} sockets are still open"));
+        }
+        for host in &mut self.hosts {
+            let logs = host.close();
+            if logs > 0 {
+                return Err(format!(
+                    "host {}: {logs} logs outlive the driver",
+                    host.id()
+                ));
+            }
+        }
+        Ok(())
+    }
+}
