@@ -41,3 +41,10 @@ def cubic_window(theirs, maximum):
     growth allows, before it stays. Ours never promises more than the maximum.
     """
     return min(theirs, maximum)
+
+
+def assert_resent(theirs, ours, sent):
+    """A NAK for more than was sent: ours resends what was sent, the C driver all that its publisher appended."""
+    assert ours["Retransmitted bytes"] == sent, (ours, sent)
+    assert theirs["Retransmitted bytes"] > sent, (theirs, sent)
+    assert ours["Retransmits sent"] == theirs["Retransmits sent"] == 1

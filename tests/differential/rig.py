@@ -109,6 +109,9 @@ class Socket:
     def close(self):
         self._socket.close()
 
+    def __del__(self):
+        self.close()  # of a scene that could not be made
+
 
 class Side:
     """One of the two drivers, with a client by hand."""
@@ -121,10 +124,17 @@ class Side:
         self.client = self.control.next_id()
         self.events = []
 
-    def perform(self, type_id, body, *names):
-        """Writes a command and answers the first event of these names."""
+    def perform(self, type_id, body):
+        """Writes a command; returns when the driver has dealt with it."""
         self.events += self.control.perform(type_id, body)
-        return self.event(*names) if names else None
+
+    def add(self, type_id, encode, stream, channel, ready):
+        """Adds a publication or subscription and answers the event that says that it is ready."""
+        correlation = self.control.next_id()
+        self.perform(type_id, encode(self.client, correlation, stream, channel))
+        event = self.event(ready, "ON_ERROR", correlation=correlation)
+        assert event.name == ready, f"{self.kind}: {event.text}"
+        return event
 
     def event(self, *names, timeout_s=5, **values):
         """The first event of one of these names and with these values, taken out; waits for it."""
@@ -283,9 +293,13 @@ class SendScene:
         self.sockets = [Socket(port, group and group[0]) for _ in range(sockets)]
         self.is_mdc = "control-mode" in channel
         host, port = self.sockets[0].address
-        body = control.add(side.client, side.control.next_id(), stream, channel.format(endpoint=f"{host}:{port}"))
-        ready = side.perform(control.ADD_EXCLUSIVE_PUBLICATION, body, "ON_EXCLUSIVE_PUBLICATION_READY", "ON_ERROR")
-        assert ready.name != "ON_ERROR", f"{side.kind}: {ready.text}"
+        ready = side.add(
+            control.ADD_EXCLUSIVE_PUBLICATION,
+            control.add,
+            stream,
+            channel.format(endpoint=f"{host}:{port}"),
+            "ON_EXCLUSIVE_PUBLICATION_READY",
+        )
         self.registration, self.session = ready.registration, ready.session
         self.log = Log(ready.log, ready)
         self.control_address = (group[1], port) if group else side.local_address(self.registration)
@@ -304,6 +318,10 @@ class SendScene:
         return _is_answered(self.sockets[0], token)
 
     settle = staticmethod(settle)
+
+    def listening(self):
+        """The sockets that frames come to."""
+        return self.sockets
 
     def hear_everything(self):
         """Makes the first socket a destination of a dynamic publication; no stream is concerned."""
@@ -368,6 +386,7 @@ class ReceiveScene:
         self._registrations = []
         self.address = ("127.0.0.1", free_port())
         for _ in range(subscriptions):
+            options = options.format(source=":".join(map(str, self.source.address)))
             self._subscribe(f"aeron:udp?endpoint=127.0.0.1:{self.address[1]}{options}")
         self._last_of_kind = {}
         self._frames = []
@@ -385,9 +404,8 @@ class ReceiveScene:
         self.source.send(datagram, self.address)
 
     def _subscribe(self, channel):
-        body = control.add_subscription(self.side.client, self.side.control.next_id(), self.stream, channel)
-        ready = self.side.perform(control.ADD_SUBSCRIPTION, body, "ON_SUBSCRIPTION_READY", "ON_ERROR")
-        assert ready.name != "ON_ERROR", f"{self.side.kind}: {ready.text}"
+        encode = control.add_subscription
+        ready = self.side.add(control.ADD_SUBSCRIPTION, encode, self.stream, channel, "ON_SUBSCRIPTION_READY")
         self._registrations.append(ready.correlation)
 
     def add_image(self, session):
@@ -408,6 +426,10 @@ class ReceiveScene:
         if any(e.name == "ON_AVAILABLE_IMAGE" and e.session == session for e in self.side.events):
             self.add_image(session)
         return session in self.images
+
+    def listening(self):
+        """The sockets that frames come to."""
+        return [self.source]
 
     def consume(self, session, position, reader=0):
         """A subscriber has read up to a position."""
@@ -491,6 +513,14 @@ class Duel:
             if act:
                 act(scene)
         return self.compare()
+
+    def observe_each(self, text, act):
+        """Does the same to both and answers what each says, for what is known to differ."""
+        self._steps.append(text)
+        for scene in self.scenes:
+            act(scene)
+        type(self.scenes[0]).settle(*self.scenes)
+        return [scene.observe() for scene in self.scenes]
 
     def wait(self, seconds):
         """Lets time pass for both, and compares what it brought."""

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from differential import series
+from differential import differences, series, wire
 from differential.rig import PACE, SCALE, Duel, SendScene
 
 _STEPS = 100 * SCALE
@@ -33,6 +33,26 @@ def test_retransmits(pairs, stream, channel, linger, seed):
         receivers.start()
         for _ in range(_STEPS):
             receivers.any(_OPERATIONS)
+
+
+def test_nothing_is_resent_that_was_not_sent(pairs, stream):
+    """02-44"""
+    length, window = 1408, 2 * 1408
+    rest_of_term = series.TERM_LENGTH - series.START_OFFSET
+    channel = series.UNICAST.format(session=stream)
+    with Duel(pairs(), lambda side: SendScene(side, channel, stream)) as duel:
+        term, offset = series.term_and_offset(series.START_OFFSET)
+        status = wire.status(stream, stream, term, offset, window, 100)
+        duel.step("SM", lambda scene: scene.send(status))
+        for scene in duel.scenes:
+            scene.log.append(1376)
+            scene.log.append(*4 * [480])
+        seen = duel.step("what the window lets through")
+        sent = seen["snd-pos"] - series.START_OFFSET
+        assert length < sent < scene.log.position - series.START_OFFSET
+        nak = wire.nak(stream, stream, term, offset, rest_of_term)
+        theirs, ours = duel.observe_each("NAK beyond what was sent", lambda scene: scene.send(nak))
+        differences.assert_resent(theirs, ours, sent)
 
 
 _DELAY_S = 0.1 * PACE
