@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 from bench.measure import VoidError
 
-
 _UNITS = {"rss": "MiB", "cost": "CPU s/M"}
 
 

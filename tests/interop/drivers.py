@@ -30,7 +30,7 @@ SETTINGS = {
 
 
 class Driver:
-    """A running media driver with a directory of its own; `program` is another `aeronmd` of ours, `place` goes before it."""
+    """A running media driver with a directory of its own; `program` is another `aeronmd`, `place` goes before it."""
 
     def __init__(self, kind, directory, log, settings=None, program=None, arguments=(), place=()):
         self.kind = kind
