@@ -1,4 +1,4 @@
-"""`python -m bench [--quick] [PART|GROUP...]`: measures, prints the tables, in full keeps them in `docs/performance.md`."""
+"""`python -m bench [--quick] [PART|GROUP...]`: measures, prints, and in full keeps it in `docs/performance.md`."""
 
 import argparse
 from pathlib import Path
