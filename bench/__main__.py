@@ -10,7 +10,7 @@ from bench.runner import Results, measure
 from interop import toolchain
 
 FULL_RUNS = 7
-QUICK_RUNS, QUICK_SECONDS = 1, 0.3
+QUICK_RUNS, QUICK_SECONDS = 1, 0.4
 
 
 def main():

@@ -171,5 +171,5 @@ IPC_GROUPS = {
 
 PARTS = {
     "ipc": Part("ipc", IPC_GROUPS, seconds=2.0),
-    "udp": Part("udp", UDP_GROUPS, seconds=1.0),
+    "udp": Part("udp", UDP_GROUPS, seconds=1.25),
 }

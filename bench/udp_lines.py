@@ -36,12 +36,12 @@ SIZES = {
     "1 KiB": {"length": 1024},
     "32 to 256 B": {"length": 32, "max_length": 256},
 }
-WAITING = {"idle": "backoff"}
+CLIENTS = {"idle": "backoff", "warmup": 0.25}
 COST = "CPU s/M"
 
 
 def _one_way(name, drivers, driver_settings, size, **more):
-    return UdpOneWay(name, drivers, driver_settings, {**WAITING, **SIZES[size]}, **more)
+    return UdpOneWay(name, drivers, driver_settings, {**CLIENTS, **SIZES[size]}, **more)
 
 
 def _both(what, driver_settings, size, **more):

@@ -16,6 +16,8 @@ pub struct Arguments {
     pub max_length: usize,
     /// How long the publisher sends, or round trips are measured.
     pub seconds: f64,
+    /// How long the subscriber takes messages before it measures, so that all pages of the logs exist.
+    pub warmup: f64,
     /// `offer`, `claim` or `batch`.
     pub how: String,
     /// Fragments a poll takes at most.
@@ -47,6 +49,7 @@ impl Arguments {
             length: 32,
             max_length: 0,
             seconds: 2.0,
+            warmup: 0.0,
             how: "offer".into(),
             limit: 256,
             assemble: false,
@@ -64,6 +67,7 @@ impl Arguments {
                 "length" => arguments.length = number(name, value)?,
                 "max_length" => arguments.max_length = number(name, value)?,
                 "seconds" => arguments.seconds = number(name, value)?,
+                "warmup" => arguments.warmup = number(name, value)?,
                 "assemble" => arguments.assemble = number(name, value)?,
                 "limit" => arguments.limit = number(name, value)?,
                 "batch" => arguments.batch = number(name, value)?,

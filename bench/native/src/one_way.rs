@@ -151,7 +151,8 @@ pub fn subscribe(turns: &mut Turns, arguments: &Arguments) -> Result<(), Error> 
         streams.push((subscription.poller()?, Check::default()));
     }
     let mut assembler = FragmentAssembler::default();
-    let mut start = None;
+    let warmup = Duration::from_secs_f64(arguments.warmup);
+    let (mut first, mut start) = (None, None);
     let mut open = streams.len();
     while open > 0 {
         let mut fragments = 0;
@@ -168,10 +169,13 @@ pub fn subscribe(turns: &mut Turns, arguments: &Arguments) -> Result<(), Error> 
         }
         turns.after(fragments);
         if fragments > 0 && start.is_none() {
-            start = Some((Instant::now(), cpu_seconds(), streams[0].1.received));
+            let now = Instant::now();
+            if now - *first.get_or_insert(now) >= warmup {
+                start = Some((now, cpu_seconds(), streams[0].1.received));
+            }
         }
     }
-    let (start, cpu_before, before) = start.expect("ended by a message");
+    let (start, cpu_before, before) = start.expect("messages came for longer than the warm-up");
     let checks = || streams.iter().map(|(_, check)| check);
     println!(
         "{{\"received\": {}, \"sum\": {}, \"faults\": {}, \"measured\": {}, \"seconds\": {}, \"cpu\": {}}}",

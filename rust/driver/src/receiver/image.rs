@@ -11,7 +11,7 @@ use aeron_memory::counters::AtomicCounter;
 use aeron_memory::counters::system::{SystemCounter, SystemCounters};
 use aeron_memory::log::LogBuffers;
 use aeron_memory::log::rebuild::insert;
-use aeron_protocol::frame::{DataHeader, FrameError, Rttm, walk};
+use aeron_protocol::frame::{DataHeader, FrameError, Rttm, walk_from};
 
 use super::command::{DestinationId, EndpointId};
 use super::connections::Connections;
@@ -110,7 +110,7 @@ impl ReceiverImage {
         arrival: &Arrival,
         system: &SystemCounters<SharedBuffer>,
     ) -> Result<(), FrameError> {
-        let covered = walk(datagram, self.config.log.term_length())?;
+        let covered = walk_from(header, datagram, self.config.log.term_length())?;
         let positions = self.config.log.positions();
         if positions.term_count(header.term_id) < 0 || self.feedback.is_rejected() {
             return Ok(());

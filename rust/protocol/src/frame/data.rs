@@ -143,7 +143,18 @@ impl DataHeader {
 /// # Errors
 /// [`FrameError`] that names what is wrong; nothing of the datagram may be used, not even as a sign of life.
 pub fn walk(datagram: &[u8], term_length: usize) -> Result<Walk, FrameError> {
-    let first = DataHeader::decode(datagram)?;
+    walk_from(&DataHeader::decode(datagram)?, datagram, term_length)
+}
+
+/// [`walk`] for who has decoded the header of the first frame already.
+///
+/// # Errors
+/// As [`walk`].
+pub fn walk_from(
+    first: &DataHeader,
+    datagram: &[u8],
+    term_length: usize,
+) -> Result<Walk, FrameError> {
     let begin = check_term_offset(first.term_offset, term_length)?;
     if first.is_heartbeat(datagram.len()) {
         return Ok(Walk {
@@ -153,12 +164,31 @@ pub fn walk(datagram: &[u8], term_length: usize) -> Result<Walk, FrameError> {
     }
     let mut length = 0;
     while let Some(frame) = datagram.get(length..).filter(|rest| !rest.is_empty()) {
-        length += covered_length(frame, begin + length, term_length)?;
+        length += match whole_message(frame, begin + length, term_length) {
+            Some(covered) => covered,
+            None => covered_length(frame, begin + length, term_length)?,
+        };
     }
     Ok(Walk {
         length,
         is_heartbeat: false,
     })
+}
+
+/// What [`covered_length`] says of a frame of data in which nothing is wrong, without finding out what is wrong with others: most
+/// datagrams hold many frames, and nothing but such ones.
+#[inline]
+fn whole_message(frames: &[u8], term_offset: usize, term_length: usize) -> Option<usize> {
+    let head: &[u8; DataHeader::LENGTH] = frames.first_chunk()?;
+    let frame_length: i32 = FRAME_LENGTH.read(head);
+    let covered = (frame_length as u32 as usize).next_multiple_of(FRAME_ALIGNMENT);
+    let given: i32 = TERM_OFFSET.read(head);
+    let is_sound = frame_length >= DataHeader::LENGTH as i32
+        && type_id(head) == FrameType::Data.id()
+        && covered <= frames.len()
+        && given as u32 as usize == term_offset
+        && term_offset + covered <= term_length;
+    is_sound.then_some(covered)
 }
 
 /// Bytes of the term that the first frame of `frames` covers, which must be that of `term_offset`.

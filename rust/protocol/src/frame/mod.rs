@@ -33,7 +33,7 @@ mod setup;
 mod side;
 mod status_message;
 
-pub use data::{DataHeader, Walk, flags, walk};
+pub use data::{DataHeader, Walk, flags, walk, walk_from};
 pub use error::FrameError;
 pub use error_frame::{ErrorFrame, MAX_CONTROL_FRAME_LENGTH, MAX_ERROR_TEXT_LENGTH};
 pub use header::{FrameHeader, FrameType};
