@@ -162,10 +162,12 @@ impl Agents {
                 )?,
             ]),
             ThreadingMode::Shared | ThreadingMode::Invoker => {
-                let all = composite(
-                    "[conductor, sender, receiver]",
-                    vec![sender, receiver, conductor, resources],
-                );
+                let agents: Vec<Box<dyn Agent>> = match context.threading_mode {
+                    // What the caller has just published leaves first, what has just come is there when it returns.
+                    ThreadingMode::Invoker => vec![sender, conductor, resources, receiver],
+                    _ => vec![sender, receiver, conductor, resources],
+                };
+                let all = composite("[conductor, sender, receiver]", agents);
                 Ok(vec![new_loop(all, LoopKind::Shared, cpus.conductor)?])
             }
         }

@@ -41,6 +41,11 @@ pub struct Received {
 pub fn send(socket: &UdpSocket, to: Option<SocketAddr>, runs: &[Run<'_>]) -> io::Result<usize> {
     let runs = &runs[..runs.len().min(MAX_SEND_VECTOR)];
     let name = to.map(SocketAddrAny::from);
+    if let [run] = runs
+        && run.length <= run.datagram_length
+    {
+        return send_one(socket, name.as_ref(), run);
+    }
     let mut pieces = [const { MaybeUninit::<iovec>::uninit() }; MAX_SEND_VECTOR];
     let mut controls = [const { MaybeUninit::<Control>::uninit() }; MAX_SEND_VECTOR];
     let mut messages = [const { MaybeUninit::<mmsghdr>::uninit() }; MAX_SEND_VECTOR];
@@ -72,6 +77,31 @@ pub fn send(socket: &UdpSocket, to: Option<SocketAddr>, runs: &[Run<'_>]) -> io:
         )
     };
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+}
+
+/// Sends a single datagram, for which the kernel need not read a vector of messages.
+fn send_one(socket: &UdpSocket, to: Option<&SocketAddrAny>, run: &Run<'_>) -> io::Result<usize> {
+    let piece = piece_of(run);
+    let (name, name_length) = match to {
+        Some(to) => (to.as_ptr().cast(), to.addr_len()),
+        None => (ptr::null(), 0),
+    };
+    // SAFETY: the piece lies inside a buffer that `run` borrows, which the kernel only reads; the name outlives the call and has
+    // the length stated.
+    let sent = unsafe {
+        libc::sendto(
+            socket.as_raw_fd(),
+            piece.iov_base,
+            piece.iov_len,
+            0,
+            name,
+            name_length,
+        )
+    };
+    match sent {
+        0.. => Ok(1),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Receives up to `limit` messages by one system call, each into `capacity` bytes of `memory`; calls `on_message` with the piece of

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{self, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
 
 use super::creation::Sockets;
 use super::receiving::ReceiveBuffer;
@@ -11,6 +12,10 @@ use super::{Offload, is_not_now, system};
 use crate::media::transport::{Datagram, Run, Socket, SocketSide, SocketSpec};
 use crate::socket_buffers::SocketBufferLengths;
 
+/// How long a sender's socket is left alone after it was found empty. To look costs more than all else that an idle sender does, and
+/// what receivers say can wait that long.
+const REST: Duration = Duration::from_micros(3);
+
 /// A UDP socket, or two of them where a multicast sender needs two.
 #[derive(Debug)]
 pub struct UdpSocket {
@@ -18,6 +23,8 @@ pub struct UdpSocket {
     local_address: SocketAddr,
     sender: RunSender,
     buffer: ReceiveBuffer,
+    side: SocketSide,
+    rests_since: Option<Instant>,
 }
 
 impl UdpSocket {
@@ -33,6 +40,8 @@ impl UdpSocket {
             sockets,
             sender: RunSender::new(offload.segmentation),
             buffer: ReceiveBuffer::new(capacity),
+            side: spec.side,
+            rests_since: None,
         })
     }
 }
@@ -72,8 +81,14 @@ impl Socket for UdpSocket {
         limit: usize,
         on_datagram: &mut dyn FnMut(Datagram<'_>),
     ) -> io::Result<usize> {
-        self.buffer
-            .receive(&self.sockets.receive, limit, on_datagram)
+        if self.rests_since.is_some_and(|time| time.elapsed() < REST) {
+            return Ok(0);
+        }
+        let buffer = &mut self.buffer;
+        let bytes = buffer.receive(&self.sockets.receive, limit, on_datagram)?;
+        let rests = bytes == 0 && self.side == SocketSide::Sender;
+        self.rests_since = rests.then(Instant::now);
+        Ok(bytes)
     }
 
     fn connect(&mut self, to: SocketAddr) -> io::Result<()> {
