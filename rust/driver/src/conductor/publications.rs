@@ -59,7 +59,10 @@ impl Conductor {
                 self.resolve_channel(command.channel, ChannelRole::Publication, pending)
             }
             Transport::Spy => {
-                let text = format!("spies are for subscriptions: channel={}", request.channel);
+                let text = format!(
+                    "invalid URI scheme or transport: {}, spies are for subscriptions",
+                    request.channel
+                );
                 Err(DriverError::coded(ErrorCode::InvalidChannel, text))
             }
         }
