@@ -4,6 +4,7 @@ import itertools
 import os
 import shutil
 import uuid
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -48,18 +49,35 @@ def run_directory():
 @pytest.fixture(scope="session")
 def shared_drivers(run_directory, tmp_path_factory):
     """`shared_drivers(kind)`: the driver of a kind that all tests share which neither end nor configure it."""
+    with _driver_pool(run_directory, tmp_path_factory) as get:
+        yield get
+
+
+@pytest.fixture(scope="module")
+def drivers(run_directory, tmp_path_factory):
+    """`drivers(kind, settings)`: the driver of a kind with these settings that the tests of one module share."""
+    with _driver_pool(run_directory, tmp_path_factory) as get:
+        yield get
+
+
+@contextmanager
+def _driver_pool(run_directory, tmp_path_factory):
     running = {}
 
-    def get(kind):
-        driver = running.get(kind)
+    def get(kind, settings=None):
+        key = (kind, *sorted((settings or {}).items()))
+        driver = running.get(key)
         if driver is None or driver.process.exit_code is not None:
             log = tmp_path_factory.mktemp(f"driver-{kind}") / "errors.txt"
-            running[kind] = driver = _started(lambda: Driver(kind, run_directory / f"{kind}-{len(running)}", log))
+            directory = run_directory / f"{kind}-{uuid.uuid4().hex[:8]}"
+            running[key] = driver = _started(lambda: Driver(kind, directory, log, settings))
         return driver
 
-    yield get
-    for driver in running.values():
-        driver.remove()
+    try:
+        yield get
+    finally:
+        for driver in running.values():
+            driver.remove()
 
 
 @pytest.fixture
@@ -110,6 +128,12 @@ def start_peer(idle_peers, tmp_path_factory):
             idle_peers.append(peer)
         else:
             peer.kill()
+
+
+@pytest.fixture
+def side(drivers, start_peer):
+    """`side(kind, settings)`: a client on the module's driver of its kind, one end of a stream between two drivers."""
+    return lambda kind, settings=None: start_peer(kind, drivers(kind, settings))
 
 
 def _is_idle_again(peer):

@@ -96,7 +96,8 @@ def driver_environment(settings):
 
 
 def _java_property(name):
-    return name.lower().replace("_", ".")
+    """Java's name of a setting of the C driver; its own settings are given by their own names."""
+    return name if name.startswith("aeron.") else name.lower().replace("_", ".")
 
 
 def _java_value(name, value):

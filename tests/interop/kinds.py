@@ -17,6 +17,10 @@ TRIPLES = [
     if "ours" in (driver, publisher, subscriber)
 ]
 
+# (driver that sends, driver that receives), each with a client of its own kind
+WAYS = [("ours", real) for real in REAL] + [(real, "ours") for real in REAL]
+
+each_way = pytest.mark.parametrize(("sender", "receiver"), WAYS, ids=["-to-".join(way) for way in WAYS])
 each_pair = pytest.mark.parametrize(("driver", "client"), PAIRS, ids=map("-".join, PAIRS))
 each_triple = pytest.mark.parametrize(("driver", "publisher", "subscriber"), TRIPLES, ids=map("-".join, TRIPLES))
 each_kind = pytest.mark.parametrize("exclusive", [False, True], ids=["concurrent", "exclusive"])

@@ -5,8 +5,8 @@ A request is `operation<TAB>name=value<TAB>...`, an answer one line of JSON: `{"
 publication and hold the pattern of `peer/pattern.py`, which receivers check, so no payload crosses this protocol.
 
 Operations: connect, disconnect, closed, add_publication, add_subscription, publish (many), offer (one attempt), hold
-and finish (a claim left open), pad, publication and subscription (state), receive, reject, add_counter, set_counter,
-counters, next_session, events, close.
+and finish (a claim left open), pad, publication and subscription (state), receive, reject, add_destination and
+remove_destination (of either), add_counter, set_counter, counters, next_session, events, close.
 """
 
 import json
@@ -118,18 +118,24 @@ class Resource:
     def close(self, **values):
         self._call("close", **values)
 
+    def add_destination(self, channel):
+        self._call("add_destination", channel=channel)
+
+    def remove_destination(self, channel):
+        self._call("remove_destination", channel=channel)
+
 
 class Publication(Resource):
     """A publication, with the constants that its client knows as attributes."""
 
-    def start_publish(self, count, lengths, *, how="offer"):
+    def start_publish(self, count, lengths, *, how="offer", timeout_s=_TRANSFER_TIMEOUT_S):
         self.peer.start(
             "publish",
             id=self.registration,
             count=count,
             lengths=lengths,
             how=how,
-            timeout_ms=_TRANSFER_TIMEOUT_S * 1000,
+            timeout_ms=int(timeout_s * 1000),
         )
 
     def offer(self, length, *, how="offer"):
@@ -202,18 +208,18 @@ class Counter:
         self.peer.call("close", id=self.registration)
 
 
-def transfer(publications, subscriptions, count, lengths, *, how="offer"):
+def transfer(publications, subscriptions, count, lengths, *, how="offer", timeout_s=_TRANSFER_TIMEOUT_S):
     """Sends `count` messages on each publication and takes them on each subscription, and checks that nothing was lost.
 
     Every publication and subscription must belong to a peer of its own, as all work at once. Answers what each
     subscription received.
     """
     for subscription in subscriptions:
-        subscription.start_receive(count * len(publications), lengths)
+        subscription.start_receive(count * len(publications), lengths, timeout_s=timeout_s)
     for publication in publications:
-        publication.start_publish(count, lengths, how=how)
-    sent = [publication.peer.answer(_TRANSFER_TIMEOUT_S + _CALL_TIMEOUT_S) for publication in publications]
-    received = [subscription.peer.answer(_TRANSFER_TIMEOUT_S + _CALL_TIMEOUT_S) for subscription in subscriptions]
+        publication.start_publish(count, lengths, how=how, timeout_s=timeout_s)
+    sent = [publication.peer.answer(timeout_s + _CALL_TIMEOUT_S) for publication in publications]
+    received = [subscription.peer.answer(timeout_s + _CALL_TIMEOUT_S) for subscription in subscriptions]
     for answer in sent:
         assert answer["sent"] == count, answer
     for answer in received:

@@ -75,6 +75,8 @@ public final class JavaPeer
             case "receive" -> receivers.get(request.number("id")).receive(request);
             case "subscription" -> subscription(request);
             case "reject" -> reject(request);
+            case "add_destination" -> addDestination(request);
+            case "remove_destination" -> removeDestination(request);
             case "add_counter" -> addCounter(request);
             case "set_counter" -> setCounter(request);
             case "counters" -> allCounters();
@@ -190,6 +192,34 @@ public final class JavaPeer
     private Map<String, Object> reject(final Request request)
     {
         subscriptions.get(request.number("id")).imageBySessionId(request.integer("session")).reject(request.text("reason"));
+        return Map.of();
+    }
+
+    private Map<String, Object> addDestination(final Request request)
+    {
+        final Publisher publisher = publishers.get(request.number("id"));
+        if (null != publisher)
+        {
+            publisher.publication.addDestination(request.text("channel"));
+        }
+        else
+        {
+            subscriptions.get(request.number("id")).addDestination(request.text("channel"));
+        }
+        return Map.of();
+    }
+
+    private Map<String, Object> removeDestination(final Request request)
+    {
+        final Publisher publisher = publishers.get(request.number("id"));
+        if (null != publisher)
+        {
+            publisher.publication.removeDestination(request.text("channel"));
+        }
+        else
+        {
+            subscriptions.get(request.number("id")).removeDestination(request.text("channel"));
+        }
         return Map.of();
     }
 

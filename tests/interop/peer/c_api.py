@@ -95,6 +95,14 @@ class PublicationErrorValues(C.Structure):
     ]
 
 
+def _destination_functions(kind):
+    return {
+        f"aeron_{kind}_async_add_destination": (INT, PP, P, P, S),
+        f"aeron_{kind}_async_remove_destination": (INT, PP, P, P, S),
+        f"aeron_{kind}_async_destination_poll": (INT, P),
+    }
+
+
 def _publication_functions(kind):
     prefix = f"aeron_{kind}"
     return {
@@ -109,6 +117,7 @@ def _publication_functions(kind):
         f"{prefix}_close": (INT, P, CLOSE_HANDLER, P),
         f"aeron_async_add_{kind}": (INT, PP, P, S, I32),
         f"aeron_async_add_{kind}_poll": (INT, PP, P),
+        **_destination_functions(kind),
     }
 
 
@@ -175,6 +184,7 @@ _FUNCTIONS = {
     "aeron_driver_main_do_work": (INT, P),
     "aeron_driver_main_idle_strategy": (None, P, INT),
     "aeron_driver_close": (INT, P),
+    **_destination_functions("subscription"),
     **_publication_functions("publication"),
     **_publication_functions("exclusive_publication"),
 }

@@ -16,12 +16,12 @@ class _Publication(Publisher):
 
     def __init__(self, library, exclusive, pointer):
         super().__init__(self._attempt)
-        self._library, self._pointer = library, pointer
-        self._prefix = "aeron_exclusive_publication" if exclusive else "aeron_publication"
+        self._library, self.pointer = library, pointer
+        self.prefix = "aeron_exclusive_publication" if exclusive else "aeron_publication"
         self._claim = c_api.BufferClaim()
 
     def call(self, name, *arguments):
-        return getattr(self._library, f"{self._prefix}_{name}")(self._pointer, *arguments)
+        return getattr(self._library, f"{self.prefix}_{name}")(self.pointer, *arguments)
 
     def constants(self):
         constants = c_api.PublicationConstants()
@@ -77,22 +77,24 @@ class _Publication(Publisher):
 class _Subscription(Receiver):
     """A subscription whose messages are joined by the C library's own assembler."""
 
+    prefix = "aeron_subscription"
+
     def __init__(self, library, pointer):
         super().__init__(self._poll_once)
-        self._library, self._pointer = library, pointer
+        self._library, self.pointer = library, pointer
         self._handler = c_api.FRAGMENT_HANDLER(self._on_fragment)
         self._assembler = P()
         check(library, library.aeron_fragment_assembler_create(self._assembler, self._handler, None))
         self._assemble = C.cast(library.aeron_fragment_assembler_handler, P)
 
     def close(self):
-        check(self._library, self._library.aeron_subscription_close(self._pointer, c_api.CLOSE_HANDLER(), None))
+        check(self._library, self._library.aeron_subscription_close(self.pointer, c_api.CLOSE_HANDLER(), None))
         check(self._library, self._library.aeron_fragment_assembler_delete(self._assembler))
 
     def state(self):
         return {
-            "connected": self._library.aeron_subscription_is_connected(self._pointer),
-            "closed": self._library.aeron_subscription_is_closed(self._pointer),
+            "connected": self._library.aeron_subscription_is_connected(self.pointer),
+            "closed": self._library.aeron_subscription_is_closed(self.pointer),
             "images": [self.image_state(image) for image in self._images()],
         }
 
@@ -105,16 +107,16 @@ class _Subscription(Receiver):
         return image_state(self._library, image)
 
     def _images(self):
-        for index in range(self._library.aeron_subscription_image_count(self._pointer)):
-            image = self._library.aeron_subscription_image_at_index(self._pointer, index)
+        for index in range(self._library.aeron_subscription_image_count(self.pointer)):
+            image = self._library.aeron_subscription_image_at_index(self.pointer, index)
             if image:
                 yield image
-                self._library.aeron_subscription_image_release(self._pointer, image)
+                self._library.aeron_subscription_image_release(self.pointer, image)
 
     def _poll_once(self, limit):
         return check(
             self._library,
-            self._library.aeron_subscription_poll(self._pointer, self._assemble, self._assembler, limit),
+            self._library.aeron_subscription_poll(self.pointer, self._assemble, self._assembler, limit),
         )
 
     def _on_fragment(self, _, data, length, header):
@@ -232,6 +234,19 @@ class CPeer:
 
     def reject(self, id, session, reason):
         self._subscriptions[id].reject(session, reason)
+
+    def add_destination(self, id, channel):
+        self._change_destination("add", id, channel)
+
+    def remove_destination(self, id, channel):
+        self._change_destination("remove", id, channel)
+
+    def _change_destination(self, change, id, channel):
+        resource, handle = self._publications.get(id) or self._subscriptions[id], P()
+        change = getattr(self._library, f"{resource.prefix}_async_{change}_destination")
+        check(self._library, change(handle, self._client, resource.pointer, channel.encode()))
+        poll = getattr(self._library, f"{resource.prefix}_async_destination_poll")
+        self._await(lambda: poll(handle))
 
     def add_counter(self, type, label, key="", registration=""):
         key, label = bytes.fromhex(key), label.encode()

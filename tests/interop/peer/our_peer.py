@@ -189,6 +189,15 @@ class OurPeer:
     def reject(self, id, session, reason):
         self._subscriptions[id].it.image_by_session_id(int(session)).reject(reason)
 
+    def add_destination(self, id, channel):
+        self._with_destinations(id).add_destination(channel)
+
+    def remove_destination(self, id, channel):
+        self._with_destinations(id).remove_destination(channel)
+
+    def _with_destinations(self, id):
+        return (self._publications.get(id) or self._subscriptions[id]).it
+
     def add_counter(self, type, label, key="", registration=""):
         key = bytes.fromhex(key)
         if registration:

@@ -1,0 +1,28 @@
+"""Channels for tests: each gets a port of its own, so that no stream meets another one's datagrams."""
+
+import socket
+
+
+def free_port(host="127.0.0.1"):
+    """A UDP port that no socket has at the moment."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM) as found:
+        found.bind((host, 0))
+        return found.getsockname()[1]
+
+
+def unicast(parameters=""):
+    return f"aeron:udp?endpoint=127.0.0.1:{free_port()}{parameters}"
+
+
+def unicast_6(parameters=""):
+    return f"aeron:udp?endpoint=[::1]:{free_port('::1')}{parameters}"
+
+
+def multicast(parameters=""):
+    return f"aeron:udp?endpoint=224.20.30.41:{free_port()}|interface=localhost{parameters}"
+
+
+def dynamic(parameters=""):
+    """The channels of the publication and of each subscription of a dynamic multi-destination stream."""
+    control = f"aeron:udp?control=127.0.0.1:{free_port()}|control-mode=dynamic"
+    return control + parameters, f"{control}|endpoint=127.0.0.1:0"

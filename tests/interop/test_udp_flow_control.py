@@ -1,0 +1,159 @@
+"""Flow and congestion control between two drivers: whose window is the limit of a stream with several receivers."""
+
+import time
+
+import pytest
+
+from interop.channels import dynamic, multicast, unicast
+from interop.kinds import each_way
+from interop.peers import transfer
+from interop.system import counters_of
+from interop.waiting import eventually
+
+NOT_CONNECTED, BACK_PRESSURED = -1, -2
+FLOW_CONTROL_RECEIVERS = 17
+MORE_THAN_A_TERM = 100
+LENGTHS = [1000]
+
+
+def by_multicast(parameters):
+    channel = multicast()
+    return f"{channel}|term-length=64k{parameters}", channel
+
+
+def by_destinations(parameters):
+    return dynamic(f"|term-length=64k{parameters}")
+
+
+each_form = pytest.mark.parametrize("form", [by_multicast, by_destinations], ids=["multicast", "destinations"])
+
+
+def receivers(peer, publication):
+    """How many receivers the flow control of a publication counts."""
+    found = counters_of(peer, FLOW_CONTROL_RECEIVERS)
+    return next(c["value"] for c in found if c["registration"] == publication.registration)
+
+
+def fill(publication):
+    """Sends until the window is used up and stays so for some status messages, and answers how many messages went."""
+    sent, full_since = 0, time.monotonic()
+    while time.monotonic() - full_since < 0.5:
+        if publication.offer(LENGTHS[0]) > 0:
+            sent, full_since = sent + 1, time.monotonic()
+    assert publication.offer(LENGTHS[0]) == BACK_PRESSURED
+    return sent
+
+
+@each_form
+@each_way
+def test_min_waits_for_the_slowest(sender, receiver, form, side, stream):
+    """04-122, 04-125: the one that stopped reading, until it leaves"""
+    sent_to, read_from = form("|fc=min,t:30s")
+    publisher = side(sender)
+    publication = publisher.add_publication(sent_to, stream, exclusive=True)
+    reading, stopped = (side(kind).add_subscription(read_from, stream) for kind in (sender, receiver))
+    for subscription in (reading, stopped):
+        subscription.await_images(1)
+    eventually(lambda: receivers(publisher, publication) == 2)
+    transfer([publication], [reading, stopped], 20, LENGTHS)
+    sent = fill(publication)
+    early = reading.receive(sent, LENGTHS, timeout_s=0.5)["received"]
+    assert early < sent
+    assert publication.offer(LENGTHS[0]) == BACK_PRESSURED
+    stopped.close()
+    assert reading.receive(sent - early, LENGTHS)["received"] == sent - early
+    transfer([publication], [reading], MORE_THAN_A_TERM, LENGTHS)
+    eventually(lambda: receivers(publisher, publication) == 1)
+
+
+@each_form
+@each_way
+def test_max_goes_on_with_the_fastest(sender, receiver, form, side, stream):
+    """04-121: a receiver that stopped reading does not hold the stream back"""
+    sent_to, read_from = form("|fc=max")
+    publication = side(sender).add_publication(sent_to, stream, exclusive=True)
+    reading, stopped = (side(kind).add_subscription(read_from, stream) for kind in (receiver, sender))
+    for subscription in (reading, stopped):
+        subscription.await_images(1)
+    publication.await_connected()
+    transfer([publication], [reading], 3 * MORE_THAN_A_TERM, LENGTHS)
+
+
+@each_form
+@each_way
+def test_tagged_waits_only_for_its_own_group(sender, receiver, form, side, stream):
+    """02-62, 04-124"""
+    sent_to, read_from = form(f"|fc=tagged,g:{stream},t:30s")
+    publisher = side(sender)
+    publication = publisher.add_publication(sent_to, stream, exclusive=True)
+    # One socket per driver: the tag is a property of the receive endpoint.
+    of_the_group = side(receiver).add_subscription(f"{read_from}|gtag={stream}", stream)
+    other = side(sender).add_subscription(read_from, stream)
+    for subscription in (of_the_group, other):
+        subscription.await_images(1)
+    publication.await_connected()
+    eventually(lambda: receivers(publisher, publication) == 1)
+    transfer([publication], [of_the_group], 3 * MORE_THAN_A_TERM, LENGTHS)
+    sent = fill(publication)
+    assert of_the_group.receive(sent, LENGTHS)["faults"] == []
+
+
+@pytest.mark.parametrize("group", ["min,g:/2", "tagged,g:7/2"], ids=["min", "tagged"])
+@each_way
+def test_a_group_must_be_complete(sender, receiver, group, side, stream):
+    """04-123: neither connected nor moving before the second receiver"""
+    sent_to, read_from = by_destinations(f"|fc={group}")
+    publisher = side(sender)
+    publication = publisher.add_publication(sent_to, stream, exclusive=True)
+    first = side(receiver).add_subscription(f"{read_from}|gtag=7", stream)
+    first.await_images(1)
+    eventually(lambda: receivers(publisher, publication) == 1)
+    assert publication.offer(LENGTHS[0]) == NOT_CONNECTED
+    second = side(sender).add_subscription(f"{read_from}|gtag=7", stream)
+    publication.await_connected()
+    second.await_images(1)
+    transfer([publication], [first, second], MORE_THAN_A_TERM, LENGTHS)
+
+
+@each_form
+@each_way
+def test_a_silent_receiver_is_forgotten_in_time(sender, receiver, form, start_driver, drivers, start_peer, stream):
+    """04-122: one whose driver was killed holds the others back only for the receiver timeout"""
+    sent_to, read_from = form("|fc=min,t:1s")
+    running, killed = drivers(sender), start_driver(receiver)
+    publisher = start_peer(sender, running)
+    publication = publisher.add_publication(sent_to, stream, exclusive=True)
+    reading = start_peer(sender, running).add_subscription(read_from, stream)
+    start_peer(receiver, killed).add_subscription(read_from, stream)
+    reading.await_images(1)
+    eventually(lambda: receivers(publisher, publication) == 2)
+    killed.kill()
+    transfer([publication], [reading], MORE_THAN_A_TERM, LENGTHS)
+    assert receivers(publisher, publication) == 1
+
+
+@each_way
+def test_a_window_of_ones_own_is_the_limit(sender, receiver, side, stream):
+    """04-143: `rcv-wnd` of the subscription"""
+    channel = unicast()
+    subscription = side(receiver).add_subscription(f"{channel}|rcv-wnd=16k", stream)
+    publication = side(sender).add_publication(f"{channel}|term-length=64k", stream, exclusive=True)
+    publication.await_connected()
+    subscription.await_images(1)
+    sent = fill(publication)
+    # What the publisher may write runs ahead of what is sent by its own window.
+    [limit] = [c["value"] for c in counters_of(publication.peer, 9) if c["registration"] == publication.registration]
+    assert limit == 16 * 1024
+    assert subscription.receive(sent, LENGTHS)["faults"] == []
+
+
+@each_way
+def test_cubic_congestion_control_opens_its_window(sender, receiver, side, stream):
+    """04-165, 04-166"""
+    channel = unicast()
+    subscriber = side(receiver)
+    subscription = subscriber.add_subscription(f"{channel}|cc=cubic", stream)
+    publication = side(sender).add_publication(channel, stream, exclusive=True)
+    publication.await_connected()
+    transfer([publication], [subscription], 3000, LENGTHS)
+    assert [c for c in subscriber.counters() if "rcv-cc-cubic-wnd" in c["label"]]

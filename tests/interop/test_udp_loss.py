@@ -1,0 +1,135 @@
+"""Lossy streams between two drivers, one of them ours: nothing is missing in the end, and losses are accounted for.
+
+`make soak` sets `SOAK` and so asks for 100,000 messages at every rate.
+"""
+
+import os
+
+import pytest
+
+from interop.channels import dynamic, multicast, unicast
+from interop.kinds import each_way
+from interop.loss import fixed_loss, gaps, loss_entries, lossy
+from interop.peers import transfer
+from interop.system import (
+    LOSS_GAP_FILLS,
+    NAKS_RECEIVED,
+    NAKS_SENT,
+    RETRANSMITS_SENT,
+    RETRANSMITTED_BYTES,
+    counter,
+)
+
+IS_SOAK = bool(os.environ.get("SOAK"))
+# Multicast waits longer before it asks again.
+MESSAGES = {
+    unicast: {0.01: 10_000, 0.05: 20_000, 0.2: 2_000},
+    multicast: {0.01: 10_000, 0.05: 2_000, 0.2: 500},
+}
+SOAK_MESSAGES = 100_000
+LENGTHS = [3000, 32, 1377, 5000]
+TIMEOUT_S = 1800 if IS_SOAK else 60
+
+pytestmark = pytest.mark.timeout(2 * TIMEOUT_S + 120)
+
+
+@pytest.mark.parametrize("form", MESSAGES, ids=lambda form: form.__name__)
+@pytest.mark.parametrize("rate", MESSAGES[unicast])
+@each_way
+def test_a_lossy_stream_arrives_whole(sender, receiver, rate, form, side, stream):
+    """04-188, 04-191: datagrams of both directions are lost, and each byte is there in the end"""
+    channel = form("|term-length=1m")
+    publisher, subscriber = side(sender, lossy(sender, rate)), side(receiver, lossy(receiver, rate))
+    subscription = subscriber.add_subscription(channel, stream)
+    publication = publisher.add_publication(channel, stream, exclusive=True)
+    publication.await_connected()
+    asked, heard = counter(subscriber, NAKS_SENT), counter(publisher, NAKS_RECEIVED)
+    count = SOAK_MESSAGES if IS_SOAK else MESSAGES[form][rate]
+    transfer([publication], [subscription], count, LENGTHS, timeout_s=TIMEOUT_S)
+    asked, heard = counter(subscriber, NAKS_SENT) - asked, counter(publisher, NAKS_RECEIVED) - heard
+    # What is lost on the way to the receiver is asked for, and some of that is lost on the way back.
+    assert asked >= heard > 0
+
+
+@each_way
+def test_a_lossy_stream_to_many_arrives_whole_at_each(sender, receiver, side, stream):
+    """04-119, 04-191: retransmits of a group, with receivers of both drivers"""
+    control, channel = dynamic("|term-length=1m|fc=min")
+    subscriptions = [side(kind, lossy(kind, 0.01)).add_subscription(channel, stream) for kind in (sender, receiver)]
+    publication = side(sender, lossy(sender, 0.01)).add_publication(control, stream, exclusive=True)
+    for subscription in subscriptions:
+        subscription.await_images(1, timeout_s=15)
+    publication.await_connected()
+    transfer([publication], subscriptions, 2000, LENGTHS, timeout_s=TIMEOUT_S)
+
+
+@each_way
+def test_an_unreliable_stream_goes_on_with_gaps(sender, receiver, side, stream):
+    """02-81, 04-149, 04-191: what is lost is skipped, and never asked for"""
+    channel = unicast()
+    subscriber = side(receiver, lossy(receiver, 0.05))
+    subscription = subscriber.add_subscription(f"{channel}|reliable=false", stream)
+    publication = side(sender).add_publication(channel, stream, exclusive=True)
+    publication.await_connected()
+    subscription.await_images(1)
+    fills, naks = counter(subscriber, LOSS_GAP_FILLS), counter(subscriber, NAKS_SENT)
+    subscription.start_receive(2000, [1000], timeout_s=4)
+    publication.start_publish(2000, [1000])
+    assert publication.peer.answer()["sent"] == 2000
+    received = subscription.peer.answer(TIMEOUT_S)
+    lost = 2000 - received["received"]
+    assert 20 < lost < 500
+    assert counter(subscriber, LOSS_GAP_FILLS) > fills
+    assert counter(subscriber, NAKS_SENT) == naks
+    [image] = subscription.images()
+    assert image["position"] == publication.state()["position"]
+
+
+@pytest.mark.parametrize("receiver", ["c", "ours"])
+def test_a_fixed_loss_is_repaired_once(receiver, side, stream):
+    """02-76, 04-114, 04-147, 04-189: what lies before the end of the range is asked for and comes again"""
+    sender = "ours" if receiver == "c" else "c"
+    place = "|init-term-id=5|term-id=5|term-offset=0|term-length=64k"
+    channel = unicast()
+    publisher, subscriber = side(sender), side(receiver, fixed_loss(5, 4096, 2048))
+    subscription = subscriber.add_subscription(channel, stream)
+    publication = publisher.add_publication(channel + place, stream, exclusive=True)
+    publication.await_connected()
+    before = {id: counter(publisher, id) for id in (NAKS_RECEIVED, RETRANSMITS_SENT, RETRANSMITTED_BYTES)}
+    transfer([publication], [subscription], 200, [992])
+    after = {id: counter(publisher, id) for id in before}
+    assert after[RETRANSMITTED_BYTES] - before[RETRANSMITTED_BYTES] == 4096 + 2048
+    assert after[RETRANSMITS_SENT] - before[RETRANSMITS_SENT] == 1
+    assert after[NAKS_RECEIVED] > before[NAKS_RECEIVED]
+
+
+@pytest.mark.parametrize("receiver", ["c", "ours"])
+def test_as_many_gaps_as_were_asked_for_are_repaired(receiver, side, stream):
+    """04-190"""
+    sender = "ours" if receiver == "c" else "c"
+    place = "|init-term-id=5|term-id=5|term-offset=0|term-length=64k"
+    channel = unicast()
+    publisher, subscriber = side(sender), side(receiver, gaps(term=5, radix=8192, length=1024, total=6))
+    subscription = subscriber.add_subscription(channel, stream)
+    publication = publisher.add_publication(channel + place, stream, exclusive=True)
+    publication.await_connected()
+    before = counter(publisher, RETRANSMITS_SENT)
+    transfer([publication], [subscription], 200, [1000])
+    assert 6 <= counter(publisher, RETRANSMITS_SENT) - before <= 8
+
+
+@each_way
+def test_losses_are_told_in_the_report(sender, receiver, start_driver, start_peer, stream):
+    """04-150"""
+    channel = unicast()
+    running = start_driver(receiver, lossy(receiver, 0.05))
+    subscriber = start_peer(receiver, running)
+    subscription = subscriber.add_subscription(channel, stream)
+    publication = start_peer(sender, start_driver(sender)).add_publication(channel, stream, exclusive=True)
+    publication.await_connected()
+    transfer([publication], [subscription], 500, LENGTHS, timeout_s=TIMEOUT_S)
+    [entry] = loss_entries(running)
+    assert (entry["session"], entry["stream"]) == (publication.session, stream)
+    assert entry["bytes"] >= entry["observations"] * 32
+    assert channel in entry["channel"]
+    assert entry["source"] == subscription.images()[0]["source"]
