@@ -11,7 +11,7 @@ LOOM_TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)/loom
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name 'Cargo.toml')
 say = @printf '\n== %s\n' '$(1)'
 
-.PHONY: help demo test test-rust test-loom test-python sim lint lint-rust lint-python bench fuzz wheel clean
+.PHONY: help demo test test-rust test-loom test-python sim lint lint-rust lint-python bench soak fuzz wheel clean
 .DELETE_ON_ERROR:
 
 help:
@@ -19,6 +19,7 @@ help:
 	@echo "make test    Rust tests, loom models, Python and interop tests"
 	@echo "make lint    rustfmt, clippy, ruff, mypy and stubtest"
 	@echo "make bench   benchmarks beside their peers; prints the table of docs/performance.md"
+	@echo "make soak    lossy streams in full, then UDP at full rate with 1 % loss for DURATION (default 1800) seconds"
 	@echo "make fuzz    every fuzz target for FUZZ_SECONDS (default 120) seconds"
 	@echo "make sim     drivers and clients in a simulated network, SEEDS=0..2000 (or one seed, replayed and told in full)"
 	@echo "make wheel   an abi3 wheel in dist/"
@@ -83,6 +84,13 @@ bench: $(BENCH)
 	$(call say,benchmarks: this takes a while$(comma) keep the machine quiet)
 	$(BIN)/python -m pytest bench/test_calls.py -q --no-header --benchmark-columns=min,median,max
 	$(BIN)/python -m bench
+
+DURATION ?= 1800
+soak: $(BENCH)
+	$(call say,100$(comma)000 messages at every rate of loss with the real drivers)
+	SOAK=1 $(BIN)/python -m pytest tests/interop/test_udp_loss.py -k arrives_whole
+	$(call say,UDP at full rate with 1 % loss for $(DURATION) s)
+	PYTHONPATH=tests $(BIN)/python -m bench.soak --seconds $(DURATION)
 
 FUZZ_SECONDS ?= 120
 fuzz:

@@ -1,0 +1,168 @@
+"""`python -m bench.soak [--seconds N]`: UDP at full rate with 1 % loss for long, and nothing leaks or is missing.
+
+Two of our drivers, the publisher at one and the subscriber at the other, both lose 1 % of what they receive. The
+subscriber checks every message. From time to time a line says what each process holds; what grows after the first
+tenth, and what is left of the stream when both clients have gone, ends the soak with an error.
+"""
+
+import argparse
+import json
+import sys
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import environments as env
+from bench.hosts import HERE
+from bench.measure import SPARE_TIME_S, expect_ready, running_driver, started, words_of
+from bench.udp import unicast
+from bench.udp_lines import LOSS, WAITING
+from interop.control import ControlClient
+from interop.waiting import eventually
+
+DEFAULT_SECONDS = 1800
+_SAMPLES = 60
+_SHORTEST_INTERVAL_S = 2
+# The allocator's own; a leak of one byte per datagram would be far more.
+_RESIDENT_SLACK_MIB = 4
+_RELEASE_TIMEOUT_S = 30
+_NAKS_SENT, _RETRANSMITS, _ERRORS = 5, 11, 15
+_LOSES = {**LOSS, "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS": "rate=0.01|recv-msg-mask=0xFFFF"}
+
+
+@dataclass
+class Holding:
+    """What a process holds at a moment."""
+
+    resident_mib: float
+    descriptors: int
+    threads: int
+
+    @classmethod
+    def of(cls, pid):
+        process = Path("/proc") / str(pid)
+        status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
+        # Files in shared memory belong to the streams, not to the process.
+        resident = int(status["RssAnon"].split()[0]) / 1024
+        return cls(resident, len(list((process / "fd").iterdir())), int(status["Threads"]))
+
+    def grown_from(self, earlier):
+        """What has grown more than it may."""
+        if self.resident_mib > earlier.resident_mib + _RESIDENT_SLACK_MIB:
+            yield f"memory from {earlier.resident_mib:.0f} to {self.resident_mib:.0f} MiB"
+        if self.descriptors > earlier.descriptors:
+            yield f"descriptors from {earlier.descriptors} to {self.descriptors}"
+        if self.threads > earlier.threads:
+            yield f"threads from {earlier.threads} to {self.threads}"
+
+    def __str__(self):
+        return f"{self.resident_mib:6.1f} MiB {self.descriptors:3} fds"
+
+
+class End:
+    """One driver with the client on it."""
+
+    def __init__(self, name, directory, driver):
+        self.name, self.directory, self.processes = name, Path(directory), {f"{name} driver": driver.pid}
+        self.driver = driver
+        self._control = ControlClient(directory)
+        self._at_start = self._resources()
+
+    def counter(self, id):
+        return self._counters()[id].value
+
+    def counter_count(self):
+        return len(self._counters())
+
+    def errors(self):
+        return [text for _, text in self._control.error_log()]
+
+    def await_release(self):
+        """Waits until counters and files are those from before the stream."""
+        try:
+            eventually(lambda: self._resources() == self._at_start, timeout_s=_RELEASE_TIMEOUT_S)
+        except AssertionError:
+            raise SoakError(f"left at the {self.name}: {self._resources() - self._at_start}") from None
+
+    def _counters(self):
+        return {counter.id: counter for counter in self._control.counters()}
+
+    def _resources(self):
+        labels = {counter.label for counter in self._control.counters()}
+        logs = {str(path) for path in self.directory.glob("*/*.logbuffer")}
+        return labels | logs
+
+
+class SoakError(Exception):
+    """Something leaked, or was lost."""
+
+
+def soak(seconds):
+    """Runs one stream for so long; the rate and what it took."""
+    with ExitStack() as stack:
+        ends = [End(name, *stack.enter_context(running_driver("ours", _LOSES))) for name in ("publisher", "subscriber")]
+        sending, receiving = ends
+        to, (at,) = unicast(HERE)
+        words = words_of({**WAITING, "length": 1024, "seconds": seconds})
+        command = (env.native(),)
+        receiver = stack.enter_context(started(command, receiving.directory, ["sub", f"channel={at}", *words]))
+        expect_ready(receiver)
+        sender = stack.enter_context(started(command, sending.directory, ["pub", f"channel={to}", *words]))
+        expect_ready(sender)
+        sending.processes["publisher"], receiving.processes["subscriber"] = sender.pid, receiver.pid
+        _watch(ends, seconds)
+        sent = json.loads(sender.read(SPARE_TIME_S))
+        got = json.loads(receiver.read(SPARE_TIME_S))
+        if got["faults"] or (got["received"], got["sum"]) != (sent["sent"], sent["sum"]):
+            raise SoakError(f"sent {sent}, received {got}")
+        if not receiving.counter(_NAKS_SENT) or not sending.counter(_RETRANSMITS):
+            raise SoakError("nothing was lost: this soaked nothing")
+        for process in (sender, receiver):
+            if process.wait(SPARE_TIME_S) != 0:
+                raise SoakError(process.output())
+        for end in ends:
+            end.await_release()
+            if end.driver.output() or end.errors():
+                raise SoakError(f"the {end.name}'s driver says: {end.driver.output()} {end.errors()}")
+        print(
+            f"{sent['sent']:,} messages of 1 KiB in {seconds} s, {receiving.counter(_NAKS_SENT):,} NAKs, "
+            f"{sending.counter(_RETRANSMITS):,} retransmits; nothing is missing, nothing grew, nothing is left"
+        )
+
+
+def _watch(ends, seconds):
+    """Looks at all processes until the time is over."""
+    interval = max(_SHORTEST_INTERVAL_S, seconds / _SAMPLES)
+    start, settled = time.monotonic(), None
+    while (passed := time.monotonic() - start) < seconds - interval:
+        time.sleep(interval)
+        now = {name: Holding.of(pid) for end in ends for name, pid in end.processes.items()}
+        counters = sum(end.counter_count() for end in ends)
+        held = "  ".join(f"{name}: {holding}" for name, holding in now.items())
+        print(f"{passed + interval:6.0f} s  {counters} counters  {held}", flush=True)
+        if settled is None:
+            if passed >= seconds / 10:
+                settled = now, counters
+            continue
+        for name, holding in now.items():
+            if grown := list(holding.grown_from(settled[0][name])):
+                raise SoakError(f"{name}: {', '.join(grown)}")
+        if counters > settled[1]:
+            raise SoakError(f"counters from {settled[1]} to {counters}")
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m bench.soak", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=DEFAULT_SECONDS, help=f"how long ({DEFAULT_SECONDS})")
+    parser.add_argument("--programs", type=Path, help="where our driver and native program were built already")
+    chosen = parser.parse_args()
+    env.programs = chosen.programs
+    try:
+        soak(chosen.seconds)
+    except SoakError as error:
+        sys.exit(f"soak: {error}")
+
+
+if __name__ == "__main__":
+    main()
