@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from interop import toolchain
-from interop.drivers import Driver
+from interop.drivers import PATIENT_SETTINGS, Driver
 from interop.peers import Peer
 
 _SHARED_MEMORY = Path("/dev/shm")
@@ -57,7 +57,7 @@ def shared_drivers(run_directory, tmp_path_factory):
 def drivers(run_directory, tmp_path_factory):
     """`drivers(kind, settings)`: the driver of a kind with these settings that the tests of one module share."""
     with _driver_pool(run_directory, tmp_path_factory) as get:
-        yield get
+        yield lambda kind, settings=None: get(kind, {**PATIENT_SETTINGS, **(settings or {})})
 
 
 @contextmanager

@@ -28,6 +28,13 @@ SETTINGS = {
     "AERON_IMAGE_LIVENESS_TIMEOUT": "1s",
 }
 
+# For tests that keep the processors busy, and end neither clients nor streams by letting them go silent.
+PATIENT_SETTINGS = {
+    "AERON_CLIENT_LIVENESS_TIMEOUT": "10s",
+    "AERON_PUBLICATION_UNBLOCK_TIMEOUT": "12s",
+    "AERON_IMAGE_LIVENESS_TIMEOUT": "3s",
+}
+
 
 class Driver:
     """A running media driver with a directory of its own; `program` is another `aeronmd`, `place` goes before it."""

@@ -5,6 +5,7 @@ from pathlib import Path
 
 _ENTRY_HEADER = struct.Struct("<4qii")
 _ALL_FRAMES = "0xFFFF"
+_PATIENT = {"AERON_IMAGE_LIVENESS_TIMEOUT": "10s"}
 _INCOMING = "AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS"
 _ARGUMENTS = "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS"
 _JAVA_SUPPLIERS = {
@@ -18,8 +19,12 @@ def lossy(kind, rate):
     if kind == "java":
         rates = {f"aeron.debug.{what}.loss.rate": str(rate) for what in ("receive.data", "send.control")}
         seeds = {f"aeron.debug.{what}.loss.seed": "27" for what in ("receive.data", "send.control")}
-        return {**_JAVA_SUPPLIERS, **rates, **seeds}
-    return {_INCOMING: "loss", f"{_ARGUMENTS}_LOSS_ARGS": f"rate={rate}|seed=27|recv-msg-mask={_ALL_FRAMES}"}
+        return {**_PATIENT, **_JAVA_SUPPLIERS, **rates, **seeds}
+    return {
+        **_PATIENT,
+        _INCOMING: "loss",
+        f"{_ARGUMENTS}_LOSS_ARGS": f"rate={rate}|seed=27|recv-msg-mask={_ALL_FRAMES}",
+    }
 
 
 def fixed_loss(term, offset, length):
