@@ -10,24 +10,21 @@ What a driver sends on timers alone (heartbeats, repeated SETUPs, SMs and NAKs) 
 """
 
 import itertools
-import mmap
 import os
 import random
 import socket
 import struct
 import time
-import zlib
 from contextlib import suppress
 
 from differential import differences, wire
-from interop import control
 from interop.control import ControlClient
 
-# AERON_DIFFERENTIAL_PACE stretches every wait, for slower machines; AERON_DIFFERENTIAL_SCALE multiplies the series.
+# AERON_DIFFERENTIAL_PACE stretches every wait, for slower machines; SOAK makes the series longer and more.
 PACE = float(os.environ.get("AERON_DIFFERENTIAL_PACE", "1"))
-SCALE = int(os.environ.get("AERON_DIFFERENTIAL_SCALE", "1"))
+SCALE = 10 if os.environ.get("SOAK") else 1
 PATIENCE_S = 2 * PACE
-_BARRIER_TIMEOUT_S = 5 * PACE
+BARRIER_TIMEOUT_S = 5 * PACE
 _REPEAT_S = 0.05
 _HEAR_AGAIN_S = 2
 
@@ -44,8 +41,6 @@ SETTINGS = {
     "AERON_COUNTERS_FREE_TO_REUSE_TIMEOUT": "1ms",
 }
 
-POSITIONS = {1: "pub-lmt", 2: "snd-pos", 9: "snd-lmt", 12: "pub-pos", 13: "snd-bpe", 17: "fc-receivers", 19: "snd-naks"}
-IMAGE_POSITIONS = {3: "rcv-hwm", 5: "rcv-pos", 20: "rcv-naks-sent"}
 # System counters that a step decides; others measure time, or count what timers and lingering publications do.
 SYSTEM = {
     6: "NAKs received",
@@ -65,7 +60,8 @@ SYSTEM = {
     44: "Status Messages rejected",
 }
 
-_tokens = itertools.count(0x5EED_0000_0000)
+_FIRST_TOKEN = 0x5EED_0000_0000
+_tokens = itertools.count(_FIRST_TOKEN)
 
 
 def free_port():
@@ -177,84 +173,6 @@ class Side:
         self.driver.remove()
 
 
-class Log:
-    """The term buffers of a publication, written as an exclusive publisher writes them."""
-
-    def __init__(self, path, publication):
-        with open(path, "r+b") as file:
-            self._memory = mmap.mmap(file.fileno(), 0)
-        self._metadata = len(self._memory) - 4096
-        self.initial_term, _, _, self.term_length = struct.unpack_from("<4i", self._memory, self._metadata + 264)
-        self._session, self._stream = publication.session, publication.stream
-        (count,) = struct.unpack_from("<i", self._memory, self._metadata + 24)
-        (tail,) = struct.unpack_from("<q", self._memory, self._metadata + 8 * (count % 3))
-        self.position = count * self.term_length + (tail & 0xFFFF_FFFF)
-        self.starts = []
-
-    def append(self, *lengths, flags=wire.BEGIN_AND_END):
-        """Makes messages with payloads of these lengths visible at once, padding the term if they do not fit."""
-        frames = [(wire.DATA, wire.HEADER_LENGTH + length) for length in lengths]
-        room = self.term_length - self.position % self.term_length
-        if sum(wire.align(length) for _, length in frames) > room:
-            self._write([(wire.PAD, room)], wire.BEGIN_AND_END)
-        self._write(frames, flags)
-
-    def copy(self, position, datagram):
-        """Makes the frames of a datagram visible, as they are, at a position that is the next one."""
-        assert position == self.position
-        term_count, offset = divmod(position, self.term_length)
-        base, at, first = (term_count % 3) * self.term_length, 0, None
-        while at < len(datagram):
-            (length,) = struct.unpack_from("<i", datagram, at)
-            end = min(at + wire.align(length), len(datagram))
-            self._memory[base + offset + at + 4 : base + offset + end] = datagram[at + 4 : end]
-            if first is None:
-                first = (base + offset, length)
-            else:
-                struct.pack_into("<i", self._memory, base + offset + at, length)
-            at += wire.align(length)
-        self.position += at
-        self._store_tail(term_count, self.initial_term + term_count, offset + at)
-        struct.pack_into("<i", self._memory, *first)
-
-    def room(self, *lengths):
-        """How far the position moves by appending these."""
-        total = sum(wire.align(wire.HEADER_LENGTH + length) for length in lengths)
-        room = self.term_length - self.position % self.term_length
-        return total if total <= room else room + total
-
-    def _write(self, frames, flags):
-        term_count, offset = divmod(self.position, self.term_length)
-        term = self.initial_term + term_count
-        base = (term_count % 3) * self.term_length
-        at, first = offset, None
-        for type_id, length in frames:
-            # Bytes that no one can take for a frame's length.
-            payload = bytes(0x80 | (at // 32 + i) & 0xFF for i in range(length - 32)) if type_id == wire.DATA else b""
-            self.starts.append(self.position + at - offset)
-            fields = (0, flags, type_id, at, self._session, self._stream, term, 0)
-            struct.pack_into("<BBHiiiiq", self._memory, base + at + 4, *fields)
-            self._memory[base + at + 32 : base + at + 32 + len(payload)] = payload
-            if first is None:
-                first = (base + at, length)
-            else:
-                struct.pack_into("<i", self._memory, base + at, length)
-            at += wire.align(length)
-        self.position += at - offset
-        self._store_tail(term_count, term, at)
-        struct.pack_into("<i", self._memory, *first)
-
-    def _store_tail(self, term_count, term, offset):
-        struct.pack_into("<q", self._memory, self._metadata + 8 * (term_count % 3), (term << 32) | offset)
-        if offset == self.term_length:
-            following = self._metadata + 8 * ((term_count + 1) % 3)
-            struct.pack_into("<q", self._memory, following, (term + 1) << 32)
-            struct.pack_into("<i", self._memory, self._metadata + 24, term_count + 1)
-
-    def close(self):
-        self._memory.close()
-
-
 def settle(*scenes):
     """Returns when everything sent so far has had its effect."""
     for _ in range(max(scene.BARRIERS for scene in scenes)):
@@ -263,7 +181,7 @@ def settle(*scenes):
 
 def _pass_barrier(scenes):
     waiting, token = list(scenes), next(_tokens)
-    deadline, repeat = time.monotonic() + _BARRIER_TIMEOUT_S, 0
+    deadline, repeat = time.monotonic() + BARRIER_TIMEOUT_S, 0
     while True:
         if time.monotonic() > repeat:
             repeat = time.monotonic() + _REPEAT_S
@@ -277,220 +195,14 @@ def _pass_barrier(scenes):
         time.sleep(0.0001)
 
 
-def _is_answered(socket_, token):
+def is_answered(socket_, token):
+    """Whether the answer to a barrier's request has come."""
     return any(wire.kind(d) == wire.RTTM and wire.echo(d) == token for _, d, _ in socket_.take())
 
 
-class SendScene:
-    """A publication of one driver, and sockets that stand for its receivers; the first hears everything."""
-
-    BARRIERS = 2
-
-    def __init__(self, side, channel, stream, *, sockets=1, group=None):
-        """`{endpoint}` in the channel is the first socket, which with a group (data and control address) is in it."""
-        self.side, self.stream = side, stream
-        port = free_port() if group else 0
-        self.sockets = [Socket(port, group and group[0]) for _ in range(sockets)]
-        self.is_mdc = "control-mode" in channel
-        host, port = self.sockets[0].address
-        ready = side.add(
-            control.ADD_EXCLUSIVE_PUBLICATION,
-            control.add,
-            stream,
-            channel.format(endpoint=f"{host}:{port}"),
-            "ON_EXCLUSIVE_PUBLICATION_READY",
-        )
-        self.registration, self.session = ready.registration, ready.session
-        self.log = Log(ready.log, ready)
-        self.control_address = (group[1], port) if group else side.local_address(self.registration)
-        self.counters = side.counters_of(self.registration, POSITIONS)
-        self._system_before = side.system()
-        self._setups = 0
-
-    def send(self, datagram, by=0):
-        self.sockets[by].send(datagram, self.control_address)
-
-    def ask(self, token):
-        """Sends the request whose answer says that everything before it was taken in."""
-        self.send(wire.rttm(self.session, self.stream, token, 0))
-
-    def has_answered(self, token):
-        return _is_answered(self.sockets[0], token)
-
-    settle = staticmethod(settle)
-
-    def listening(self):
-        """The sockets that frames come to."""
-        return self.sockets
-
-    def hear_everything(self):
-        """Makes the first socket a destination of a dynamic publication; no stream is concerned."""
-        if self.is_mdc:
-            self.send(wire.status(0, 0, 0, 0, 0, 0x0B5E, flags=wire.SM_SETUP))
-
-    def setups(self):
-        """How many SETUPs came so far."""
-        for socket_ in self.sockets:
-            socket_.take()
-        return self._setups + sum(wire.kind(d) == wire.SETUP for _, d, _ in self.sockets[0].taken)
-
-    def observe(self):
-        """What must agree: counters, and what was sent that no timer repeats."""
-        system = self.side.system()
-        frames = []
-        for number, socket_ in enumerate(self.sockets):
-            socket_.take()
-            frames += [f"to {number}: {wire.readable(d)}" for _, d, _ in socket_.taken if _is_answer(d)]
-        return {
-            **self.side.values(self.counters),
-            **{name: value - self._system_before[name] for name, value in system.items()},
-            "frames": frames,
-        }
-
-    def forget_frames(self):
-        self._setups = self.setups()
-        for socket_ in self.sockets:
-            socket_.taken.clear()
-
-    def close(self):
-        body = control.remove_publication(self.side.client, self.side.control.next_id(), self.registration)
-        self.side.perform(control.REMOVE_PUBLICATION, body)
-        self.log.close()
-        for socket_ in self.sockets:
-            socket_.close()
-
-
-def _is_answer(datagram):
-    """Whether a script and not a timer (or the barrier) caused a frame of a sender."""
-    if wire.kind(datagram) == wire.RTTM:
-        return not 0x5EED_0000_0000 <= wire.echo(datagram) < 0x5EEE_0000_0000
-    return not wire.is_heartbeat(datagram) and wire.kind(datagram) != wire.SETUP
-
-
-class ReceiveScene:
-    """A subscription of one driver, and a socket that stands for its sources.
-
-    Session 1 is there for the barrier only; its frames are not compared.
-    """
-
-    def hear_everything(self):
-        """Sources hear without being asked to."""
-
-    ANCHOR = 1
-    # A gap is found in one cycle, reported in the next and asked for in that after it.
-    BARRIERS = 4
-
-    def __init__(self, side, stream, options="", *, subscriptions=1):
-        self.side, self.stream = side, stream
-        self.source = Socket()
-        self._registrations = []
-        self.address = ("127.0.0.1", free_port())
-        for _ in range(subscriptions):
-            options = options.format(source=":".join(map(str, self.source.address)))
-            self._subscribe(f"aeron:udp?endpoint=127.0.0.1:{self.address[1]}{options}")
-        self._last_of_kind = {}
-        self._frames = []
-        self.images = {}
-        self._logs = {}
-        self.receivers = []
-        self._readers = {}
-        self.send(wire.setup(self.ANCHOR, stream, initial=0, active=0, offset=0, term_length=65536))
-        self.add_image(self.ANCHOR)
-        del self.images[self.ANCHOR]
-        self._await_receiver_id()
-        self._system_before = side.system()
-
-    def send(self, datagram):
-        self.source.send(datagram, self.address)
-
-    def _subscribe(self, channel):
-        encode = control.add_subscription
-        ready = self.side.add(control.ADD_SUBSCRIPTION, encode, self.stream, channel, "ON_SUBSCRIPTION_READY")
-        self._registrations.append(ready.correlation)
-
-    def add_image(self, session):
-        """Waits for the image of a session, which every subscription is told of."""
-        told = [
-            self.side.event("ON_AVAILABLE_IMAGE", session=session, subscription=registration)
-            for registration in self._registrations
-        ]
-        counters = self.side.counters_of(told[0].image, IMAGE_POSITIONS)
-        self._readers[session] = [image.position_counter for image in told]
-        self.images[session] = {**counters, **{f"sub-pos {n}": image.position_counter for n, image in enumerate(told)}}
-        if session != self.ANCHOR:
-            self._logs[session] = os.open(told[0].log, os.O_RDONLY)
-
-    def has_image(self, session):
-        """Whether the image of a session has been announced; takes it in if so."""
-        self.side.events += self.side.control.events()
-        if any(e.name == "ON_AVAILABLE_IMAGE" and e.session == session for e in self.side.events):
-            self.add_image(session)
-        return session in self.images
-
-    def listening(self):
-        """The sockets that frames come to."""
-        return [self.source]
-
-    def consume(self, session, position, reader=0):
-        """A subscriber has read up to a position."""
-        self.side.control.set_value(self._readers[session][reader], position)
-
-    def positions(self, session):
-        return self.side.values(self.images[session])
-
-    def ask(self, token):
-        """Sends the request whose answer says that everything before it was taken in."""
-        self.send(wire.rttm(self.ANCHOR, self.stream, token, 0))
-
-    def has_answered(self, token):
-        return _is_answered(self.source, token)
-
-    settle = staticmethod(settle)
-
-    def _await_receiver_id(self):
-        deadline = time.monotonic() + _BARRIER_TIMEOUT_S
-        while not self.receivers:
-            self.receivers = [
-                struct.unpack_from("<q", d, 28)[0] for _, d, _ in self.source.take() if wire.kind(d) == wire.SM
-            ]
-            assert time.monotonic() < deadline, f"{self.side.kind}: no SM"
-        self.source.taken.clear()
-
-    def observe(self):
-        """What must agree: positions, counters, and what was sent, by kind; what a timer repeats counts once."""
-        self.source.take()
-        for _, datagram, _ in self.source.taken:
-            self._add_frame(datagram)
-        self.source.taken.clear()
-        images = {s: self.side.values(c) for s, c in self.images.items()}
-        system = self.side.system()
-        by_kind = sorted(self._frames, key=lambda frame: frame.split()[0])
-        return {
-            **{f"{name} of {s}": value for s, values in images.items() for name, value in values.items()},
-            **{f"log of {s}": zlib.crc32(os.pread(log, 3 * 65536, 0)) for s, log in self._logs.items()},
-            **{name: value - self._system_before[name] for name, value in system.items()},
-            "frames": by_kind,
-        }
-
-    def _add_frame(self, datagram):
-        if wire.session(datagram) == self.ANCHOR:
-            return
-        line = wire.readable(datagram, self.receivers)
-        key = (wire.kind(datagram), wire.session(datagram))
-        if self._last_of_kind.get(key) != line:
-            self._last_of_kind[key] = line
-            self._frames.append(line)
-
-    def forget_frames(self):
-        self._frames.clear()
-
-    def close(self):
-        for registration in self._registrations:
-            body = control.remove(self.side.client, self.side.control.next_id(), registration)
-            self.side.perform(control.REMOVE_SUBSCRIPTION, body)
-        self.source.close()
-        for log in self._logs.values():
-            os.close(log)
+def is_barrier(datagram):
+    """Whether an RTTM belongs to a barrier and not to the script."""
+    return _FIRST_TOKEN <= wire.echo(datagram) < _FIRST_TOKEN + (1 << 32)
 
 
 class Duel:

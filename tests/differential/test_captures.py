@@ -9,7 +9,9 @@ from dataclasses import dataclass
 import pytest
 
 from differential import captures, wire
-from differential.rig import Duel, ReceiveScene, SendScene
+from differential.publisher import SendScene
+from differential.rig import Duel
+from differential.subscriber import ReceiveScene
 
 _TERM_LENGTH = 65536
 _STREAM = 1001

@@ -14,7 +14,8 @@ import time
 import pytest
 
 from differential import differences, wire
-from differential.rig import PACE, SCALE, ReceiveScene
+from differential.rig import PACE, SCALE
+from differential.subscriber import ReceiveScene
 
 _TERM_LENGTH = 1 << 18
 _MTU = 1408

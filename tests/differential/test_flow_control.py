@@ -11,7 +11,8 @@ from contextlib import ExitStack
 import pytest
 
 from differential import series
-from differential.rig import PACE, SCALE, Duel, SendScene
+from differential.publisher import SendScene
+from differential.rig import PACE, SCALE, Duel
 
 _TAG = 77
 _STEPS = 90 * SCALE
@@ -92,7 +93,7 @@ def test_flow_control_that_is_configured(pairs, stream, defaults):
 _ROUND_S = 0.5
 _STEPS_S = 0.2
 _TIMEOUT_S = 0.75
-_PACES = (PACE, 2 * PACE, 5 * PACE)
+_PACES = (PACE, 3 * PACE, 9 * PACE)
 _TIMED = {"min": None, "min,g:/2": None, f"tagged,g:{_TAG}": _TAG}
 
 

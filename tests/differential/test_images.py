@@ -7,7 +7,8 @@ driver must be the same.
 import pytest
 
 from differential import wire
-from differential.rig import SCALE, Duel, ReceiveScene
+from differential.rig import SCALE, Duel
+from differential.subscriber import ReceiveScene
 
 _SESSION = 21
 _INITIAL_TERM = -3

@@ -3,7 +3,8 @@
 import pytest
 
 from differential import cases, wire
-from differential.rig import Duel, SendScene
+from differential.publisher import SendScene
+from differential.rig import Duel
 from interop.waiting import eventually
 
 _RECEIVER = 0x1122334455667788

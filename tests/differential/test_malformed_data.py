@@ -6,7 +6,8 @@ import time
 import pytest
 
 from differential import cases, differences, wire
-from differential.rig import Duel, ReceiveScene
+from differential.rig import Duel
+from differential.subscriber import ReceiveScene
 
 _TERM = 50
 _TERM_LENGTH = 65536

@@ -5,7 +5,8 @@ import time
 import pytest
 
 from differential import differences, series, wire
-from differential.rig import PACE, SCALE, Duel, SendScene
+from differential.publisher import SendScene
+from differential.rig import PACE, SCALE, Duel
 
 _STEPS = 100 * SCALE
 _OPERATIONS = {"full_status": 2, "nak": 10, "odd_nak": 2, "append": 3}

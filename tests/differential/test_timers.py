@@ -5,7 +5,9 @@ import functools
 import pytest
 
 from differential import timelines, wire
-from differential.rig import PACE, ReceiveScene, SendScene
+from differential.publisher import SendScene
+from differential.rig import PACE
+from differential.subscriber import ReceiveScene
 from differential.timelines import Timeline
 from interop import control
 

@@ -1,0 +1,138 @@
+"""A subscription in a script: its images, read by hand, and the socket of their sources."""
+
+import os
+import struct
+import time
+import zlib
+
+from differential import wire
+from differential.rig import BARRIER_TIMEOUT_S, Socket, free_port, is_answered, settle
+from interop import control
+
+_POSITIONS = {3: "rcv-hwm", 5: "rcv-pos", 20: "rcv-naks-sent"}
+
+
+class ReceiveScene:
+    """A subscription of one driver, and a socket that stands for its sources.
+
+    Session 1 is there for the barrier only; its frames are not compared.
+    """
+
+    ANCHOR = 1
+    # A gap is found in one cycle, reported in the next and asked for in that after it.
+    BARRIERS = 4
+
+    def __init__(self, side, stream, options="", *, subscriptions=1):
+        self.side, self.stream = side, stream
+        self.source = Socket()
+        self._registrations = []
+        self.address = ("127.0.0.1", free_port())
+        for _ in range(subscriptions):
+            options = options.format(source=":".join(map(str, self.source.address)))
+            self._subscribe(f"aeron:udp?endpoint=127.0.0.1:{self.address[1]}{options}")
+        self._last_of_kind = {}
+        self._frames = []
+        self.images = {}
+        self._logs = {}
+        self.receivers = []
+        self._readers = {}
+        self.send(wire.setup(self.ANCHOR, stream, initial=0, active=0, offset=0, term_length=65536))
+        self.add_image(self.ANCHOR)
+        del self.images[self.ANCHOR]
+        self._await_receiver_id()
+        self._system_before = side.system()
+
+    def send(self, datagram):
+        self.source.send(datagram, self.address)
+
+    def _subscribe(self, channel):
+        encode = control.add_subscription
+        ready = self.side.add(control.ADD_SUBSCRIPTION, encode, self.stream, channel, "ON_SUBSCRIPTION_READY")
+        self._registrations.append(ready.correlation)
+
+    def add_image(self, session):
+        """Waits for the image of a session, which every subscription is told of."""
+        told = [
+            self.side.event("ON_AVAILABLE_IMAGE", session=session, subscription=registration)
+            for registration in self._registrations
+        ]
+        counters = self.side.counters_of(told[0].image, _POSITIONS)
+        self._readers[session] = [image.position_counter for image in told]
+        self.images[session] = {**counters, **{f"sub-pos {n}": image.position_counter for n, image in enumerate(told)}}
+        if session != self.ANCHOR:
+            self._logs[session] = os.open(told[0].log, os.O_RDONLY)
+
+    def has_image(self, session):
+        """Whether the image of a session has been announced; takes it in if so."""
+        self.side.events += self.side.control.events()
+        if any(e.name == "ON_AVAILABLE_IMAGE" and e.session == session for e in self.side.events):
+            self.add_image(session)
+        return session in self.images
+
+    def listening(self):
+        """The sockets that frames come to."""
+        return [self.source]
+
+    def consume(self, session, position, reader=0):
+        """A subscriber has read up to a position."""
+        self.side.control.set_value(self._readers[session][reader], position)
+
+    def positions(self, session):
+        return self.side.values(self.images[session])
+
+    def ask(self, token):
+        """Sends the request whose answer says that everything before it was taken in."""
+        self.send(wire.rttm(self.ANCHOR, self.stream, token, 0))
+
+    def has_answered(self, token):
+        return is_answered(self.source, token)
+
+    settle = staticmethod(settle)
+
+    def hear_everything(self):
+        """Sources hear without being asked to."""
+
+    def _await_receiver_id(self):
+        deadline = time.monotonic() + BARRIER_TIMEOUT_S
+        while not self.receivers:
+            self.receivers = [
+                struct.unpack_from("<q", d, 28)[0] for _, d, _ in self.source.take() if wire.kind(d) == wire.SM
+            ]
+            assert time.monotonic() < deadline, f"{self.side.kind}: no SM"
+        self.source.taken.clear()
+
+    def observe(self):
+        """What must agree: positions, counters, and what was sent, by kind; what a timer repeats counts once."""
+        self.source.take()
+        for _, datagram, _ in self.source.taken:
+            self._add_frame(datagram)
+        self.source.taken.clear()
+        images = {s: self.side.values(c) for s, c in self.images.items()}
+        system = self.side.system()
+        by_kind = sorted(self._frames, key=lambda frame: frame.split()[0])
+        return {
+            **{f"{name} of {s}": value for s, values in images.items() for name, value in values.items()},
+            **{f"log of {s}": zlib.crc32(os.pread(log, 3 * 65536, 0)) for s, log in self._logs.items()},
+            **{name: value - self._system_before[name] for name, value in system.items()},
+            "frames": by_kind,
+        }
+
+    def _add_frame(self, datagram):
+        if wire.session(datagram) == self.ANCHOR:
+            return
+        line = wire.readable(datagram, self.receivers)
+        key = (wire.kind(datagram), wire.session(datagram))
+        if self._last_of_kind.get(key) != line:
+            self._last_of_kind[key] = line
+            self._frames.append(line)
+
+    def forget_frames(self):
+        self._frames.clear()
+
+    def close(self):
+        for registration in self._registrations:
+            body = control.remove(self.side.client, self.side.control.next_id(), registration)
+            self.side.perform(control.REMOVE_SUBSCRIPTION, body)
+        self.source.close()
+        for log in self._logs.values():
+            os.close(log)
