@@ -69,6 +69,7 @@ def test_flow_control_of_one_receiver(pairs, stream, fc):
 
 
 _DEFAULTS = {
+    "max, each datagram sent for itself": {"AERON_UDP_GSO": "false", "AERON_UDP_GRO": "false"},
     "min by default": {
         "AERON_MULTICAST_FLOWCONTROL_SUPPLIER": "multicast_min",
         "AERON_FLOW_CONTROL_GROUP_MIN_SIZE": "2",
