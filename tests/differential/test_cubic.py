@@ -41,6 +41,9 @@ _MAX_WINDOW = 131072 // _MTU * _MTU
 _CHANCE = 2 * _MTU
 _RTT_TOLERANCE_NS = 0.02e9 * PACE
 _SAMPLE_S = 0.001
+_DURATION_S = 7 * PACE
+# A machine that stops a driver while a loss is repaired, or the script between two of them, makes other series.
+_ATTEMPTS = 3
 
 
 class CubicScene(ReceiveScene):
@@ -129,35 +132,54 @@ def _plans(seed):
 @pytest.mark.parametrize("seed", range(1, 1 + SCALE))
 def test_windows_of_cubic_congestion_control(pairs, stream, seed):
     """04-165, 04-166, 04-189"""
+    environments = list(_ENVIRONMENT)
+    for attempt in range(_ATTEMPTS):
+        # What `fixed-loss` has lost of a stream it never loses again.
+        environments, reasons = _play(pairs, environments, stream + 1000 * attempt, seed)
+        if not environments:
+            return
+    pytest.fail(f"seed {seed}: " + "\n".join(reasons))
+
+
+def _play(pairs, environments, stream, seed):
+    """Plays all plans in all environments at once; answers those where the drivers parted, and how."""
     plans = _plans(seed)
     scenes = {
-        name: [CubicScene(side, stream, plans) for side in pairs(**_FIXED_LOSS, **environment)]
-        for name, environment in _ENVIRONMENT.items()
+        name: [CubicScene(side, stream, plans) for side in pairs(**_FIXED_LOSS, **_ENVIRONMENT[name])]
+        for name in environments
     }
-    duration = 7 * PACE
     begin = time.monotonic()
-    while (now := time.monotonic() - begin) < duration:
+    while (now := time.monotonic() - begin) < _DURATION_S:
         for pair in scenes.values():
             for scene in pair:
                 scene.run(now)
         time.sleep(_SAMPLE_S)
+    parted, reasons = [], []
     for name, (theirs, ours) in scenes.items():
-        for session in plans:
-            _assert_alike(f"seed {seed}, {name}, {session}", theirs.series()[session], ours.series()[session], duration)
-        _assert_measured_alike(name, theirs, ours)
-    for pair in scenes.values():
-        for scene in pair:
-            scene.close()
+        try:
+            _assert_series_alike(name, theirs, ours)
+        except AssertionError as reason:
+            parted.append(name)
+            reasons.append(str(reason))
+        theirs.close()
+        ours.close()
+    return parted, reasons
 
 
-def _assert_alike(what, theirs, ours, duration):
+def _assert_series_alike(name, theirs, ours):
+    for session, windows in ours.series().items():
+        _assert_alike(f"{name}, {session}", theirs.series()[session], windows)
+    _assert_measured_alike(name, theirs, ours)
+
+
+def _assert_alike(what, theirs, ours):
     """From the first loss on, each shows at any time what the other shows within the tolerance around it."""
     assert max(window for _, window in ours) <= _MAX_WINDOW
     theirs = [(at, differences.cubic_window(window, _MAX_WINDOW)) for at, window in theirs]
     theirs, ours = _from_first_loss(theirs), _from_first_loss(ours)
     assert min(len(theirs), len(ours)) > 5, f"{what}: {theirs} {ours}"
     for some, others in ((theirs, ours), (ours, theirs)):
-        for (at, window), (until, _) in zip(some, [*some[1:], (duration, None)], strict=True):
+        for (at, window), (until, _) in zip(some, [*some[1:], (_DURATION_S, None)], strict=True):
             if until - at < 2 * _INITIAL_RTT_S:
                 continue  # the other may grow just after the loss, as growth is looked at once in the initial RTT
             near = _between(others, at - _TOLERANCE_S, until + _TOLERANCE_S)
@@ -169,8 +191,9 @@ def _assert_alike(what, theirs, ours, duration):
 
 def _from_first_loss(series):
     """What came before depends on when the image was made, one driver's before the other's."""
-    first = next(n for n, (before, after) in enumerate(itertools.pairwise(series)) if after[1] < before[1])
-    return series[first + 1 :]
+    losses = [n for n, (before, after) in enumerate(itertools.pairwise(series)) if after[1] < before[1]]
+    assert losses, f"no loss shows in {series}"
+    return series[losses[0] + 1 :]
 
 
 def _between(series, begin, end):
