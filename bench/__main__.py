@@ -1,6 +1,7 @@
 """`python -m bench [--quick] [PART|GROUP...]`: measures, prints, and in full keeps it in `docs/performance.md`."""
 
 import argparse
+import sys
 from pathlib import Path
 
 from bench import environments, report
@@ -16,10 +17,13 @@ QUICK_RUNS, QUICK_SECONDS = 1, 0.4
 def main():
     chosen = _arguments()
     environments.programs = chosen.programs
+    voids = []
     for part in PARTS.values():
         names = [name for name in part.groups if not chosen.names or {name, part.name} & set(chosen.names)]
         if names:
-            _measure(part, names, chosen)
+            voids += _measure(part, names, chosen)
+    if voids:
+        sys.exit(f"not measured in some round: {', '.join(sorted(set(voids)))}")
 
 
 def _arguments():
@@ -46,9 +50,10 @@ def _measure(part, names, chosen):
     )
     measure(results)
     print(report.heading(results), report.table(results), sep="\n\n")
-    is_full = not chosen.quick and results.runs >= FULL_RUNS and results.seconds >= part.seconds
+    is_full = not (chosen.quick or results.voids) and results.runs >= FULL_RUNS and results.seconds >= part.seconds
     if is_full and len(names) == len(part.groups):
         report.write(part.name, results)
+    return results.voids
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ def _goal_line(goal, results):
     name = max(goal.peers, key=lambda peer: goal.sign * statistics.median(results.values(peer, goal.metric)))
     peer = results.values(name, goal.metric)
     ratio = statistics.median(ours) / statistics.median(peer)
-    ratios = sorted(mine / theirs for mine, theirs in zip(ours, peer, strict=True))
+    ratios = sorted(mine / theirs for mine, theirs in zip(ours, peer, strict=False))
     bound = f"at least {goal.at_least:.3g}x" if goal.at_least else f"at most {goal.at_most:.2g}x"
     met = ratio >= goal.at_least if goal.at_least else ratio <= goal.at_most
     return (

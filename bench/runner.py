@@ -53,6 +53,8 @@ class Results:
     seconds: float
     versions: str
     machine: dict
+    voids: list = field(default_factory=list)
+    """Cells that could not be measured, once for each round."""
     _values: dict = field(default_factory=dict)
 
     def add(self, cell, measured):
@@ -84,12 +86,11 @@ def measure(results):
 
 
 def _measure_cell(results, cell, attempts=3):
-    """A loss voids a run: it is said and repeated, and thrice is an error."""
-    for attempt in range(attempts):
+    """A loss, or a process that does not answer, voids a run, which is repeated; after three the round goes without."""
+    for _ in range(attempts):
         try:
             results.add(cell, cell.measure(results.seconds))
             return
-        except VoidError as void:
+        except (VoidError, AssertionError) as void:
             print(f"VOID: {void}", file=sys.stderr, flush=True)
-            if attempt == attempts - 1:
-                raise
+    results.voids.append(cell.name)

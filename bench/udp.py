@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from bench import environments as env
 from bench.hosts import HERE, free_port, two_hosts
 from bench.measure import (
-    SPARE_TIME_S,
     VoidError,
     cpu_seconds,
     expect_ready,
@@ -18,6 +17,7 @@ from bench.measure import (
 )
 
 SUBSCRIBERS = 4
+_SPARE_TIME_S = 15
 
 
 def unicast(receiving):
@@ -70,8 +70,8 @@ class UdpOneWay:
             )
             expect_ready(sender)
             before = _used(ends)
-            sent = json.loads(sender.read(seconds + SPARE_TIME_S))
-            got = json.loads(receiver.read(seconds + SPARE_TIME_S))
+            sent = json.loads(sender.read(seconds + _SPARE_TIME_S))
+            got = json.loads(receiver.read(seconds + _SPARE_TIME_S))
             cpu = _used(ends) - before + sent["cpu"] + got["cpu"]
             # Nobody waits for the ends of streams, which take the timeouts of the drivers.
             sender.kill()
@@ -105,7 +105,7 @@ class UdpRoundTrip:
             echo = stack.enter_context(started((env.native(),), directories[-1], ["pong", *words], answering.place))
             expect_ready(echo)
             caller = stack.enter_context(started((env.native(),), directories[0], ["ping", *words], calling.place))
-            times = json.loads(caller.read(seconds * 4 + SPARE_TIME_S))
+            times = json.loads(caller.read(seconds * 4 + _SPARE_TIME_S))
             caller.kill()
             echo.kill()
         return times
@@ -135,7 +135,7 @@ class EmbeddedRoundTrip:
                 roles.append(stack.enter_context(process))
                 if role == "pong":
                     expect_ready(roles[0])
-            times = json.loads(roles[1].read(seconds * 4 + SPARE_TIME_S))
+            times = json.loads(roles[1].read(seconds * 4 + _SPARE_TIME_S))
             for process in roles:
                 process.kill()
         return times
