@@ -156,6 +156,54 @@ fn a_publication_that_ends_is_not_shared_any_more() {
     driver.add_exclusive_publication(&channel, STREAM);
 }
 
+#[test]
+fn a_session_is_free_again_when_its_publication_has_lingered() {
+    let mut driver = TestDriver::new();
+    let channel = format!("{CHANNEL}|session-id=77|linger=0s");
+    let first = driver.add_publication(&channel, STREAM);
+    driver.remove_publication(&first, false);
+    loop {
+        let command = driver.publication_command(CLIENT, &channel, STREAM, true);
+        if names(&driver.ask(command)) == ["ExclusivePublicationReady"] {
+            break;
+        }
+        driver.advance(TICK);
+    }
+    assert!(
+        driver.publication_log(&first).is_some(),
+        "it goes one tick later"
+    );
+}
+
+#[test]
+fn what_was_published_is_still_sent_when_the_publisher_is_gone() {
+    let mut driver = TestDriver::new();
+    let (receiver, _) = driver.add_subscription(&format!("{CHANNEL}|rcv-wnd=8k"), STREAM);
+    let publication = driver.add_publication(&format!("{CHANNEL}|linger=0s"), STREAM);
+    driver.advance(3 * TICK);
+    for _ in 0..20 {
+        publication.offer(1_000);
+    }
+    driver.remove_publication(&publication, false);
+    driver.advance(20 * TICK);
+    let end = publication.log.producer_position();
+    assert!(
+        driver.value_of(types::SENDER_POSITION) < end,
+        "the window is small"
+    );
+    assert!(driver.publication_log(&publication).is_some());
+    let received = driver.images_of(receiver)[0].clone();
+    for _ in 0..10 {
+        received
+            .position
+            .set(driver.value_of(types::RECEIVER_POSITION));
+        driver.advance(TICK);
+    }
+    assert_eq!(received.position.get(), end);
+    driver.advance(5 * TICK);
+    assert!(driver.publication_log(&publication).is_none());
+}
+
 /// 04-103, 04-105, 04-106, 04-184, 04-185, 04-186
 #[test]
 fn a_closed_publication_lingers_and_leaves_nothing() {
@@ -258,6 +306,25 @@ fn a_spy_reads_what_is_sent_holds_the_limit_back_and_hears_of_the_end() {
         _ => false,
     });
     assert!(of_the_spy, "{:?}", names(&heard));
+}
+
+#[test]
+fn a_spy_finds_its_channel_by_tag() {
+    let mut driver = TestDriver::new();
+    let publication = driver.add_publication(&format!("{CHANNEL}|tags=9"), STREAM);
+    let (_, images) = driver.add_subscription("aeron-spy:aeron:udp?tags=9", STREAM);
+    assert_eq!(images[0].correlation_id, publication.registration_id);
+    assert!(
+        driver
+            .add_subscription("aeron-spy:aeron:udp?tags=8", STREAM)
+            .1
+            .is_empty()
+    );
+    let other_session = format!(
+        "{SPY}|session-id={}",
+        publication.session_id.wrapping_add(1)
+    );
+    assert!(driver.add_subscription(&other_session, STREAM).1.is_empty());
 }
 
 /// 04-109
