@@ -200,11 +200,10 @@ def test_a_driver_that_ends_in_order_ends_the_clients_of_both_families(kind, sta
     driver = start_driver(kind)
     where = channel()
     with (
-        Command("sub", "--dir", driver.directory, "-c", where) as ours,
         sample(driver, "BasicSubscriber", channel=where) as theirs,
+        Command("pub", "--dir", driver.directory, "-c", where, "--interval", 0.1) as ours,
     ):
-        ours.wait_for("Subscription channel status")
-        theirs.wait_for("Subscribing to")
+        theirs.wait_for("<<Hello World! ")
         driver.process.signal(signal.SIGINT)
         assert ours.end(5) == 1
         assert re.search(r"^ERROR: MediaDriver has been shutdown", ours.errors())
