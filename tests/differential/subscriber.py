@@ -9,6 +9,7 @@ from differential import wire
 from differential.rig import BARRIER_TIMEOUT_S, Socket, free_port, is_answered, settle
 from interop import control
 
+TERM_LENGTH = 65536
 _POSITIONS = {3: "rcv-hwm", 5: "rcv-pos", 20: "rcv-naks-sent"}
 
 
@@ -36,7 +37,7 @@ class ReceiveScene:
         self._logs = {}
         self.receivers = []
         self._readers = {}
-        self.send(wire.setup(self.ANCHOR, stream, initial=0, active=0, offset=0, term_length=65536))
+        self.send(wire.setup(self.ANCHOR, stream, initial=0, active=0, offset=0, term_length=TERM_LENGTH))
         self.add_image(self.ANCHOR)
         del self.images[self.ANCHOR]
         self._await_receiver_id()
@@ -112,10 +113,20 @@ class ReceiveScene:
         by_kind = sorted(self._frames, key=lambda frame: frame.split()[0])
         return {
             **{f"{name} of {s}": value for s, values in images.items() for name, value in values.items()},
-            **{f"log of {s}": zlib.crc32(os.pread(log, 3 * 65536, 0)) for s, log in self._logs.items()},
+            **{f"log of {session}": self._checksum(session) for session in self._logs},
             **{name: value - self._system_before[name] for name, value in system.items()},
             "frames": by_kind,
         }
+
+    def _checksum(self, session):
+        """Of the log from the slowest subscriber on; when what lies behind is cleaned is a driver's own."""
+        log, term_length = self._logs[session], TERM_LENGTH
+        begin = min(self.side.control.value(reader) for reader in self._readers[session])
+        if begin < term_length:
+            return zlib.crc32(os.pread(log, 3 * term_length, 0))
+        begin %= 3 * term_length
+        length = min(term_length, 3 * term_length - begin)
+        return zlib.crc32(os.pread(log, length, begin) + os.pread(log, term_length - length, 0))
 
     def _add_frame(self, datagram):
         if wire.session(datagram) == self.ANCHOR:
