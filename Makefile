@@ -11,7 +11,7 @@ LOOM_TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)/loom
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name 'Cargo.toml')
 say = @printf '\n== %s\n' '$(1)'
 
-.PHONY: help demo test test-rust test-loom test-python sim lint lint-rust lint-python bench soak fuzz wheel clean
+.PHONY: help demo test test-rust test-loom test-python sim sim-mutants lint lint-rust lint-python bench soak fuzz wheel clean
 .DELETE_ON_ERROR:
 
 help:
@@ -103,6 +103,10 @@ SEEDS ?= 0..2000
 sim:
 	$(call say,schedules of the seeds $(SEEDS))
 	cargo run --quiet --profile sim -p aeron-simulator -- $(SEEDS)
+
+sim-mutants:
+	$(call say,bugs that the simulator must find)
+	$(PYTHON) rust/simulator/mutants.py
 
 wheel: $(STAMPS)/venv
 	$(call say,building a wheel)

@@ -24,6 +24,7 @@ pub mod queue;
 
 pub mod resources;
 pub mod retransmit;
+pub mod rules;
 pub mod sender;
 pub mod socket_buffers;
 

@@ -1,4 +1,5 @@
-//! Runs schedules: `aeron-simulator [--trace] <first seed>..<end>` or `<seed>...`.
+//! Runs schedules: `aeron-simulator [--all-rows] <first seed>..<end>`, which with `--all-rows` fails when they do not reach every row
+//! of the drivers' tables, or `aeron-simulator [--trace] <seed>`, which tells all about one.
 
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -15,7 +16,7 @@ fn main() -> ExitCode {
     let seeds: Vec<u64> = texts.iter().flat_map(|text| seeds(text)).collect();
     match seeds[..] {
         [seed] => show(seed, options.iter().any(|option| option == "--trace")),
-        _ => run_all(&seeds),
+        _ => run_all(&seeds, options.iter().any(|option| option == "--all-rows")),
     }
 }
 
@@ -29,7 +30,7 @@ fn show(seed: u64, is_traced: bool) -> ExitCode {
     }
     match world.run() {
         Ok(outcome) => {
-            println!("{outcome:#?}");
+            print_outcome(&outcome);
             ExitCode::SUCCESS
         }
         Err(failure) => {
@@ -41,7 +42,7 @@ fn show(seed: u64, is_traced: bool) -> ExitCode {
 }
 
 /// Many schedules, on all processors.
-fn run_all(seeds: &[u64]) -> ExitCode {
+fn run_all(seeds: &[u64], must_reach_all: bool) -> ExitCode {
     let start = Instant::now();
     let next = AtomicUsize::new(0);
     let total = Mutex::new((Outcome::default(), 0));
@@ -66,12 +67,26 @@ fn run_all(seeds: &[u64]) -> ExitCode {
     });
     let (outcome, failures) = total.into_inner().expect("all threads have ended");
     let rate = seeds.len() as f64 / start.elapsed().as_secs_f64();
-    println!("{outcome:#?}");
+    print_outcome(&outcome);
+    let count = seeds.len();
+    println!("{count} schedules, {failures} failed, {rate:.1} per second");
+    let is_complete =
+        !must_reach_all || outcome.reached.rows().all(|(_, _, is_reached)| is_reached);
+    if !is_complete {
+        println!("some rows of the tables are not reached");
+    }
+    ExitCode::from(u8::from(failures > 0 || !is_complete))
+}
+
+fn print_outcome(outcome: &Outcome) {
+    for (section, text, is_reached) in outcome.reached.rows() {
+        let verb = if is_reached { "reached" } else { "not reached" };
+        println!("{verb} {section}: {text}");
+    }
     println!(
-        "{} schedules, {failures} failed, {rate:.1} per second",
-        seeds.len()
+        "published {}, received {}, steps {}, fingerprint {:016x}, network {:?}",
+        outcome.published, outcome.received, outcome.steps, outcome.fingerprint, outcome.wire
     );
-    ExitCode::from(u8::from(failures > 0))
 }
 
 fn report(seed: u64, failure: &Failure) {

@@ -3,6 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use aeron_driver::rules::Reached;
+use aeron_protocol::frame::Rttm;
+
 use crate::checks::{CounterChecks, DatagramChecks};
 use crate::clock::{START_NS, VirtualClock};
 use crate::host::Host;
@@ -22,6 +25,8 @@ pub struct Outcome {
     pub wire: WireCounts,
     /// Steps of virtual time.
     pub steps: u64,
+    /// Rows of the drivers' tables that were reached.
+    pub reached: Reached,
     /// A fingerprint of all that happened: the same for the same seed.
     pub fingerprint: u64,
 }
@@ -33,6 +38,7 @@ impl Outcome {
         self.received += other.received;
         self.wire.add(&other.wire);
         self.steps += other.steps;
+        self.reached = self.reached.and(other.reached);
         self.fingerprint ^= other.fingerprint;
     }
 }
@@ -52,6 +58,14 @@ pub struct Failure {
 struct Stream {
     publisher: Publisher,
     subscribers: Vec<Subscriber>,
+}
+
+impl Stream {
+    /// Whether anybody must receive it whenever all is well.
+    fn is_served(&self) -> bool {
+        let mut plans = self.subscribers.iter().map(Subscriber::plan);
+        plans.any(|plan| plan.is_served)
+    }
 }
 
 /// See the [module](self).
@@ -160,6 +174,8 @@ impl World {
     /// # Errors
     /// What a driver or client did that it must not do.
     pub fn run(mut self) -> Result<Outcome, Failure> {
+        // What another schedule on this thread has reached.
+        Reached::take();
         self.pass_time().map_err(|finding| Failure {
             finding,
             after_ns: self.clock.now_ns() - START_NS,
@@ -170,6 +186,7 @@ impl World {
             received: self.truth.received(),
             wire: self.wire.lock().counts(),
             steps: self.steps,
+            reached: Reached::take(),
             fingerprint: self.checks.fingerprint(),
         })
     }
@@ -279,6 +296,7 @@ impl World {
                 self.part(Role::Publisher(stream), now_ns + away_ns);
             }
             Event::Reject(stream, number) => self.streams[stream].subscribers[number].reject(),
+            Event::ForgeRoundTrip(stream) => self.forge_round_trip(stream),
             Event::Publish(stream, count) => self.streams[stream].publisher.publish(count),
         }
         Ok(())
@@ -305,6 +323,25 @@ impl World {
                 self.streams[stream].subscribers[number].crash(&mut self.graveyard);
             }
         }
+    }
+
+    /// A stranger asks all receivers for the round trip of a stream.
+    fn forge_round_trip(&mut self, stream: usize) {
+        let Some(number) = self.streams[stream].publisher.publication() else {
+            return;
+        };
+        let record = self.truth.publication(number);
+        let rttm = Rttm {
+            is_request: true,
+            session_id: record.session_id,
+            stream_id: record.stream_id,
+            echo_timestamp_ns: self.clock.now_ns(),
+            reception_delta_ns: 0,
+            receiver_id: 0,
+        };
+        let mut bytes = [0; Rttm::LENGTH];
+        rttm.encode(&mut bytes);
+        self.wire.lock().flood(&bytes);
     }
 
     fn start_driver(&mut self, host: usize) {
@@ -345,7 +382,11 @@ impl World {
     /// Everybody must have found everybody; what is still missing of the schedule's messages comes now.
     fn begin_last_messages(&mut self) -> Result<(), Finding> {
         for (index, stream) in self.streams.iter_mut().enumerate() {
+            let is_served = stream.is_served();
             let publisher = &mut stream.publisher;
+            if !is_served {
+                continue;
+            }
             let Some(number) = publisher.publication().filter(|_| publisher.is_connected()) else {
                 return Err(format!(
                     "stream {index} is not connected long after the network has healed"
@@ -353,7 +394,7 @@ impl World {
             };
             let session_id = self.truth.publication(number).session_id;
             for (who, subscriber) in stream.subscribers.iter().enumerate() {
-                if !subscriber.has_image(session_id) {
+                if subscriber.plan().is_served && !subscriber.has_image(session_id) {
                     return Err(format!(
                         "subscriber {who} of stream {index} has no image long after the network has healed"
                     ));
@@ -367,16 +408,20 @@ impl World {
             .map(|stream| stream.publisher.backlog())
             .sum();
         let missing = MESSAGES.saturating_sub(self.truth.published() as usize + waiting);
-        self.streams[0].publisher.publish(missing);
+        if let Some(stream) = self.streams.iter_mut().find(|stream| stream.is_served()) {
+            stream.publisher.publish(missing);
+        }
         Ok(())
     }
 
     /// All that was published last has arrived.
     fn check_delivered(&mut self) -> Result<(), Finding> {
         for (index, stream) in self.streams.iter_mut().enumerate() {
+            let is_served = stream.is_served();
             let publisher = &mut stream.publisher;
             let backlog = publisher.backlog();
-            let Some(number) = publisher.publication().filter(|_| backlog == 0) else {
+            let done = publisher.publication();
+            let Some(number) = done.filter(|_| backlog == 0 || !is_served) else {
                 return Err(format!(
                     "stream {index} still has {backlog} messages to publish"
                 ));
@@ -384,7 +429,8 @@ impl World {
             let count = self.truth.publication(number).count();
             for (who, subscriber) in stream.subscribers.iter().enumerate() {
                 let next = subscriber.next_of(number);
-                if next != Some(count) && subscriber.plan().is_reliable {
+                let plan = subscriber.plan();
+                if next != Some(count) && plan.is_reliable && plan.is_served {
                     return Err(format!(
                         "subscriber {who} of stream {index} waits for message {next:?} of {count}"
                     ));
@@ -400,7 +446,8 @@ impl World {
     fn leave(&mut self) -> Result<(), Finding> {
         for (index, stream) in self.streams.iter_mut().enumerate() {
             for (who, subscriber) in stream.subscribers.iter_mut().enumerate() {
-                if !subscriber.has_seen_end_of(self.last_publications[index]) {
+                let is_told = subscriber.has_seen_end_of(self.last_publications[index]);
+                if subscriber.plan().is_served && !is_told {
                     return Err(format!(
                         "subscriber {who} of stream {index} was not told of its end"
                     ));

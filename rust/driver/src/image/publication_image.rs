@@ -12,6 +12,7 @@ use crate::congestion::{CongestionControl, TrackRebuild};
 use crate::image_loss::ImageLoss;
 use crate::loss_detector::{LossDetector, TermGap};
 use crate::receiver::EndpointId;
+use crate::rules::{Rule, reach};
 use crate::stream::{
     ManagedLog, PageRequest, Pages, Stream, StreamIdentity, Subscribers, TetherAction,
     TetherTimeouts,
@@ -182,6 +183,10 @@ impl PublicationImage {
                 ImageTick::Nothing
             }
             State::Draining if self.status.is_revoked() || self.is_told_and_read(now_ns) => {
+                reach(match self.status.is_revoked() {
+                    true => Rule::ImageDrainedRevoked,
+                    false => Rule::ImageDrained,
+                });
                 if self.status.is_revoked() {
                     self.status.begin_ending();
                     self.status.request_status_message();
@@ -190,10 +195,17 @@ impl PublicationImage {
                 ImageTick::Unavailable
             }
             State::Linger if !self.subscribers.has_working() || self.is_silent_state(now_ns) => {
+                reach(match self.subscribers.has_working() {
+                    true => Rule::ImageLingered,
+                    false => Rule::ImageForgotten,
+                });
                 self.enter(State::Done, now_ns);
                 ImageTick::Nothing
             }
-            State::Done if self.is_released_by_receiver => ImageTick::EndOfLife,
+            State::Done if self.is_released_by_receiver => {
+                reach(Rule::ImageDeleted);
+                ImageTick::EndOfLife
+            }
             State::Draining | State::Linger | State::Done => ImageTick::Nothing,
         }
     }
@@ -283,13 +295,18 @@ impl PublicationImage {
         let is_revoked = self.status.is_revoked();
         let silent_ns = now_ns - self.status.time_of_last_packet_ns();
         let has_all = || self.counters.receiver_position.get() >= self.status.high_water_mark();
-        let is_over = is_revoked
-            || !self.subscribers.has_working()
-            || silent_ns > self.config.liveness_timeout_ns
-            || (self.status.is_end_of_stream() && has_all());
-        if !is_over {
+        let reason = if is_revoked {
+            Rule::ImageRevoked
+        } else if !self.subscribers.has_working() {
+            Rule::ImageUnread
+        } else if silent_ns > self.config.liveness_timeout_ns {
+            Rule::ImageSilent
+        } else if self.status.is_end_of_stream() && has_all() {
+            Rule::ImageEnded
+        } else {
             return;
-        }
+        };
+        reach(reason);
         if !is_revoked {
             self.status.begin_ending();
         }

@@ -10,6 +10,7 @@ use aeron_memory::log::unblock::unblock;
 
 use super::published_log::{BlockedPublisher, PublishedLog, PublisherCounters};
 use super::{PublicationConfig, PublicationStatus, Tick};
+use crate::rules::{Rule, reach};
 use crate::sender::EndpointId;
 use crate::stream::{
     IPC_SOURCE_IDENTITY, PageRequest, Stream, StreamIdentity, Subscribers, TetherAction,
@@ -159,6 +160,7 @@ impl NetworkPublication {
         if self.sender_position() >= producer_position {
             self.status.set_end_of_stream();
         }
+        reach(Rule::PublicationReleased);
         self.state = State::Draining;
     }
 
@@ -180,10 +182,17 @@ impl NetworkPublication {
             State::Active => self.on_tick_active(now_ns, on_tether_action),
             State::Draining => self.on_tick_draining(now_ns),
             State::Linger if self.reference_count == 0 && self.has_lingered(now_ns) => {
+                reach(match self.status.has_received_unicast_eos() {
+                    true => Rule::PublicationLingeredForEos,
+                    false => Rule::PublicationLingered,
+                });
                 self.state = State::Done;
                 Tick::Release
             }
-            State::Done if self.is_released_by_sender => Tick::EndOfLife,
+            State::Done if self.is_released_by_sender => {
+                reach(Rule::PublicationDeleted);
+                Tick::EndOfLife
+            }
             State::Linger | State::Done => Tick::Nothing,
         }
     }
@@ -227,6 +236,7 @@ impl NetworkPublication {
     }
 
     fn on_revoked(&mut self, now_ns: i64) -> Tick {
+        reach(Rule::PublicationRevoked);
         self.published.end_stream();
         self.published.metadata().set_is_connected(false);
         self.status.set_end_of_stream();
@@ -236,6 +246,7 @@ impl NetworkPublication {
     }
 
     fn on_tick_active(&mut self, now_ns: i64, on_tether_action: impl FnMut(TetherAction)) -> Tick {
+        reach(Rule::PublicationActive);
         let window = self.config.window_length;
         let sender_position = self.sender_position();
         self.spies.check_untethered(
@@ -265,12 +276,15 @@ impl NetworkPublication {
         let producer_position = self.published.update_publisher_position();
         if producer_position > sender_position {
             if unblock(self.published.log(), sender_position) {
+                reach(Rule::PublicationUnblocked);
                 return Tick::Unblocked;
             }
             if self.status.has_receivers() {
+                reach(Rule::PublicationSending);
                 return Tick::Nothing;
             }
         } else {
+            reach(Rule::PublicationAllSent);
             self.status.set_end_of_stream();
         }
         let have_spies_drained = self
@@ -280,6 +294,7 @@ impl NetworkPublication {
         if !have_spies_drained {
             return Tick::Nothing;
         }
+        reach(Rule::PublicationDrained);
         self.time_of_last_activity_ns = now_ns;
         self.state = State::Linger;
         Tick::Unavailable { is_revoked: false }

@@ -18,6 +18,7 @@ use crate::error::DriverError;
 use crate::media::timestamps::EpochNanos;
 use crate::media::transport::Datagram;
 use crate::queue::Sender;
+use crate::rules::{Rule, reach};
 
 /// A frame to send from the socket that was read, once reading is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,6 +168,10 @@ impl Arrivals<'_> {
         let Some(image) = image.and_then(|image| self.images.get_mut(image)) else {
             return;
         };
+        reach(match rttm.is_request {
+            true => Rule::RttmRequest,
+            false => Rule::RttmAnswer,
+        });
         if !rttm.is_request {
             image.on_round_trip(rttm, self.now_ns);
             return;

@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::command::ForgettableState;
 use super::sessions::{ImageKey, SessionState, Sessions, StreamSession};
+use crate::rules::{Rule, reach};
 
 /// Images that SETUP frames can make at one endpoint.
 pub const MAX_IMAGES: usize = 1_024;
@@ -81,6 +82,7 @@ impl Dispatcher {
 
     /// Every session of the stream is wanted.
     pub fn add_subscription(&mut self, stream_id: i32) {
+        reach(Rule::AddAll);
         self.interests.entry(stream_id).or_default().all_sessions = true;
         self.sessions
             .remove_all(stream_id, |_, state| state == SessionState::NoInterest);
@@ -88,6 +90,7 @@ impl Dispatcher {
 
     /// This session of the stream is wanted.
     pub fn add_subscription_by_session(&mut self, session: StreamSession) {
+        reach(Rule::AddBySession);
         let interest = self.interests.entry(session.stream_id).or_default();
         interest.sessions.insert(session.session_id);
         self.sessions.remove_if(session, SessionState::NoInterest);
@@ -98,6 +101,7 @@ impl Dispatcher {
         let Some(interest) = self.interests.get_mut(&stream_id) else {
             return;
         };
+        reach(Rule::RemoveAll);
         interest.all_sessions = false;
         self.last = None;
         self.sessions
@@ -110,6 +114,7 @@ impl Dispatcher {
         let Some(interest) = self.interests.get_mut(&session.stream_id) else {
             return;
         };
+        reach(Rule::RemoveBySession);
         interest.sessions.remove(&session.session_id);
         if !interest.all_sessions {
             self.last = None;
@@ -132,6 +137,7 @@ impl Dispatcher {
             .get(&session.stream_id)
             .is_some_and(|interest| interest.includes(session.session_id));
         if is_wanted {
+            reach(Rule::AddImage);
             self.sessions.set(session, SessionState::Image(image));
         }
     }
@@ -144,6 +150,10 @@ impl Dispatcher {
         }
         self.last = None;
         self.sessions.remove(session);
+        reach(match has_ended {
+            true => Rule::RemoveImageEnded,
+            false => Rule::RemoveImageCoolDown,
+        });
         if !has_ended {
             self.sessions.set(session, SessionState::CoolDown);
         }
@@ -155,7 +165,9 @@ impl Dispatcher {
             ForgettableState::CoolDown => SessionState::CoolDown,
             ForgettableState::InitInProgress => SessionState::InitInProgress,
         };
-        self.sessions.remove_if(session, state);
+        if self.sessions.remove_if(session, state) {
+            reach(Rule::RemoveState);
+        }
     }
 
     /// No SETUP came for the session: its next datagram is another reason to ask. Answers whether it was waited for.
@@ -186,20 +198,35 @@ impl Dispatcher {
     /// A SETUP frame.
     pub fn on_setup(&mut self, session: StreamSession) -> SetupAction {
         let Some(interest) = self.interests.get(&session.stream_id) else {
+            reach(Rule::SetupUnknownStream);
             return SetupAction::Ignore;
         };
         if self.sessions.image_count(session.stream_id) >= self.stream_session_limit {
+            reach(Rule::SetupSessionLimit);
             return SetupAction::RefuseSession;
         }
         match self.sessions.get(session) {
-            Some(SessionState::Image(image)) => SetupAction::Track(image),
-            Some(SessionState::PendingSetup) => self.create_image(session, true),
-            None if interest.includes(session.session_id) => self.create_image(session, false),
+            Some(SessionState::Image(image)) => {
+                reach(Rule::SetupImage);
+                SetupAction::Track(image)
+            }
+            Some(SessionState::PendingSetup) => {
+                reach(Rule::SetupPending);
+                self.create_image(session, true)
+            }
+            None if interest.includes(session.session_id) => {
+                reach(Rule::SetupInterest);
+                self.create_image(session, false)
+            }
             None => {
+                reach(Rule::SetupNoInterest);
                 self.remember(session, SessionState::NoInterest);
                 SetupAction::Ignore
             }
-            Some(_) => SetupAction::Ignore,
+            Some(_) => {
+                reach(Rule::SetupIgnored);
+                SetupAction::Ignore
+            }
         }
     }
 
@@ -218,20 +245,24 @@ impl Dispatcher {
 
     fn on_data_of_another(&mut self, session: StreamSession, is_end_of_stream: bool) -> DataAction {
         let Some(interest) = self.interests.get(&session.stream_id) else {
+            reach(Rule::DataUnknownStream);
             return DataAction::Ignore;
         };
         match self.sessions.get(session) {
             Some(SessionState::Image(image)) => {
+                reach(Rule::DataImage);
                 self.last = Some((session, image));
                 DataAction::Insert(image)
             }
-            Some(_) => DataAction::Ignore,
-            None if is_end_of_stream => DataAction::Ignore,
+            Some(_) => ignore_data(),
+            None if is_end_of_stream => ignore_data(),
             None if interest.includes(session.session_id) => {
+                reach(Rule::DataInterest);
                 self.remember(session, SessionState::PendingSetup);
                 DataAction::AskForSetup
             }
             None => {
+                reach(Rule::DataNoInterest);
                 self.remember(session, SessionState::NoInterest);
                 DataAction::Ignore
             }
@@ -249,4 +280,9 @@ impl Dispatcher {
     fn remember(&mut self, session: StreamSession, state: SessionState) {
         self.has_forgotten |= self.sessions.set(session, state);
     }
+}
+
+fn ignore_data() -> DataAction {
+    reach(Rule::DataIgnored);
+    DataAction::Ignore
 }

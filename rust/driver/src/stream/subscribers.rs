@@ -5,6 +5,8 @@ use std::sync::Arc;
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
 
+use crate::rules::{Rule, reach};
+
 /// Names the link between a subscription and the streams that match it; unique while the driver lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LinkId(pub u64);
@@ -175,25 +177,33 @@ impl Subscribers {
     ) {
         for subscriber in &mut self.0 {
             if subscriber.is_tethered {
+                reach(Rule::TetherTethered);
                 subscriber.last_update_ns = now_ns;
                 continue;
             }
             let Some(position) = &subscriber.position else {
+                reach(Rule::TetherClosed);
                 continue;
             };
             let elapsed_ns = now_ns - subscriber.last_update_ns;
             let (registration_id, position_counter_id) =
                 (subscriber.registration_id, position.id());
             match subscriber.state {
-                State::Active if position.get() > limit => subscriber.last_update_ns = now_ns,
+                State::Active if position.get() > limit => {
+                    reach(Rule::TetherKeepsUp);
+                    subscriber.last_update_ns = now_ns;
+                }
                 State::Active if elapsed_ns > timeouts.window_limit_timeout_ns => {
+                    reach(Rule::TetherDropped);
                     act(TetherAction::Unavailable { registration_id });
                     subscriber.enter(State::Linger, now_ns);
                 }
                 State::Linger if elapsed_ns > timeouts.linger_timeout_ns && subscriber.rejoins => {
+                    reach(Rule::TetherRests);
                     subscriber.enter(State::Resting, now_ns);
                 }
                 State::Linger if elapsed_ns > timeouts.linger_timeout_ns => {
+                    reach(Rule::TetherCloses);
                     subscriber.position = None;
                     act(TetherAction::FreeCounter {
                         position_counter_id,
@@ -201,6 +211,7 @@ impl Subscribers {
                     subscriber.enter(State::Closed, now_ns);
                 }
                 State::Resting if elapsed_ns > timeouts.resting_timeout_ns => {
+                    reach(Rule::TetherRejoins);
                     position.set(rejoin_position);
                     act(TetherAction::Available {
                         registration_id,

@@ -284,6 +284,24 @@ impl Wire {
         }
     }
 
+    /// A stranger sends a datagram to every socket.
+    pub fn flood(&mut self, bytes: &[u8]) {
+        let arrival_ns = self.now_ns;
+        let stranger = SocketAddr::from((ipv4(self.waiting.len()), FIRST_EPHEMERAL_PORT));
+        let sockets: Vec<u64> = self.sockets.keys().copied().collect();
+        for socket in sockets {
+            let sequence = self.next_sequence;
+            self.next_sequence += 1;
+            self.under_way.push(Reverse(UnderWay {
+                arrival_ns,
+                sequence,
+                socket,
+                from: stranger,
+                bytes: bytes.to_vec(),
+            }));
+        }
+    }
+
     fn carry(
         &mut self,
         (host, from): (HostId, SocketAddr),

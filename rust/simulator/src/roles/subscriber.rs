@@ -27,6 +27,9 @@ pub struct SubscriberPlan {
     pub stream_id: i32,
     /// Whether nothing may be missing in a stream.
     pub is_reliable: bool,
+    /// Whether it must have an image of its stream whenever all is well: not if it wants another session, or comes back to no
+    /// stream that left it behind.
+    pub is_served: bool,
     /// Destinations that it adds by hand.
     pub destinations: Vec<String>,
 }

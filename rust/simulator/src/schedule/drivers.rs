@@ -77,6 +77,7 @@ impl DriverPlan {
             cubic_initial_rtt_ns: random.i64(MS..50 * MS),
             cubic_tcp_mode: random.bool(),
             connect_enabled: !rarely(random, 4),
+            stream_session_limit: if rarely(random, 6) { 1 } else { i32::MAX },
             loss_report_buffer_length: 64 * 1024,
             ..Context::default()
         };

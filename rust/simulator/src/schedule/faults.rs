@@ -31,6 +31,7 @@ pub enum FaultKind {
     AbandonedClaim,
     Revocation,
     Rejection,
+    ForgedRoundTrip,
 }
 
 /// A publisher or subscriber: number of its stream, and for subscribers its number there.
@@ -74,13 +75,15 @@ pub enum Event {
     Revoke(usize, i64),
     /// A subscriber rejects its images.
     Reject(usize, usize),
+    /// A stranger asks the receivers of a stream for a round trip.
+    ForgeRoundTrip(usize),
     /// A stream gets messages.
     Publish(usize, usize),
 }
 
 impl FaultKind {
     /// All kinds.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::UniformLoss,
         Self::BurstyLoss,
         Self::Duplication,
@@ -100,6 +103,7 @@ impl FaultKind {
         Self::AbandonedClaim,
         Self::Revocation,
         Self::Rejection,
+        Self::ForgedRoundTrip,
     ];
 }
 
@@ -254,8 +258,21 @@ impl Draw<'_> {
         for _ in 0..count {
             let at_ns = self.time();
             if let Some(event) = self.event(kind) {
+                if let Event::Part(Role::Publisher(stream), _) = event {
+                    self.hold_back(stream, at_ns);
+                }
                 self.at(at_ns, event);
             }
+        }
+    }
+
+    /// Before a publisher leaves, its subscribers may read nothing for a while, so that it leaves with something unsent.
+    fn hold_back(&mut self, stream: usize, at_ns: i64) {
+        if self.random.bool() {
+            for number in 0..self.streams[stream].subscribers.len() {
+                self.at(at_ns - 400 * MS, Event::Stall(stream, number, 2 * SECOND));
+            }
+            self.at(at_ns - 300 * MS, Event::Publish(stream, 3 * LAST_MESSAGES));
         }
     }
 
@@ -278,6 +295,7 @@ impl Draw<'_> {
             FaultKind::AbandonedClaim => Event::AbandonClaim(stream),
             FaultKind::Revocation => Event::Revoke(stream, SECOND + away_ns),
             FaultKind::Rejection => Event::Reject(stream, number),
+            FaultKind::ForgedRoundTrip => Event::ForgeRoundTrip(stream),
             _ => return None,
         })
     }

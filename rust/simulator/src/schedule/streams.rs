@@ -76,6 +76,10 @@ struct Draft {
 }
 
 const GROUP_TAG: i64 = 77;
+/// No driver hands it out: it is in the reserved range.
+const UNKNOWN_SESSION_ID: i32 = 7;
+/// Streams further on are not published.
+const UNKNOWN_STREAM_OFFSET: i32 = 50;
 const MIN_TERM_LENGTH: usize = 64 * 1024;
 /// Messages get no longer than this, so that the shortest term takes them.
 const MAX_MESSAGE_LENGTH: usize = MIN_TERM_LENGTH / 8 - 64;
@@ -131,18 +135,7 @@ fn draw_stream(random: &mut Rng, hosts: usize, form: Form, index: usize) -> Stre
             destinations: draft.publication_destinations(),
             max_message_length: random.usize(300..=MAX_MESSAGE_LENGTH),
         },
-        subscribers: draft
-            .subscribers
-            .iter()
-            .enumerate()
-            .map(|(number, host)| SubscriberPlan {
-                host: *host,
-                channel: draft.subscription_channel(number),
-                stream_id: draft.stream_id,
-                is_reliable,
-                destinations: draft.subscription_destinations(),
-            })
-            .collect(),
+        subscribers: draft.subscribers(random, (is_reliable, hosts)),
     }
 }
 
@@ -190,6 +183,77 @@ impl Draft {
             self.subscribing.push(format!("nak-delay={delay}"));
         }
         is_reliable
+    }
+
+    fn subscribers(
+        &self,
+        random: &mut Rng,
+        (is_reliable, hosts): (bool, usize),
+    ) -> Vec<SubscriberPlan> {
+        // Subscriptions of one stream and endpoint must agree about this.
+        let (rejoin, rejoins) = match rarely(random, 12) {
+            true => ("|tether=false|rejoin=false", false),
+            false => ("", true),
+        };
+        let mut plans: Vec<_> = (0..self.subscribers.len())
+            .map(|number| {
+                let tether = if rejoins && rarely(random, 6) {
+                    "|tether=false"
+                } else {
+                    rejoin
+                };
+                SubscriberPlan {
+                    host: self.subscribers[number],
+                    channel: format!("{}{tether}", self.subscription_channel(number)),
+                    stream_id: self.stream_id,
+                    is_reliable,
+                    is_served: rejoins,
+                    destinations: self.subscription_destinations(),
+                }
+            })
+            .collect();
+        let can_be_shared = matches!(
+            self.form,
+            Form::Unicast | Form::UnicastV6 | Form::Multicast | Form::MdcDynamic
+        );
+        if can_be_shared && rarely(random, 3) {
+            plans.push(self.deaf_subscriber(random, hosts));
+        }
+        plans
+    }
+
+    /// One that shares an endpoint with the others, and wants a session or a stream that nobody publishes.
+    fn deaf_subscriber(&self, random: &mut Rng, hosts: usize) -> SubscriberPlan {
+        let host = match self.form {
+            Form::Multicast => random.usize(..hosts),
+            _ => self.subscribers[0],
+        };
+        let way = match self.form {
+            Form::Multicast => self.group(host),
+            Form::MdcDynamic => {
+                let (endpoint, control) = (self.address(host, 0), self.address(self.publisher, 50));
+                format!("endpoint={endpoint}|control={control}|control-mode=dynamic")
+            }
+            _ => format!("endpoint={}", self.address(host, 0)),
+        };
+        // The first subscription of an endpoint says what all its status messages carry.
+        let tag = self
+            .subscribing
+            .iter()
+            .find(|parameter| parameter.starts_with("gtag"));
+        let tag = tag.map(|tag| format!("|{tag}")).unwrap_or_default();
+        let (wish, stream_id) = match random.bool() {
+            true => (format!("|session-id={UNKNOWN_SESSION_ID}"), self.stream_id),
+            false => (String::new(), self.stream_id + UNKNOWN_STREAM_OFFSET),
+        };
+        SubscriberPlan {
+            host,
+            channel: format!("aeron:udp?{way}{tag}{wish}"),
+            stream_id,
+            is_reliable: true,
+            is_served: false,
+            destinations: Vec::new(),
+        }
     }
 
     fn draw_flow_control(&mut self, random: &mut Rng) {
@@ -248,7 +312,7 @@ impl Draft {
     fn subscription_channel(&self, number: usize) -> String {
         let host = self.subscribers[number];
         let way = match self.form {
-            Form::Ipc => return "aeron:ipc".into(),
+            Form::Ipc => return "aeron:ipc?alias=subscriber".into(),
             Form::Spied if host == self.publisher => {
                 let endpoint = self.address(self.subscribers[0], 0);
                 return format!("aeron-spy:aeron:udp?endpoint={endpoint}");

@@ -1,0 +1,109 @@
+//! The rows of the driver's state and rule tables (reference 04, sections 7, 8.2, 12.4 and 13.8), and which of them a thread has
+//! been through.
+//!
+//! A simulation asks for them, to know what its schedules reach. Nothing depends on them, and noting one is setting a bit of the
+//! thread's own, on paths where something changes and never for every datagram.
+
+use std::cell::Cell;
+
+macro_rules! rules {
+    ($($section:literal: $($name:ident $text:literal;)*)*) => {
+        /// A row of a table.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Rule {
+            $($(#[doc = $text] $name,)*)*
+        }
+
+        /// All rows: section, what it says.
+        const ROWS: &[(&str, &str)] = &[$($(($section, $text),)*)*];
+    };
+}
+
+rules! {
+    "7":
+    TetherTethered "tethered: always up to date";
+    TetherKeepsUp "ACTIVE, ahead of the limit: up to date";
+    TetherDropped "ACTIVE, behind for too long: unavailable, LINGER";
+    TetherRests "LINGER is over, rejoin: RESTING";
+    TetherCloses "LINGER is over, no rejoin: CLOSED, counter freed";
+    TetherRejoins "RESTING is over: available again, ACTIVE";
+    TetherClosed "CLOSED: stays so";
+    "8.2":
+    PublicationRevoked "ACTIVE, revoked: LINGER";
+    PublicationActive "ACTIVE, tick: untethered check, connection, blocked check";
+    PublicationReleased "ACTIVE, last reference gone: DRAINING";
+    PublicationUnblocked "DRAINING, not all sent, blocked: unblocked";
+    PublicationSending "DRAINING, not all sent, has receivers: stays";
+    PublicationAllSent "DRAINING, all sent: end of stream";
+    PublicationDrained "DRAINING, nobody to wait for: LINGER";
+    PublicationLingeredForEos "LINGER, receiver has all (unicast): DONE";
+    PublicationLingered "LINGER is over: DONE";
+    PublicationDeleted "DONE, released by the sender: deleted";
+    "12.4":
+    DataUnknownStream "DATA, unknown stream: ignored";
+    DataImage "DATA, image: inserted";
+    DataIgnored "DATA, end of stream or any state: ignored";
+    DataInterest "DATA, interest: PENDING_SETUP, setup asked for";
+    DataNoInterest "DATA, no interest: NO_INTEREST";
+    SetupUnknownStream "SETUP, unknown stream: ignored";
+    SetupSessionLimit "SETUP, session limit: refused";
+    SetupImage "SETUP, image: connection tracked";
+    SetupPending "SETUP, PENDING_SETUP: image created";
+    SetupInterest "SETUP, no state, interest: image created";
+    SetupNoInterest "SETUP, no state, no interest: NO_INTEREST";
+    SetupIgnored "SETUP, any other state: ignored";
+    RttmRequest "RTTM, image, request: answered";
+    RttmAnswer "RTTM, image, answer: measured";
+    AddAll "add subscription to all sessions";
+    AddBySession "add subscription by session";
+    RemoveAll "remove subscription to all sessions";
+    RemoveBySession "remove subscription by session";
+    AddImage "add image: mapped";
+    RemoveImageCoolDown "remove image that has not ended: COOL_DOWN";
+    RemoveImageEnded "remove image that has ended: unmapped";
+    RemoveState "remove state: erased";
+    "13.8":
+    ImageRevoked "ACTIVE, revoked: DRAINING";
+    ImageUnread "ACTIVE, no subscribers: DRAINING";
+    ImageSilent "ACTIVE, silent for too long: DRAINING";
+    ImageEnded "ACTIVE, end of stream and all received: DRAINING";
+    ImageDrained "DRAINING, read and told: LINGER";
+    ImageDrainedRevoked "DRAINING, revoked: LINGER";
+    ImageForgotten "LINGER, no subscribers: DONE";
+    ImageLingered "LINGER is over: DONE";
+    ImageDeleted "DONE, released by the receiver: deleted";
+}
+
+thread_local! {
+    static REACHED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Rows of the tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reached(u64);
+
+/// This thread goes through a row.
+#[inline]
+pub(crate) fn reach(rule: Rule) {
+    REACHED.set(REACHED.get() | 1 << rule as u32);
+}
+
+impl Reached {
+    /// What this thread has been through since this was called last.
+    pub fn take() -> Self {
+        Self(REACHED.take())
+    }
+
+    /// These rows and others.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Every row with its section, what it says, and whether it is among these.
+    pub fn rows(self) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
+        let is_reached = move |index: usize| self.0 & 1 << index != 0;
+        let rows = ROWS.iter().enumerate();
+        rows.map(move |(index, (section, text))| (*section, *text, is_reached(index)))
+    }
+}
