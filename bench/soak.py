@@ -17,7 +17,7 @@ from bench import environments as env
 from bench.hosts import HERE
 from bench.measure import SPARE_TIME_S, expect_ready, running_driver, started, words_of
 from bench.udp import unicast
-from bench.udp_lines import LOSS, WAITING
+from bench.udp_lines import LOSS, CLIENTS
 from interop.control import ControlClient
 from interop.waiting import eventually
 
@@ -104,7 +104,7 @@ def soak(seconds):
         ends = [End(name, *stack.enter_context(running_driver("ours", _LOSES))) for name in ("publisher", "subscriber")]
         sending, receiving = ends
         to, (at,) = unicast(HERE)
-        words = words_of({**WAITING, "length": 1024, "seconds": seconds})
+        words = words_of({**CLIENTS, "length": 1024, "seconds": seconds})
         command = (env.native(),)
         receiver = stack.enter_context(started(command, receiving.directory, ["sub", f"channel={at}", *words]))
         expect_ready(receiver)

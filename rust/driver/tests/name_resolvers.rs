@@ -4,6 +4,7 @@ use std::net::UdpSocket;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use aeron_driver::names::NameSupplier;
 use aeron_driver::{Context, MediaDriver, StartError, ThreadingMode};
 use aeron_memory::broadcast::BroadcastReceiver;
 use aeron_memory::buffer::SharedBuffer;
@@ -127,6 +128,31 @@ fn gossiping(name: &str, interface: &str, neighbors: &str) -> Driver {
 
 fn port_in(label: &str) -> u16 {
     label.rsplit(':').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn suppliers_have_short_names_and_those_of_the_c_drivers_functions() {
+    for (name, function, supplier) in [
+        (
+            "default",
+            "aeron_default_name_resolver_supplier",
+            NameSupplier::System,
+        ),
+        (
+            "csv_table",
+            "aeron_csv_table_name_resolver_supplier",
+            NameSupplier::CsvTable,
+        ),
+        (
+            "driver",
+            "aeron_driver_name_resolver_supplier",
+            NameSupplier::Gossip,
+        ),
+    ] {
+        assert_eq!(NameSupplier::from_name(name), Some(supplier));
+        assert_eq!(NameSupplier::from_name(function), Some(supplier));
+    }
+    assert_eq!(NameSupplier::from_name("nonsense"), None);
 }
 
 #[test]

@@ -2,8 +2,10 @@
 
 use super::ports::parse_port_range;
 use super::{Context, LoopKind, SETTINGS, TerminationValidator, Value};
+use crate::congestion::CongestionSupplier;
 use crate::flow_control::FlowControlSupplier;
 use crate::media::interceptors::INCOMING as INCOMING_INTERCEPTORS;
+use crate::names::NameSupplier;
 
 /// The reason why a driver does not start with its configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -174,15 +176,15 @@ impl Context {
                 "{neighbors} bootstrap neighbors exceed the limit of {MAX_BOOTSTRAP_NEIGHBORS}"
             ));
         }
-        match self.name_resolver_supplier.as_str() {
-            "driver" if self.resolver_interface.is_empty() => refuse(
+        match NameSupplier::from_name(&self.name_resolver_supplier) {
+            Some(NameSupplier::Gossip) if self.resolver_interface.is_empty() => refuse(
                 "name resolver `driver` needs AERON_DRIVER_RESOLVER_INTERFACE and AERON_DRIVER_RESOLVER_NAME".into(),
             ),
-            "csv_table" if self.name_resolver_init_args.is_empty() => refuse(
+            Some(NameSupplier::CsvTable) if self.name_resolver_init_args.is_empty() => refuse(
                 "No CSV configuration, please specify: AERON_NAME_RESOLVER_INIT_ARGS".into(),
             ),
-            "default" | "driver" | "csv_table" => Ok(()),
-            name => unknown("name resolver", name),
+            Some(_) => Ok(()),
+            None => unknown("name resolver", &self.name_resolver_supplier),
         }
     }
 
@@ -201,11 +203,12 @@ impl Context {
                 return unknown("flow control supplier", name);
             }
         }
-        check_name(
-            "congestion control supplier",
-            &self.congestion_control_supplier,
-            &["default", "static", "cubic"],
-        )?;
+        if CongestionSupplier::from_name(&self.congestion_control_supplier).is_none() {
+            return unknown(
+                "congestion control supplier",
+                &self.congestion_control_supplier,
+            );
+        }
         check_name(
             "transport bindings",
             &self.udp_channel_transport_bindings,

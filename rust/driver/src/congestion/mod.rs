@@ -64,6 +64,33 @@ pub enum CongestionStrategy {
     Cubic,
 }
 
+/// What the driver's setting says about strategies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CongestionSupplier {
+    /// The channel's `cc` decides.
+    OfChannel,
+    /// All images get this one.
+    Always(CongestionStrategy),
+}
+
+impl CongestionSupplier {
+    /// The supplier with this name: a short one, or that of the C driver's function.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "default" | "aeron_congestion_control_default_strategy_supplier" => {
+                Some(Self::OfChannel)
+            }
+            "static" | "aeron_static_window_congestion_control_strategy_supplier" => {
+                Some(Self::Always(CongestionStrategy::Static))
+            }
+            "cubic" | "aeron_cubic_congestion_control_strategy_supplier" => {
+                Some(Self::Always(CongestionStrategy::Cubic))
+            }
+            _ => None,
+        }
+    }
+}
+
 /// The counters that show what [`Cubic`] does.
 #[derive(Clone, Debug)]
 pub struct CubicIndicators {
@@ -88,11 +115,12 @@ impl CongestionStrategy {
     /// # Errors
     /// Code 11 for a strategy that is not known.
     pub fn of_channel(uri: &ChannelUri, context: &Context) -> Result<Self, DriverError> {
-        let stated = match context.congestion_control_supplier.as_str() {
-            "default" => uri.get(key::CONGESTION_CONTROL),
-            name => Some(name),
-        };
-        match stated {
+        if let Some(CongestionSupplier::Always(strategy)) =
+            CongestionSupplier::from_name(&context.congestion_control_supplier)
+        {
+            return Ok(strategy);
+        }
+        match uri.get(key::CONGESTION_CONTROL) {
             None | Some("static") => Ok(Self::Static),
             Some("cubic") => Ok(Self::Cubic),
             Some(name) => Err(DriverError::invalid_argument(format!(

@@ -39,9 +39,9 @@ impl FlowControlSupplier {
             "unicast_max" | "aeron_unicast_flow_control_strategy_supplier" => {
                 Some(Self::UnicastMax)
             }
-            "multicast_max" | "aeron_max_multicast_flow_control_strategy_supplier" => {
-                Some(Self::MulticastMax)
-            }
+            "multicast_max"
+            | "aeron_max_multicast_flow_control_strategy_supplier"
+            | "aeron_default_multicast_flow_control_strategy_supplier" => Some(Self::MulticastMax),
             "multicast_min" | "aeron_min_flow_control_strategy_supplier" => {
                 Some(Self::MulticastMin)
             }

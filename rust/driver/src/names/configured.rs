@@ -33,6 +33,33 @@ pub struct NameParts<'a> {
     pub now_ms: i64,
 }
 
+/// Who is asked for a name first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameSupplier {
+    /// The system.
+    System,
+    /// A fixed table.
+    CsvTable,
+    /// The other drivers.
+    Gossip,
+}
+
+impl NameSupplier {
+    /// The supplier with this name: a short one, or that of the C driver's function.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "default" | "aeron_default_name_resolver_supplier" => Some(Self::System),
+            "csv_table" | "aeron_csv_table_name_resolver_supplier" => Some(Self::CsvTable),
+            "driver" | "aeron_driver_name_resolver_supplier" => Some(Self::Gossip),
+            _ => None,
+        }
+    }
+
+    fn of(context: &Context) -> Option<Self> {
+        Self::from_name(&context.name_resolver_supplier)
+    }
+}
+
 /// Opens the socket over which drivers tell each other their names, if this one takes part.
 ///
 /// # Errors
@@ -42,7 +69,7 @@ pub fn open_gossip_socket(
     network: &mut dyn Network,
     interfaces: &mut dyn Interfaces,
 ) -> Result<Option<Box<dyn Socket>>, DriverError> {
-    if context.name_resolver_supplier != "driver" {
+    if NameSupplier::of(context) != Some(NameSupplier::Gossip) {
         return Ok(None);
     }
     let text = &context.resolver_interface;
@@ -79,7 +106,7 @@ pub fn configured_names(
 ) -> Result<Box<dyn NameResolver>, DriverError> {
     let names: Box<dyn NameResolver> = match gossip_socket {
         Some(socket) => Box::new(parts.gossip(context, socket)?),
-        None if context.name_resolver_supplier == "csv_table" => {
+        None if NameSupplier::of(context) == Some(NameSupplier::CsvTable) => {
             Box::new(parts.csv_table(&context.name_resolver_init_args)?)
         }
         None => Box::new(SystemNames),

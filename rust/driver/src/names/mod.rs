@@ -6,7 +6,7 @@ mod gossip;
 mod system;
 mod timed;
 
-pub use configured::{NameParts, configured_names, open_gossip_socket};
+pub use configured::{NameParts, NameSupplier, configured_names, open_gossip_socket};
 pub use csv_table::{CsvTableNames, NameRow, parse_rows};
 pub use gossip::{
     BootstrapNeighbor, GossipConfig, GossipCounters, GossipNames, MAX_NAMES, MAX_NEIGHBORS,

@@ -312,6 +312,21 @@ fn the_channel_chooses_unless_the_setting_does() {
         ("|cc=cubic", "static", Static),
         ("", "cubic", Cubic),
         ("|cc=static", "cubic", Cubic),
+        (
+            "|cc=cubic",
+            "aeron_congestion_control_default_strategy_supplier",
+            Cubic,
+        ),
+        (
+            "|cc=cubic",
+            "aeron_static_window_congestion_control_strategy_supplier",
+            Static,
+        ),
+        (
+            "",
+            "aeron_cubic_congestion_control_strategy_supplier",
+            Cubic,
+        ),
     ] {
         assert_eq!(
             strategy(&format!("{udp}{cc}"), supplier),

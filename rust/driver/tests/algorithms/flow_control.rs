@@ -455,6 +455,10 @@ fn settings_choose_where_the_channel_does_not() {
             "aeron_max_multicast_flow_control_strategy_supplier",
             max_spec(4),
         ),
+        (
+            "aeron_default_multicast_flow_control_strategy_supplier",
+            max_spec(4),
+        ),
         ("multicast_min", group_spec(group(None, 6), 4)),
         (
             "aeron_min_flow_control_strategy_supplier",
