@@ -107,14 +107,7 @@ class Receivers:
         frame = wire.status(
             self._session, self._stream, 0, 0, 0, receiver + 100, flags=wire.SM_SETUP, feedback=self._feedback()
         )
-        before = [scene.setups() for scene in self._duel.scenes]
-        for scene in self._duel.scenes:
-            scene.send(frame, _socket(scene, receiver))
-        for scene, count in zip(self._duel.scenes, before, strict=True):
-            deadline = time.monotonic() + _SETUP_TIMEOUT_S
-            while scene.setups() == count:
-                assert time.monotonic() < deadline, f"{scene.side.kind}: no SETUP was sent"
-                scene.settle(scene)
+        send_and_await_setup(self._duel, lambda scene: scene.send(frame, _socket(scene, receiver)))
         self.seen = self._duel.step(f"SETUP asked for by receiver {receiver}: {frame[36:].hex()}")
 
     def error(self):
@@ -170,3 +163,15 @@ class Receivers:
 def _socket(scene, receiver):
     """A unicast publication hears its endpoint only; else each receiver has a socket, and the first one is nobody's."""
     return 1 + receiver if scene.is_mdc else 0
+
+
+def send_and_await_setup(duel, act):
+    """Sends what asks for a SETUP, and waits for it, as what flow control does then depends on what came before it."""
+    before = [scene.setups() for scene in duel.scenes]
+    for scene in duel.scenes:
+        act(scene)
+    for scene, count in zip(duel.scenes, before, strict=True):
+        deadline = time.monotonic() + _SETUP_TIMEOUT_S
+        while scene.setups() == count:
+            assert time.monotonic() < deadline, f"{scene.side.kind}: no SETUP was sent"
+            scene.settle(scene)

@@ -3,13 +3,14 @@
 A subscriber reads at once what came; a publisher appends what the captured one sent. Both drivers must answer alike.
 """
 
+import functools
 import itertools
 import struct
 from dataclasses import dataclass
 
 import pytest
 
-from differential import captures, wire
+from differential import captures, series, wire
 from differential.publisher import SendScene
 from differential.rig import Duel
 from differential.subscriber import ReceiveScene
@@ -128,9 +129,18 @@ def test_captured_receivers_of_a_publication(pairs, captured):
                 if datagram.source_port not in receivers:
                     receivers.append(datagram.source_port)
                 number = 1 + receivers.index(datagram.source_port)
-                duel.step(wire.readable(payload), lambda scene, p=payload, n=number: _answer(scene, p, n))
+                answer = functools.partial(_answer, payload=payload, receiver=number)
+                if _asks_for_setup(captured, payload):
+                    series.send_and_await_setup(duel, answer)
+                    answer = None
+                duel.step(wire.readable(payload), answer)
             elif wire.kind(payload) != wire.SETUP and not wire.is_heartbeat(payload):
                 _append(duel, _position(captured, payload), payload)
+
+
+def _asks_for_setup(captured, payload):
+    is_request = wire.kind(payload) == wire.SM and bool(wire.flags(payload) & wire.SM_SETUP)
+    return is_request and wire.session(payload) == captured.session
 
 
 def _answer(scene, payload, receiver):
