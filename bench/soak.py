@@ -17,7 +17,7 @@ from bench import environments as env
 from bench.hosts import HERE
 from bench.measure import SPARE_TIME_S, expect_ready, running_driver, started, words_of
 from bench.udp import unicast
-from bench.udp_lines import LOSS, CLIENTS
+from bench.udp_lines import CLIENTS, LOSS
 from interop.control import ControlClient
 from interop.waiting import eventually
 
