@@ -146,6 +146,10 @@ def test_what_a_publication_sends_on_time(recorded, name):
     """02-09, 02-15, 02-18, 02-19, 02-20, 02-22, 04-91, 04-94, 04-95, 04-96"""
     theirs, ours = (timeline.runs() for timeline in recorded[0][name])
     assert ours
+    if "SETUP" not in name:
+        # One may leave before the first SM, or none.
+        theirs.pop("SETUP", None)
+        ours.pop("SETUP", None)
     assert not (text := timelines.parting(theirs, ours)), text
 
 
