@@ -261,6 +261,11 @@ impl Draw<'_> {
                 if let Event::Part(Role::Publisher(stream), _) = event {
                     self.hold_back(stream, at_ns);
                 }
+                // When all is healed everybody is back at once: the revoked stream must be noticed by then.
+                let at_ns = match event {
+                    Event::Revoke(..) => at_ns.min(HEAL_NS - SECOND),
+                    _ => at_ns,
+                };
                 self.at(at_ns, event);
             }
         }

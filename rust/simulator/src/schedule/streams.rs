@@ -236,19 +236,23 @@ impl Draft {
             }
             _ => format!("endpoint={}", self.address(host, 0)),
         };
-        // The first subscription of an endpoint says what all its status messages carry.
-        let tag = self
+        // What the first subscription of an endpoint or stream says holds for all. Receivers that promise less than others by more
+        // than a window are never admitted to a group.
+        let shared =
+            |parameter: &&String| parameter.starts_with("gtag") || parameter.starts_with("rcv-wnd");
+        let shared: String = self
             .subscribing
             .iter()
-            .find(|parameter| parameter.starts_with("gtag"));
-        let tag = tag.map(|tag| format!("|{tag}")).unwrap_or_default();
+            .filter(shared)
+            .map(|it| format!("|{it}"))
+            .collect();
         let (wish, stream_id) = match random.bool() {
             true => (format!("|session-id={UNKNOWN_SESSION_ID}"), self.stream_id),
             false => (String::new(), self.stream_id + UNKNOWN_STREAM_OFFSET),
         };
         SubscriberPlan {
             host,
-            channel: format!("aeron:udp?{way}{tag}{wish}"),
+            channel: format!("aeron:udp?{way}{shared}{wish}"),
             stream_id,
             is_reliable: true,
             is_served: false,
