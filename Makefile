@@ -99,7 +99,7 @@ fuzz:
 	$(call say,fuzzing each target for $(FUZZ_SECONDS) s)
 	.ci/fuzz $(FUZZ_SECONDS)
 
-SEEDS ?= 0..2000
+SEEDS ?= --all-rows 0..2000
 sim:
 	$(call say,schedules of the seeds $(SEEDS))
 	cargo run --quiet --profile sim -p aeron-simulator -- $(SEEDS)
