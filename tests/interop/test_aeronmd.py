@@ -104,7 +104,7 @@ def test_an_idle_strategy_that_is_none_is_refused(settings, run_directory):
     ("mode", "threads"),
     [
         ("DEDICATED", {"sender", "receiver", "aeron-md-nra"}),
-        ("SHARED_NETWORK", {"[sender,receive", "aeron-md-nra"}),
+        ("SHARED_NETWORK", {"[sender, receiv", "aeron-md-nra"}),
         ("SHARED", set()),
         ("INVOKER", set()),
     ],
