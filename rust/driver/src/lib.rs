@@ -38,6 +38,8 @@ mod publication;
 mod receiver;
 mod session_ids;
 mod stream;
+#[cfg(test)]
+mod testing;
 
 pub use config::{Context, ThreadingMode};
 pub use error::DriverError;

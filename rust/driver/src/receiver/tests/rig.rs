@@ -2,12 +2,11 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use aeron_agent::CachedEpochClock;
-use aeron_memory::counters::system::{SystemCounter, SystemCounters, SystemLabels};
-use aeron_memory::counters::{AtomicCounter, CountersManager, NULL_VALUE, NewCounter};
-use aeron_memory::error_log::{self, DistinctErrorLog};
+use aeron_memory::counters::AtomicCounter;
+use aeron_memory::counters::system::SystemCounter;
 use aeron_memory::log::buffers::log_length;
 use aeron_memory::log::{LogBuffers, LogDescription, LogType};
 use aeron_memory::{SharedBuffer, Words};
@@ -16,7 +15,6 @@ use aeron_protocol::frame::{ControlFrame, ErrorFrame, Nak, ResponseSetup, Rttm, 
 pub use super::frames::*;
 use crate::config::Context;
 use crate::congestion::RttMeter;
-use crate::diagnostics::ErrorRecorder;
 use crate::image::ImageStatus;
 use crate::media::interfaces::{InterfaceAddress, Interfaces};
 use crate::media::testing::MemoryNetwork;
@@ -25,6 +23,7 @@ use crate::media::{ChannelResolver, ChannelRole, UdpChannel};
 use crate::names::SystemNames;
 use crate::queue::{self, queue};
 use crate::receiver::*;
+use crate::testing::DriverMemory;
 
 pub const WINDOW: i64 = 32 * 1024;
 pub const FIRST_RECEIVER_ID: i64 = 0x1122_3344_5566_7788;
@@ -57,9 +56,7 @@ pub struct Rig {
     pub receiver: Receiver,
     commands: queue::Sender<ReceiverCommand>,
     events: queue::Receiver<ReceiverEvent>,
-    counters: CountersManager<SharedBuffer>,
-    system: SystemCounters<SharedBuffer>,
-    error_log: SharedBuffer,
+    memory: DriverMemory,
     pub now_ns: i64,
     next_id: i64,
 }
@@ -143,6 +140,20 @@ fn resolve(channel: &str) -> UdpChannel {
         .expect("a channel")
 }
 
+impl Deref for Rig {
+    type Target = DriverMemory;
+
+    fn deref(&self) -> &DriverMemory {
+        &self.memory
+    }
+}
+
+impl DerefMut for Rig {
+    fn deref_mut(&mut self) -> &mut DriverMemory {
+        &mut self.memory
+    }
+}
+
 impl Rig {
     pub fn new() -> Self {
         Self::with(|_| {})
@@ -151,20 +162,8 @@ impl Rig {
     pub fn with(configure: impl FnOnce(&mut Context)) -> Self {
         let mut context = Context::default();
         configure(&mut context);
-        let mut counters = CountersManager::new(
-            SharedBuffer::heap(4 * 1024 * 1024),
-            SharedBuffer::heap(1024 * 1024),
-            0,
-        )
-        .expect("lengths of counters");
-        let system = SystemCounters::allocate(&mut counters, &no_labels(), 0).expect("room");
-        let counter = |counter| system.get(counter).clone();
-        let error_log = SharedBuffer::heap(1024 * 1024);
-        let errors = ErrorRecorder::new(
-            Arc::new(DistinctErrorLog::new(error_log.clone())),
-            counter(SystemCounter::Errors),
-            Arc::new(CachedEpochClock::new(1)),
-        );
+        let memory = DriverMemory::new();
+        let counter = |counter| memory.system.get(counter).clone();
         let (commands, for_receiver) = queue(counter(SystemCounter::ReceiverProxyFails));
         let (from_receiver, events) = queue(counter(SystemCounter::ConductorProxyFails));
         let mut network = MemoryNetwork::new();
@@ -173,8 +172,8 @@ impl Rig {
             commands: for_receiver,
             events: from_receiver,
             poller: network.poller(),
-            system_counters: system.clone(),
-            errors,
+            system_counters: memory.system.clone(),
+            errors: memory.error_recorder(),
             epoch_nanos: Box::new(|| EPOCH_NS),
         };
         Rig {
@@ -182,9 +181,7 @@ impl Rig {
             receiver: Receiver::new(&context, parts, now_ns),
             commands,
             events,
-            counters,
-            system,
-            error_log,
+            memory,
             now_ns,
             next_id: 1,
         }
@@ -396,31 +393,6 @@ impl Rig {
             .collect()
     }
 
-    pub fn count(&self, counter: SystemCounter) -> i64 {
-        self.system.get(counter).get()
-    }
-
-    /// The distinct texts of the error log, and how often each was written.
-    pub fn errors(&self) -> Vec<(String, i32)> {
-        error_log::read(&self.error_log, 0)
-            .into_iter()
-            .map(|observation| (observation.text, observation.observation_count))
-            .collect()
-    }
-
-    pub fn counter(&mut self) -> AtomicCounter<SharedBuffer> {
-        let new = NewCounter {
-            type_id: 1,
-            key: &[],
-            label: b"",
-            registration_id: 0,
-            owner_id: NULL_VALUE,
-            reference_id: 0,
-            value: 0,
-        };
-        self.counters.allocate(&new, 0).expect("room")
-    }
-
     fn next_id(&mut self) -> i64 {
         self.next_id += 1;
         self.next_id - 1
@@ -449,18 +421,6 @@ impl Image {
     pub fn high_water_mark(&self) -> i64 {
         assert_eq!(self.high_water_mark.get(), self.status.high_water_mark());
         self.high_water_mark.get()
-    }
-}
-
-fn no_labels() -> SystemLabels {
-    SystemLabels {
-        software: String::new(),
-        resolver_name: String::new(),
-        threading_mode: String::new(),
-        conductor_threshold: String::new(),
-        sender_threshold: String::new(),
-        receiver_threshold: String::new(),
-        name_resolver_threshold: String::new(),
     }
 }
 

@@ -1,19 +1,17 @@
 //! A sender with everything that it needs, and the receivers' side of it.
 
 use std::net::SocketAddr;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use aeron_agent::CachedEpochClock;
 use aeron_memory::SharedBuffer;
-use aeron_memory::counters::system::{SystemCounter, SystemCounters, SystemLabels};
-use aeron_memory::counters::{AtomicCounter, CountersManager, NULL_VALUE, NewCounter};
-use aeron_memory::error_log::{self, DistinctErrorLog};
+use aeron_memory::counters::AtomicCounter;
+use aeron_memory::counters::system::SystemCounter;
 use aeron_memory::log::buffers::log_length;
 use aeron_memory::log::{AppendError, ExclusiveAppender, LogBuffers, LogDescription, LogType};
 use aeron_protocol::frame::{DataFrame, DataHeader, Nak, Rttm, Setup, StatusMessage};
 
 use crate::config::Context;
-use crate::diagnostics::ErrorRecorder;
 use crate::flow_control::{FlowControl, MaxFlowControl};
 use crate::media::testing::{MemoryNetwork, Sent};
 use crate::media::transport::{Network, SocketSide, SocketSpec};
@@ -21,6 +19,7 @@ use crate::publication::PublicationStatus;
 use crate::queue::{self, queue};
 use crate::retransmit::{RetransmitConfig, RetransmitHandler};
 use crate::sender::*;
+use crate::testing::DriverMemory;
 
 pub const STREAM: i32 = 1001;
 pub const SESSION: i32 = 77;
@@ -46,9 +45,7 @@ pub struct Rig {
     pub sender: Sender,
     commands: queue::Sender<SenderCommand>,
     events: queue::Receiver<SenderEvent>,
-    counters: CountersManager<SharedBuffer>,
-    system: SystemCounters<SharedBuffer>,
-    error_log: SharedBuffer,
+    memory: DriverMemory,
     pub now_ns: i64,
     next_id: u64,
 }
@@ -112,6 +109,20 @@ pub enum Seen {
     Rttm(Rttm),
 }
 
+impl Deref for Rig {
+    type Target = DriverMemory;
+
+    fn deref(&self) -> &DriverMemory {
+        &self.memory
+    }
+}
+
+impl DerefMut for Rig {
+    fn deref_mut(&mut self) -> &mut DriverMemory {
+        &mut self.memory
+    }
+}
+
 impl Rig {
     pub fn new() -> Self {
         Self::with(|_| {})
@@ -124,29 +135,8 @@ impl Rig {
             ..Context::default()
         };
         configure(&mut context);
-        let mut counters = CountersManager::new(
-            SharedBuffer::heap(1024 * 512),
-            SharedBuffer::heap(1024 * 128),
-            0,
-        )
-        .expect("lengths of counters");
-        let labels = SystemLabels {
-            software: String::new(),
-            resolver_name: String::new(),
-            threading_mode: String::new(),
-            conductor_threshold: String::new(),
-            sender_threshold: String::new(),
-            receiver_threshold: String::new(),
-            name_resolver_threshold: String::new(),
-        };
-        let system = SystemCounters::allocate(&mut counters, &labels, 0).expect("room");
-        let counter = |counter| system.get(counter).clone();
-        let error_log = SharedBuffer::heap(1024 * 1024);
-        let errors = ErrorRecorder::new(
-            Arc::new(DistinctErrorLog::new(error_log.clone())),
-            counter(SystemCounter::Errors),
-            Arc::new(CachedEpochClock::new(1)),
-        );
+        let memory = DriverMemory::new();
+        let counter = |counter| memory.system.get(counter).clone();
         let (commands, for_sender) = queue(counter(SystemCounter::SenderProxyFails));
         let (from_sender, events) = queue(counter(SystemCounter::ConductorProxyFails));
         let mut network = MemoryNetwork::new();
@@ -155,8 +145,8 @@ impl Rig {
             commands: for_sender,
             events: from_sender,
             poller: network.poller(),
-            system_counters: system.clone(),
-            errors,
+            system_counters: memory.system.clone(),
+            errors: memory.error_recorder(),
             epoch_nanos: Box::new(|| 1_234_567_890_000_000_000),
         };
         Rig {
@@ -164,9 +154,7 @@ impl Rig {
             sender: Sender::new(&context, parts, now_ns),
             commands,
             events,
-            counters,
-            system,
-            error_log,
+            memory,
             now_ns,
             next_id: 1,
         }
@@ -414,31 +402,6 @@ impl Rig {
 
     pub fn events(&mut self) -> Vec<SenderEvent> {
         std::iter::from_fn(|| self.events.pop().ok()).collect()
-    }
-
-    pub fn count(&self, counter: SystemCounter) -> i64 {
-        self.system.get(counter).get()
-    }
-
-    /// Texts of the error log, and how often each was written.
-    pub fn errors(&self) -> Vec<(String, i32)> {
-        error_log::read(&self.error_log, 0)
-            .into_iter()
-            .map(|entry| (entry.text, entry.observation_count))
-            .collect()
-    }
-
-    pub fn counter(&mut self) -> AtomicCounter<SharedBuffer> {
-        let new = NewCounter {
-            type_id: 1,
-            key: &[],
-            label: b"",
-            registration_id: 0,
-            owner_id: NULL_VALUE,
-            reference_id: 0,
-            value: 0,
-        };
-        self.counters.allocate(&new, 0).expect("room")
     }
 
     fn next_id(&mut self) -> u64 {

@@ -1,0 +1,81 @@
+//! What every test of an agent needs of a driver's shared memory: counters and an error log.
+
+use std::sync::Arc;
+
+use aeron_agent::CachedEpochClock;
+use aeron_memory::SharedBuffer;
+use aeron_memory::counters::system::{SystemCounter, SystemCounters, SystemLabels};
+use aeron_memory::counters::{AtomicCounter, CountersManager, NULL_VALUE, NewCounter};
+use aeron_memory::error_log::{self, DistinctErrorLog};
+
+use crate::diagnostics::ErrorRecorder;
+
+/// Counters, of which the system's are allocated, and an error log, all on the heap.
+pub struct DriverMemory {
+    pub system: SystemCounters<SharedBuffer>,
+    counters: CountersManager<SharedBuffer>,
+    error_log: SharedBuffer,
+}
+
+impl DriverMemory {
+    pub fn new() -> Self {
+        let mut counters = CountersManager::new(
+            SharedBuffer::heap(4 * 1024 * 1024),
+            SharedBuffer::heap(1024 * 1024),
+            0,
+        )
+        .expect("lengths of counters");
+        DriverMemory {
+            system: SystemCounters::allocate(&mut counters, &no_labels(), 0).expect("room"),
+            counters,
+            error_log: SharedBuffer::heap(1024 * 1024),
+        }
+    }
+
+    /// Writes to the error log, and counts what it writes.
+    pub fn error_recorder(&self) -> ErrorRecorder {
+        ErrorRecorder::new(
+            Arc::new(DistinctErrorLog::new(self.error_log.clone())),
+            self.system.get(SystemCounter::Errors).clone(),
+            Arc::new(CachedEpochClock::new(1)),
+        )
+    }
+
+    pub fn count(&self, counter: SystemCounter) -> i64 {
+        self.system.get(counter).get()
+    }
+
+    /// The distinct texts of the error log, and how often each was written.
+    pub fn errors(&self) -> Vec<(String, i32)> {
+        error_log::read(&self.error_log, 0)
+            .into_iter()
+            .map(|observation| (observation.text, observation.observation_count))
+            .collect()
+    }
+
+    /// A new counter of no particular kind.
+    pub fn counter(&mut self) -> AtomicCounter<SharedBuffer> {
+        let new = NewCounter {
+            type_id: 1,
+            key: &[],
+            label: b"",
+            registration_id: 0,
+            owner_id: NULL_VALUE,
+            reference_id: 0,
+            value: 0,
+        };
+        self.counters.allocate(&new, 0).expect("room")
+    }
+}
+
+fn no_labels() -> SystemLabels {
+    SystemLabels {
+        software: String::new(),
+        resolver_name: String::new(),
+        threading_mode: String::new(),
+        conductor_threshold: String::new(),
+        sender_threshold: String::new(),
+        receiver_threshold: String::new(),
+        name_resolver_threshold: String::new(),
+    }
+}
