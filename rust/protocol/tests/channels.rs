@@ -1,40 +1,18 @@
 //! Channels as text: what is legal, what is printed, and that no text is too strange to be answered.
 
+#[path = "support/defaults.rs"]
+mod defaults;
+
 use aeron_protocol::ErrorCode;
 use aeron_protocol::command::MAX_CHANNEL_LENGTH;
 use aeron_protocol::uri::{
     ChannelUri, ControlMode, FlowControlStrategy, InitialPosition, Media, NetworkParams,
     PublicationDefaults, PublicationParams, ReceiverGroup, ResponseCorrelation, SessionId,
-    SubscriptionDefaults, SubscriptionParams, Transport, UntetheredTimeouts,
+    SubscriptionParams, Transport,
 };
 use proptest::prelude::*;
 
-const UNTETHERED: UntetheredTimeouts = UntetheredTimeouts {
-    window_limit_timeout_ns: 5_000_000_000,
-    linger_timeout_ns: None,
-    resting_timeout_ns: 10_000_000_000,
-};
-
-const PUBLICATION: PublicationDefaults = PublicationDefaults {
-    term_length: 1 << 20,
-    mtu_length: 1408,
-    window_length: 0,
-    linger_timeout_ns: 5_000_000_000,
-    is_sparse: true,
-    spies_simulate_connection: false,
-    max_resend: 16,
-    untethered: UNTETHERED,
-};
-
-const SUBSCRIPTION: SubscriptionDefaults = SubscriptionDefaults {
-    is_reliable: true,
-    is_sparse: true,
-    is_tether: true,
-    is_rejoin: true,
-    group: ReceiverGroup::Infer,
-    receiver_window_length: 128 * 1024,
-    untethered: UNTETHERED,
-};
+use defaults::{PUBLICATION, SUBSCRIPTION};
 
 fn channel(text: &str) -> ChannelUri {
     ChannelUri::parse(text).unwrap()

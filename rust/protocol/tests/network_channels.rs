@@ -1,38 +1,15 @@
 //! What publications and subscriptions of network channels take out of their parameters.
 
+#[path = "support/defaults.rs"]
+mod defaults;
+
 use aeron_protocol::ErrorCode;
 use aeron_protocol::uri::{
-    ChannelUri, NetworkParams, PublicationDefaults, PublicationParams, ReceiverGroup,
-    ResponseCorrelation, SubscriptionDefaults, SubscriptionParams, UntetheredTimeouts, UriError,
-    key,
+    ChannelUri, NetworkParams, PublicationParams, ReceiverGroup, ResponseCorrelation,
+    SubscriptionParams, UriError, key,
 };
 
-const UNTETHERED: UntetheredTimeouts = UntetheredTimeouts {
-    window_limit_timeout_ns: 5_000_000_000,
-    linger_timeout_ns: None,
-    resting_timeout_ns: 10_000_000_000,
-};
-
-const PUBLICATION: PublicationDefaults = PublicationDefaults {
-    term_length: 16 << 20,
-    mtu_length: 1408,
-    window_length: 0,
-    linger_timeout_ns: 5_000_000_000,
-    is_sparse: true,
-    spies_simulate_connection: false,
-    max_resend: 16,
-    untethered: UNTETHERED,
-};
-
-const SUBSCRIPTION: SubscriptionDefaults = SubscriptionDefaults {
-    is_reliable: true,
-    is_sparse: true,
-    is_tether: true,
-    is_rejoin: true,
-    group: ReceiverGroup::Infer,
-    receiver_window_length: 128 * 1024,
-    untethered: UNTETHERED,
-};
+use defaults::{PUBLICATION, SUBSCRIPTION};
 
 /// A unicast channel with further parameters.
 fn channel(parameters: &str) -> ChannelUri {
