@@ -1,0 +1,7 @@
+//! Recordings in Aeron's own archive format: catalog, segment files, mark file, recording, reading, purging and recovery.
+//!
+//! State machines without I/O of their own: files are reached through the [`storage::Storage`] trait, by `pread` and `pwrite` and
+//! never mapped, so that a full disk is an error instead of a signal and a simulated disk can fail at any step.
+#![forbid(unsafe_code)]
+
+pub mod storage;
