@@ -1,3 +1,6 @@
 //! A live stream on its way to columns: the receiver thread, its private archive with index sidecars, record layouts, and frames
 //! turned into Arrow columns and back in one pass. Knows Arrow, but not Spark.
 #![forbid(unsafe_code)]
+
+pub mod machine;
+pub mod partition;

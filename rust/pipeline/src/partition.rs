@@ -1,0 +1,187 @@
+//! [`Partition`]: what a worker needs to know to read a piece of a recording, as the text that travels with its task.
+//!
+//! A partition names positions, never data, and stays small however long the piece is. Reading is a pure function of it: the
+//! same partition gives the same rows in every attempt and on every worker of the machine.
+
+use serde::{Deserialize, Serialize};
+
+/// Longest text of a partition of a live stream, in bytes.
+pub const MAX_PARTITION_LENGTH: usize = 1024;
+
+/// A piece of one recording. A message belongs to the piece in which it begins.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Partition {
+    /// Where the recording lies.
+    pub archive: ArchiveLocation,
+    /// The recording.
+    pub recording: RecordingPiece,
+    /// Position from which messages begin that belong to the piece.
+    pub from: i64,
+    /// Position at which the piece ends; no message that begins here or later belongs to it.
+    pub to: i64,
+    /// Position up to which frames may be read to complete a message that began before `to`. Equal to `to` in a live stream,
+    /// whose pieces end with their last message.
+    pub end: i64,
+    /// Number of the entry with which to begin in the index of the segment that holds `from`; a hint, `None` where nothing is
+    /// known of it.
+    pub index_hint: Option<u64>,
+}
+
+/// An archive directory, and what tells a worker that it sees the very same one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArchiveLocation {
+    /// The directory, absolute.
+    pub path: String,
+    /// Nonce of its `private.lock`; `None` for an archive that is not a private one, whose data frames may hold a checksum
+    /// where others hold the session id.
+    pub nonce: Option<String>,
+    /// Boot id of the machine that the archive lies on.
+    pub boot_id: String,
+    /// Name of that machine, for people.
+    pub host: String,
+}
+
+/// What the catalog says of a recording, as far as reading needs it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordingPiece {
+    /// Recording id.
+    pub id: i64,
+    /// Stream id of its frames.
+    pub stream_id: i32,
+    /// Session id of its frames.
+    pub session_id: i32,
+    /// Id of the stream's first term.
+    pub initial_term_id: i32,
+    /// Length of a term, in bytes.
+    pub term_length: i32,
+    /// Length of a segment file, in bytes.
+    pub segment_length: i32,
+    /// Position at which the recording begins.
+    pub start_position: i64,
+    /// The channel as the recording has it; `None` in a live stream, whose options name it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel: Option<String>,
+}
+
+/// Why a text is no partition.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not a partition of format aeron: {0}")]
+pub struct PartitionError(String);
+
+impl Partition {
+    /// The text that travels with a task.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("numbers and texts always have a JSON form")
+    }
+
+    /// The partition of a text.
+    ///
+    /// # Errors
+    /// The text is none, or its numbers contradict each other.
+    pub fn from_json(text: &str) -> Result<Self, PartitionError> {
+        let partition: Self =
+            serde_json::from_str(text).map_err(|error| PartitionError(error.to_string()))?;
+        partition.check()?;
+        Ok(partition)
+    }
+
+    fn check(&self) -> Result<(), PartitionError> {
+        let recording = &self.recording;
+        let positions = [recording.start_position, self.from, self.to, self.end];
+        if recording.start_position < 0 || !positions.is_sorted() {
+            let reason = format!("start, from, to, end {positions:?} do not rise from 0 on");
+            return Err(PartitionError(reason));
+        }
+        if let Some(position) = positions.iter().find(|&&position| position % 32 != 0) {
+            let reason = format!("position {position} is not a multiple of 32");
+            return Err(PartitionError(reason));
+        }
+        check_length("term_length", recording.term_length)?;
+        check_length("segment_length", recording.segment_length)?;
+        if recording.segment_length < recording.term_length {
+            let (segment, term) = (recording.segment_length, recording.term_length);
+            let reason = format!("segment_length {segment} is less than term_length {term}");
+            return Err(PartitionError(reason));
+        }
+        Ok(())
+    }
+}
+
+/// A term or segment is a power of two from 64 KiB to 1 GiB.
+fn check_length(name: &str, length: i32) -> Result<(), PartitionError> {
+    let is_valid = (0x1_0000..=0x4000_0000).contains(&length) && length & (length - 1) == 0;
+    if is_valid {
+        Ok(())
+    } else {
+        let reason = format!("{name} {length} is not a power of two from 65536 to 1073741824");
+        Err(PartitionError(reason))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn partition() -> Partition {
+        Partition {
+            archive: ArchiveLocation {
+                path: format!("/{}", "a".repeat(254)),
+                nonce: Some("f".repeat(32)),
+                boot_id: "f".repeat(36),
+                host: "h".repeat(64),
+            },
+            recording: RecordingPiece {
+                id: i64::MAX,
+                stream_id: i32::MIN,
+                session_id: i32::MIN,
+                initial_term_id: i32::MIN,
+                term_length: 1 << 30,
+                segment_length: 1 << 30,
+                start_position: 0,
+                channel: None,
+            },
+            from: 32,
+            to: i64::MAX - 31,
+            end: i64::MAX - 31,
+            index_hint: Some(u64::MAX),
+        }
+    }
+
+    #[test]
+    fn a_partition_survives_its_text_which_is_short() {
+        let partition = partition();
+        let text = partition.to_json();
+        assert!(text.len() <= MAX_PARTITION_LENGTH, "{}", text.len());
+        assert_eq!(Partition::from_json(&text), Ok(partition));
+    }
+
+    #[test]
+    fn a_text_that_contradicts_itself_is_refused() {
+        let refused = |change: &dyn Fn(&mut Partition), reason: &str| {
+            let mut partition = partition();
+            change(&mut partition);
+            let error = Partition::from_json(&partition.to_json()).unwrap_err();
+            assert!(error.to_string().contains(reason), "{error}");
+        };
+        refused(&|partition| partition.from = 33, "position 33 is not");
+        refused(&|partition| partition.to = 0, "do not rise");
+        refused(&|partition| partition.end = 64, "do not rise");
+        refused(
+            &|partition| partition.recording.start_position = -32,
+            "do not rise",
+        );
+        refused(
+            &|partition| partition.recording.term_length = 100_000,
+            "term_length 100000 is not",
+        );
+        refused(
+            &|partition| partition.recording.segment_length = 65536,
+            "segment_length 65536 is less",
+        );
+        assert!(Partition::from_json("{}").is_err());
+        assert!(Partition::from_json(&partition().to_json().replace("from", "form")).is_err());
+    }
+}
