@@ -223,7 +223,7 @@ def transfer(publications, subscriptions, count, lengths, *, how="offer", timeou
     for answer in sent:
         assert answer["sent"] == count, answer
     for answer in received:
-        assert answer["faults"] == []
+        assert answer["faults"] == [], answer
         assert answer["received"] == count * len(publications), answer
     return received
 
