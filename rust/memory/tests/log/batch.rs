@@ -100,6 +100,47 @@ proptest! {
     }
 }
 
+/// Messages with reserved values.
+struct Reserved<'a> {
+    messages: &'a [Vec<u8>],
+    first_value: i64,
+}
+
+impl Messages for Reserved<'_> {
+    fn count(&self) -> usize {
+        self.messages.len()
+    }
+
+    fn message(&self, index: usize) -> &[u8] {
+        &self.messages[index]
+    }
+
+    fn reserved_value(&self, index: usize) -> i64 {
+        self.first_value + index as i64
+    }
+}
+
+proptest! {
+    #[test]
+    fn each_frame_of_a_batch_has_the_reserved_value_of_its_message(
+        lengths in prop::collection::vec(prop_oneof![4 => 0usize..200, 1 => 1376usize..5000], 1..40),
+        first_value in prop_oneof![Just(-3), Just(i64::MAX - 40)],
+    ) {
+        let messages: Vec<Vec<u8>> = lengths.iter().map(|length| vec![7; *length]).collect();
+        let batch = Reserved { messages: &messages, first_value };
+        let (expected, found) = (log(), log());
+        let one_by_one = ConcurrentAppender::new(expected.clone());
+        append_all(messages.len(), |next| {
+            let value = batch.reserved_value(next);
+            let position = one_by_one.offer_with(NO_LIMIT, &messages[next][..], |_| value)?;
+            Ok(Appended { messages: 1, position })
+        });
+        let appender = ConcurrentAppender::new(found.clone());
+        append_all(messages.len(), |next| appender.offer_batch(NO_LIMIT, &batch, next));
+        prop_assert!(terms_of(&found) == terms_of(&expected));
+    }
+}
+
 #[test]
 fn records_that_do_not_fit_their_memory_are_refused() {
     let bytes = [0; 100];
@@ -203,6 +244,50 @@ impl Messages for Deadly<'_> {
             std::panic::panic_any("the publisher dies");
         }
         &self.messages[index]
+    }
+}
+
+/// A batch whose publisher dies when the payload of message `dies_behind` is written.
+struct DeadlyBehind<'a> {
+    messages: &'a [Vec<u8>],
+    dies_behind: usize,
+}
+
+impl Messages for DeadlyBehind<'_> {
+    fn count(&self) -> usize {
+        self.messages.len()
+    }
+
+    fn message(&self, index: usize) -> &[u8] {
+        &self.messages[index]
+    }
+
+    fn reserved_value(&self, index: usize) -> i64 {
+        if index == self.dies_behind {
+            std::panic::panic_any("the publisher dies");
+        }
+        0
+    }
+}
+
+#[test]
+fn a_run_of_several_messages_is_not_longer_than_the_longest_message_and_padded_whole_to_its_last_store()
+ {
+    // A message may have 8192 bytes in a log of 64 KiB.
+    let messages = vec![vec![1; 992]; 40];
+    for dies_behind in 0..8 {
+        let log = log();
+        let appender = ConcurrentAppender::new(log.clone());
+        let batch = DeadlyBehind {
+            messages: &messages,
+            dies_behind,
+        };
+        let death = std::panic::AssertUnwindSafe(|| appender.offer_batch(NO_LIMIT, &batch, 0));
+        std::panic::catch_unwind(death).unwrap_err();
+        assert_eq!(log.term(0).load_i32_relaxed(0), -8192);
+        appender.offer(NO_LIMIT, b"behind").unwrap();
+        assert!(unblock(&log, 0));
+        assert_eq!(read_all(&log, 0), (vec![b"behind".to_vec()], 8192 + 64));
     }
 }
 

@@ -9,6 +9,9 @@ use crate::log::frame::Framing;
 /// A run is ended by the message that makes it this long or longer, in bytes. Long enough to make its two atomic operations
 /// cheap, short enough for the subscriber to find the bytes in the cache of the publisher's core.
 pub(super) const TARGET_RUN_LENGTH: usize = 16 * 1024;
+/// A run of several messages is not longer than this, in bytes, nor than the longest message: a publisher that dies inside a run
+/// takes all of it along.
+const MAX_RUN_LENGTH: usize = 64 * 1024;
 
 /// The messages of a batch.
 ///
@@ -24,6 +27,13 @@ pub trait Messages {
     #[inline]
     fn uniform_length(&self) -> Option<usize> {
         None
+    }
+
+    /// The reserved value in the headers of the message's frames. Asked for when the payload is written.
+    #[inline(always)]
+    fn reserved_value(&self, index: usize) -> i64 {
+        let _ = index;
+        0
     }
 }
 
@@ -99,7 +109,8 @@ pub(super) struct Run {
 
 impl Run {
     /// The messages from index `first` on that fit into `room` bytes of term and begin less than `window` bytes ahead, up to
-    /// the target length. Contains no message that is too long to be sent; may be empty.
+    /// the target length; a message longer than a run may be is a run of its own. Contains no message that is too long to be
+    /// sent; may be empty.
     #[inline]
     pub(super) fn plan<M: Messages + ?Sized>(
         messages: &M,
@@ -126,7 +137,10 @@ impl Run {
         let Some(framed) = framing.framed_length(length) else {
             return Self::EMPTY;
         };
-        let messages = left.min(room / framed).min(begin_before.div_ceil(framed));
+        let messages = left
+            .min(room / framed)
+            .min(begin_before.div_ceil(framed))
+            .min((max_length(framing) / framed).max(1));
         Self {
             messages,
             length: messages * framed,
@@ -141,15 +155,17 @@ impl Run {
         begin_before: usize,
     ) -> Self {
         let mut run = Self::EMPTY;
+        let mut longest = room;
         while run.length < begin_before && first + run.messages < messages.count() {
             let length = messages.message(first + run.messages).len();
             match framing.framed_length(length) {
-                Some(framed) if framed <= room - run.length => {
+                Some(framed) if framed <= longest.saturating_sub(run.length) => {
                     run.messages += 1;
                     run.length += framed;
                 }
                 _ => break,
             }
+            longest = room.min(max_length(framing));
         }
         run
     }
@@ -158,6 +174,11 @@ impl Run {
         messages: 0,
         length: 0,
     };
+}
+
+/// Bytes that a run of several messages has at most.
+fn max_length(framing: Framing) -> usize {
+    MAX_RUN_LENGTH.min(framing.max_message_length())
 }
 
 /// Appends run after run with `append_run`, which is handed the index of the next message, until all messages are appended

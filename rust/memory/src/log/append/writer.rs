@@ -124,10 +124,11 @@ impl<W: Words> FrameWriter<'_, W> {
         let mut at = offset;
         for index in range {
             let message = messages.message(index);
+            let reserved_value = || messages.reserved_value(index);
             at = if message.len() <= max_payload_length {
-                self.run_frame(&run, at, flags::UNFRAGMENTED, message)
+                self.run_frame(&run, at, flags::UNFRAGMENTED, message, reserved_value)
             } else {
-                self.run_fragments(&run, at, message)
+                self.run_fragments(&run, at, message, reserved_value)
             };
         }
         assert!(at == run.end, "{CHANGED_LENGTHS}");
@@ -135,11 +136,17 @@ impl<W: Words> FrameWriter<'_, W> {
     }
 
     #[inline(never)]
-    fn run_fragments(self, run: &Range<usize>, mut at: usize, message: &[u8]) -> usize {
+    fn run_fragments(
+        self,
+        run: &Range<usize>,
+        mut at: usize,
+        message: &[u8],
+        reserved_value: impl Fn() -> i64,
+    ) -> usize {
         let mut rest = message;
         for (place, length) in Fragments::new(self.log.framing(), message.len()) {
             let (payload, later) = rest.split_at(length);
-            at = self.run_frame(run, at, place, payload);
+            at = self.run_frame(run, at, place, payload, &reserved_value);
             rest = later;
         }
         at
@@ -147,7 +154,14 @@ impl<W: Words> FrameWriter<'_, W> {
 
     /// Writes one frame of a run; answers where the next one begins.
     #[inline(always)]
-    fn run_frame(self, run: &Range<usize>, at: usize, place: u8, payload: &[u8]) -> usize {
+    fn run_frame(
+        self,
+        run: &Range<usize>,
+        at: usize,
+        place: u8,
+        payload: &[u8],
+        reserved_value: impl Fn() -> i64,
+    ) -> usize {
         let frame_length = HEADER_LENGTH + payload.len();
         let next = at + aligned_length(frame_length);
         assert!(next <= run.end, "{CHANGED_LENGTHS}");
@@ -159,6 +173,12 @@ impl<W: Words> FrameWriter<'_, W> {
             self.term.store_i64s_relaxed(at, [first.0, second, third]);
         }
         self.term.copy_in(at + HEADER_LENGTH, payload);
+        let reserved_value = reserved_value();
+        // A term is clean before it is written.
+        if reserved_value != 0 {
+            self.term
+                .store_i64_relaxed(at + field::RESERVED_VALUE, reserved_value);
+        }
         next
     }
 
