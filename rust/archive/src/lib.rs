@@ -4,4 +4,10 @@
 //! never mapped, so that a full disk is an error instead of a signal and a simulated disk can fail at any step.
 #![forbid(unsafe_code)]
 
+pub mod frame;
+pub mod reader;
+pub mod recorder;
+pub mod recovery;
 pub mod storage;
+pub mod stream;
+mod window;

@@ -3,6 +3,7 @@
 //! Files are read by `pread` and written by `pwrite`. A full file system then answers with an error, where a mapped store would
 //! end the process.
 
+use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -64,7 +65,7 @@ pub trait Storage {
 }
 
 /// An open file of a [`Storage`].
-pub trait StorageFile {
+pub trait StorageFile: fmt::Debug {
     /// Length in bytes.
     ///
     /// # Errors
@@ -127,6 +128,34 @@ pub trait StorageFile {
             }
         }
         Ok(())
+    }
+}
+
+impl<S: Storage> Storage for &S {
+    type File = S::File;
+
+    fn create(&self, name: &str, length: u64) -> io::Result<S::File> {
+        (**self).create(name, length)
+    }
+
+    fn open(&self, name: &str, access: Access) -> io::Result<S::File> {
+        (**self).open(name, access)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        (**self).remove(name)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        (**self).rename(from, to)
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        (**self).names()
+    }
+
+    fn free_bytes(&self) -> io::Result<u64> {
+        (**self).free_bytes()
     }
 }
 

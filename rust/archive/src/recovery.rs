@@ -1,0 +1,242 @@
+//! Where a recording ends whose recorder died: found in its segment files alone.
+//!
+//! A writer that is killed leaves a prefix of its last block, which ends at a page boundary, and zeros behind it. So the end
+//! is found by walking over whole frames, from a position that is known to be recorded. Only the last frame can be in doubt:
+//! where it goes over a page boundary and a page behind that holds nothing, it is torn, and nobody was told of it.
+
+use crate::frame::{Frame, FrameFault};
+use crate::recorder::cut;
+use crate::storage::{Access, Storage, StorageFile};
+use crate::stream::{RecordedStream, is_aligned};
+use crate::window::Window;
+use std::io;
+use std::time::SystemTime;
+use thiserror::Error;
+
+/// What the kernel writes wholly or not at all, in bytes.
+const PAGE_LENGTH: usize = 4096;
+
+/// Where a recording ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordingEnd {
+    /// Its stop position.
+    pub position: i64,
+    /// Whether a frame follows that was not written wholly, or bytes that are none.
+    pub is_torn: bool,
+    /// When its last segment was last written; `None` when it has no segment.
+    pub modified: Option<SystemTime>,
+}
+
+/// Why no end can be found.
+#[derive(Debug, Error)]
+pub enum RecoveryError {
+    /// The known position is not one of the recording.
+    #[error(
+        "recording {recording_id}: {known_position} is no position of a frame; it starts at {start_position}"
+    )]
+    Position {
+        /// Recording id.
+        recording_id: i64,
+        /// As given.
+        known_position: i64,
+        /// Where the recording starts.
+        start_position: i64,
+    },
+    /// Something was recorded that the files do not hold any more.
+    #[error(
+        "recording {recording_id}: recorded up to {known_position}, but its segment files end at {end_position}"
+    )]
+    Lost {
+        /// Recording id.
+        recording_id: i64,
+        /// As given.
+        known_position: i64,
+        /// Where the last segment file ends.
+        end_position: i64,
+    },
+    /// The file with the highest position is none that the recording can have.
+    #[error("{name}: no segment of recording {recording_id} begins at this position")]
+    Segment {
+        /// Recording id.
+        recording_id: i64,
+        /// Name of the file.
+        name: String,
+    },
+    /// The directory cannot be listed, or a segment not opened, read or cut.
+    #[error("{name}: {source}")]
+    Storage {
+        /// Name of the file; of the directory, `.`.
+        name: String,
+        /// What the storage answers.
+        source: io::Error,
+    },
+}
+
+/// Finds the end of a recording and changes nothing. Nothing below `known_position` is looked at: it is recorded, so the start
+/// position is always right, and whatever anybody was told of is better.
+///
+/// # Errors
+/// [`RecoveryError`].
+pub fn find_end<S: Storage>(
+    storage: &S,
+    stream: &RecordedStream,
+    known_position: i64,
+) -> Result<RecordingEnd, RecoveryError> {
+    let possible = stream.start_position()..=stream.positions().max_position();
+    if !possible.contains(&known_position) || !is_aligned(known_position) {
+        return Err(RecoveryError::Position {
+            recording_id: stream.recording_id(),
+            known_position,
+            start_position: stream.start_position(),
+        });
+    }
+    match last_segment(storage, stream)? {
+        Some(base) => find_end_in(storage, stream, known_position, base),
+        None => end_without_segments(stream, known_position),
+    }
+}
+
+/// Finds the end of a recording and removes what is behind it, so that its last segment is zeros from there on and has its
+/// length. The stop position in the catalog is left to the caller. Only for who owns the directory.
+///
+/// # Errors
+/// [`RecoveryError`]; nothing was changed unless it is [`RecoveryError::Storage`].
+pub fn recover<S: Storage>(
+    storage: &S,
+    stream: &RecordedStream,
+    known_position: i64,
+) -> Result<RecordingEnd, RecoveryError> {
+    let end = find_end(storage, stream, known_position)?;
+    if let Some(base) = last_segment(storage, stream)? {
+        let name = stream.segment_name(base);
+        let offset = (end.position - base) as u64;
+        storage
+            .open(&name, Access::Write)
+            .and_then(|file| cut(&file, offset, stream.segment_length() as u64))
+            .map_err(|source| RecoveryError::Storage { name, source })?;
+    }
+    Ok(end)
+}
+
+fn end_without_segments(
+    stream: &RecordedStream,
+    known_position: i64,
+) -> Result<RecordingEnd, RecoveryError> {
+    let position = stream.start_position();
+    if known_position > position {
+        return Err(lost(stream, known_position, position));
+    }
+    Ok(RecordingEnd {
+        position,
+        is_torn: false,
+        modified: None,
+    })
+}
+
+/// The end in the last segment, which begins at `base`.
+fn find_end_in<S: Storage>(
+    storage: &S,
+    stream: &RecordedStream,
+    known_position: i64,
+    base: i64,
+) -> Result<RecordingEnd, RecoveryError> {
+    let storage_error = |source| RecoveryError::Storage {
+        name: stream.segment_name(base),
+        source,
+    };
+    let (length, modified) = storage
+        .open(&stream.segment_name(base), Access::Read)
+        .and_then(|file| Ok((file.length()?, file.modified()?)))
+        .map_err(storage_error)?;
+    let limit = base
+        + stream
+            .segment_length()
+            .min(i64::try_from(length).unwrap_or(i64::MAX));
+    if known_position > limit {
+        return Err(lost(stream, known_position, limit));
+    }
+    let begin = known_position.max(base);
+    let (position, is_torn) = walk(storage, stream, begin, limit).map_err(storage_error)?;
+    Ok(RecordingEnd {
+        position,
+        is_torn,
+        modified: Some(modified),
+    })
+}
+
+/// Walks over whole frames; answers where they end, and whether something is left behind them.
+fn walk<S: Storage>(
+    storage: &S,
+    stream: &RecordedStream,
+    begin: i64,
+    limit: i64,
+) -> io::Result<(i64, bool)> {
+    let mut window = Window::new(storage, *stream);
+    let mut position = begin;
+    let mut doubtful = None;
+    let mut fault = FrameFault::Nothing;
+    while position < limit {
+        match window.frame(position, limit)? {
+            Ok(frame) => {
+                position = frame.end_position();
+                doubtful = is_doubtful(&frame).then_some(frame.position());
+            }
+            Err(found) => {
+                fault = found;
+                break;
+            }
+        }
+    }
+    Ok(match doubtful {
+        Some(torn) => (torn, true),
+        None => (position, fault != FrameFault::Nothing),
+    })
+}
+
+/// Whether the end of a frame may be missing: a page behind its first one holds nothing.
+fn is_doubtful(frame: &Frame<'_>) -> bool {
+    let first_page = PAGE_LENGTH - frame.position() as usize % PAGE_LENGTH;
+    let further = frame.bytes().get(first_page..).unwrap_or_default();
+    further
+        .chunks(PAGE_LENGTH)
+        .any(|page| page.iter().all(|byte| *byte == 0))
+}
+
+/// Base of the recording's last segment file.
+fn last_segment<S: Storage>(
+    storage: &S,
+    stream: &RecordedStream,
+) -> Result<Option<i64>, RecoveryError> {
+    let names = storage.names().map_err(|source| RecoveryError::Storage {
+        name: ".".to_owned(),
+        source,
+    })?;
+    let first = stream.segment_base(stream.start_position());
+    let last = names
+        .iter()
+        .filter_map(|name| base_of(stream, name))
+        .filter(|base| *base >= first)
+        .max();
+    match last {
+        Some(base) if stream.segment_base(base) != base => Err(RecoveryError::Segment {
+            recording_id: stream.recording_id(),
+            name: stream.segment_name(base),
+        }),
+        last => Ok(last),
+    }
+}
+
+fn base_of(stream: &RecordedStream, name: &str) -> Option<i64> {
+    let (recording_id, base) = name.strip_suffix(".rec")?.split_once('-')?;
+    let base = base.parse().ok()?;
+    let is_ours = recording_id.parse() == Ok(stream.recording_id());
+    (is_ours && stream.segment_name(base) == name).then_some(base)
+}
+
+fn lost(stream: &RecordedStream, known_position: i64, end_position: i64) -> RecoveryError {
+    RecoveryError::Lost {
+        recording_id: stream.recording_id(),
+        known_position,
+        end_position,
+    }
+}

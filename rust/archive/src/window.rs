@@ -1,0 +1,128 @@
+//! A window over the segment files of a recording, which moves along with the reading: one `pread` per mebibyte.
+
+use crate::frame::{Frame, FrameFault};
+use crate::storage::{Access, Storage, StorageFile};
+use crate::stream::RecordedStream;
+use aeron_memory::log::frame::MAX_MTU_LENGTH;
+use std::io;
+
+/// Bytes read at once.
+const WINDOW_LENGTH: usize = 1024 * 1024;
+
+/// The frames of a recording, one at a time. Opens a segment when it comes to it.
+#[derive(Debug)]
+pub(crate) struct Window<S: Storage> {
+    storage: S,
+    stream: RecordedStream,
+    segment: Option<Segment<S::File>>,
+    bytes: Vec<u8>,
+    /// Bytes that were read.
+    filled: usize,
+    /// Position of the first of them.
+    begin: i64,
+    /// Whether there is more of the segment behind them.
+    is_partial: bool,
+}
+
+#[derive(Debug)]
+struct Segment<F> {
+    base: i64,
+    file: F,
+}
+
+impl<S: Storage> Window<S> {
+    pub(crate) fn new(storage: S, stream: RecordedStream) -> Self {
+        Self {
+            storage,
+            stream,
+            segment: None,
+            bytes: Vec::new(),
+            filled: 0,
+            begin: 0,
+            is_partial: false,
+        }
+    }
+
+    pub(crate) fn stream(&self) -> &RecordedStream {
+        &self.stream
+    }
+
+    /// The frame at `position`, an aligned position of the recording below `limit`. Bytes from `limit` on count as missing.
+    ///
+    /// # Errors
+    /// Outside, what the storage answers; inside, what is wrong with the bytes. Those that a file should have but has not
+    /// count as missing.
+    #[inline(always)]
+    pub(crate) fn frame(
+        &mut self,
+        position: i64,
+        limit: i64,
+    ) -> io::Result<Result<Frame<'_>, FrameFault>> {
+        let ahead = position.wrapping_sub(self.begin) as u64;
+        let left = (self.filled as u64).saturating_sub(ahead);
+        let is_held = if self.is_partial {
+            left >= MAX_MTU_LENGTH as u64
+        } else {
+            left > 0
+        };
+        let at = if is_held { ahead as usize } else { 0 };
+        if !is_held {
+            self.fill(position, limit)?;
+        }
+        let bytes = &self.bytes[at..self.filled];
+        Ok(self.stream.rules().check(position, bytes))
+    }
+
+    /// Makes the window begin at `position`.
+    #[cold]
+    fn fill(&mut self, position: i64, limit: i64) -> io::Result<()> {
+        let base = self.stream.segment_base(position);
+        let end = limit.min(base + self.stream.segment_length());
+        let length = usize::try_from(end - position).map_or(0, |length| length.min(WINDOW_LENGTH));
+        if self.bytes.len() < length {
+            self.bytes.resize(length, 0);
+        }
+        self.filled = 0;
+        self.begin = position;
+        let segment = open(&mut self.segment, &self.storage, &self.stream, base)?;
+        self.filled = read(
+            &segment.file,
+            &mut self.bytes[..length],
+            (position - base) as u64,
+        )?;
+        self.is_partial = self.filled == length && position + (length as i64) < end;
+        Ok(())
+    }
+}
+
+/// The segment that begins at `base`, opened unless it is open.
+fn open<'a, S: Storage>(
+    segment: &'a mut Option<Segment<S::File>>,
+    storage: &S,
+    stream: &RecordedStream,
+    base: i64,
+) -> io::Result<&'a Segment<S::File>> {
+    let open = segment.take().filter(|segment| segment.base == base);
+    let open = match open {
+        Some(open) => open,
+        None => Segment {
+            base,
+            file: storage.open(&stream.segment_name(base), Access::Read)?,
+        },
+    };
+    Ok(segment.insert(open))
+}
+
+/// Reads until `bytes` is full or the file ends; answers how many came.
+fn read(file: &impl StorageFile, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match file.read_at(&mut bytes[filled..], offset + filled as u64) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
