@@ -4,10 +4,17 @@
 //! never mapped, so that a full disk is an error instead of a signal and a simulated disk can fail at any step.
 #![forbid(unsafe_code)]
 
+mod bytes;
+pub mod catalog;
+mod damage;
 pub mod frame;
+pub mod purge;
 pub mod reader;
 pub mod recorder;
 pub mod recovery;
+pub mod segments;
 pub mod storage;
 pub mod stream;
 mod window;
+
+pub use damage::Damage;

@@ -1,0 +1,204 @@
+//! What stands in a catalog file: every check of a file of any content. Nothing is read that the file does not have, and no more
+//! memory is taken than its entries' bytes warrant.
+
+use aeron_memory::cnc::SemanticVersion;
+
+use super::descriptor::{ENTRY_ALIGNMENT, ENTRY_HEADER_LENGTH, RECORDING_ID_OFFSET, STATE_OFFSET};
+use super::{
+    ALIGNMENT_OFFSET, CATALOG_VERSION, CatalogEntry, CatalogError, HEADER_LENGTH,
+    HEADER_LENGTH_OFFSET, MAX_CAPACITY, MAX_ENTRY_LENGTH, NEXT_RECORDING_ID_OFFSET,
+    RecordingDescriptor, RecordingState, VERSION_OFFSET,
+};
+use crate::Damage;
+use crate::bytes::{get_i32, get_i64};
+use crate::storage::{Access, StorageFile};
+
+/// What a file holds.
+pub(super) struct Loaded {
+    pub entries: Vec<CatalogEntry>,
+    pub next_recording_id: i64,
+    /// Where the next entry goes.
+    pub end: u64,
+    /// Length of the file.
+    pub capacity: u64,
+}
+
+/// What `file` holds, and whether that lets it be used with this access.
+pub(super) fn load(file: &impl StorageFile, access: Access) -> Result<Loaded, CatalogError> {
+    let capacity = file.length().map_err(reading)?;
+    if capacity > MAX_CAPACITY {
+        return Err(CatalogError::InvalidCapacity { capacity });
+    }
+    let next_in_header = load_header(file, capacity)?;
+    let (entries, end) = load_entries(file, capacity)?;
+    let next_recording_id = next_recording_id(next_in_header, &entries, access)?;
+    Ok(Loaded {
+        entries,
+        next_recording_id,
+        end,
+        capacity,
+    })
+}
+
+/// Checks the header and answers its next recording id.
+fn load_header(file: &impl StorageFile, length: u64) -> Result<i64, CatalogError> {
+    if length < HEADER_LENGTH as u64 {
+        return Err(CatalogError::InvalidCapacity { capacity: length });
+    }
+    let mut header = [0; HEADER_LENGTH];
+    file.read_exact_at(&mut header, 0).map_err(reading)?;
+    let version = SemanticVersion(get_i32(&header, VERSION_OFFSET));
+    if version.major() != CATALOG_VERSION.major() {
+        return Err(CatalogError::IncompatibleVersion { file: version });
+    }
+    expect_i32(&header, "length", HEADER_LENGTH_OFFSET, HEADER_LENGTH, "32")?;
+    expect_i32(
+        &header,
+        "alignment",
+        ALIGNMENT_OFFSET,
+        ENTRY_ALIGNMENT,
+        "64",
+    )?;
+    Ok(get_i64(&header, NEXT_RECORDING_ID_OFFSET))
+}
+
+fn expect_i32(
+    header: &[u8],
+    field: &'static str,
+    offset: usize,
+    value: usize,
+    expected: &'static str,
+) -> Result<(), Damage> {
+    let found = i64::from(get_i32(header, offset));
+    if found == value as i64 {
+        return Ok(());
+    }
+    Err(Damage {
+        field,
+        offset: offset as u64,
+        value: found,
+        expected,
+    })
+}
+
+/// All entries, and where they end.
+fn load_entries(
+    file: &impl StorageFile,
+    capacity: u64,
+) -> Result<(Vec<CatalogEntry>, u64), CatalogError> {
+    let mut entries: Vec<CatalogEntry> = Vec::new();
+    let mut offset = HEADER_LENGTH as u64;
+    let mut body = Vec::new();
+    while let Some(length) = entry_length(file, offset, capacity)? {
+        body.resize(length - ENTRY_HEADER_LENGTH, 0);
+        let entry = load_entry(file, offset, &mut body)?;
+        if entry.descriptor.recording_id <= last_id(&entries) {
+            return Err(CatalogError::Damaged(Damage {
+                field: "recordingId",
+                offset: offset + (ENTRY_HEADER_LENGTH + RECORDING_ID_OFFSET) as u64,
+                value: entry.descriptor.recording_id,
+                expected: "an id greater than those before",
+            }));
+        }
+        entries.push(entry);
+        offset += length as u64;
+    }
+    Ok((entries, offset))
+}
+
+/// Length of the entry at `offset` with its header, if there is one.
+fn entry_length(
+    file: &impl StorageFile,
+    offset: u64,
+    capacity: u64,
+) -> Result<Option<usize>, CatalogError> {
+    let available = capacity - offset;
+    if available < ENTRY_HEADER_LENGTH as u64 {
+        return Ok(None);
+    }
+    let mut field = [0; 4];
+    file.read_exact_at(&mut field, offset).map_err(reading)?;
+    let value = i32::from_le_bytes(field);
+    if value <= 0 {
+        return Ok(None);
+    }
+    let length = value as u64 + ENTRY_HEADER_LENGTH as u64;
+    let expected = if !length.is_multiple_of(ENTRY_ALIGNMENT as u64) {
+        "a multiple of 64, less the header's 32"
+    } else if length > MAX_ENTRY_LENGTH as u64 {
+        "at most 1 MiB"
+    } else if length > available {
+        "an entry that ends within the file"
+    } else {
+        return Ok(Some(length as usize));
+    };
+    Err(CatalogError::Damaged(Damage {
+        field: "length",
+        offset,
+        value: value.into(),
+        expected,
+    }))
+}
+
+/// Reads the entry at `offset` by way of `body`, which has the length of what follows the entry's header.
+fn load_entry(
+    file: &impl StorageFile,
+    offset: u64,
+    body: &mut [u8],
+) -> Result<CatalogEntry, CatalogError> {
+    let body_offset = offset + ENTRY_HEADER_LENGTH as u64;
+    let mut field = [0; 4];
+    file.read_exact_at(&mut field, offset + STATE_OFFSET as u64)
+        .and_then(|()| file.read_exact_at(body, body_offset))
+        .map_err(reading)?;
+    let value = i32::from_le_bytes(field);
+    let state = RecordingState::from_value(value).ok_or(Damage {
+        field: "state",
+        offset: offset + STATE_OFFSET as u64,
+        value: value.into(),
+        expected: "0, 1 or 2",
+    })?;
+    let descriptor = RecordingDescriptor::decode(body).map_err(|damage| damage.at(body_offset))?;
+    if state == RecordingState::Valid {
+        descriptor
+            .check()
+            .map_err(|damage| damage.at(body_offset))?;
+    }
+    Ok(CatalogEntry {
+        state,
+        descriptor,
+        offset,
+    })
+}
+
+/// 0 in the header means that nobody counted yet. Only a writer would give an id twice.
+fn next_recording_id(
+    next: i64,
+    entries: &[CatalogEntry],
+    access: Access,
+) -> Result<i64, CatalogError> {
+    let last = last_id(entries);
+    let next = if next == 0 {
+        last.saturating_add(1)
+    } else {
+        next
+    };
+    if next <= last && access == Access::Write {
+        return Err(CatalogError::NextRecordingId { next, last });
+    }
+    Ok(next)
+}
+
+/// Id of the last entry, -1 without one.
+fn last_id(entries: &[CatalogEntry]) -> i64 {
+    entries
+        .last()
+        .map_or(-1, |last| last.descriptor.recording_id)
+}
+
+fn reading(source: std::io::Error) -> CatalogError {
+    CatalogError::Io {
+        doing: "read it",
+        source,
+    }
+}

@@ -1,0 +1,418 @@
+//! The catalog: which recordings an archive has, what they are of, where they start and stop.
+//!
+//! One file, `archive.catalog`: a header, and entries one behind the other, each with its state. A catalog keeps a copy of it in
+//! memory and writes each change through. It promises that a process killed at any moment leaves a file that opens, with every
+//! change that was answered for and none by half:
+//!
+//! * the header's next id is written before the entry that has it, so no id is given twice;
+//! * an entry is written with length 0, which ends a catalog, and gets its length last;
+//! * what changes together is written at once, and a killed write only ever ends at a page's end: see [`Catalog::delete`];
+//! * a whole new file ([`Catalog::create`], [`Catalog::compact`]) is written under another name first.
+//!
+//! Files of any content are refused or read, never trusted: every entry that is [`RecordingState::Valid`] has passed
+//! [`RecordingDescriptor::check`]. One process writes; others may read. Checksums of entries are neither written nor looked at.
+
+mod descriptor;
+mod error;
+mod load;
+
+pub use descriptor::{MAX_ENTRY_LENGTH, NULL_VALUE, RecordingDescriptor, RecordingState};
+pub use error::CatalogError;
+
+use std::io;
+
+use aeron_memory::cnc::SemanticVersion;
+
+use crate::bytes::{put_i32, put_i64};
+use crate::storage::{Access, Storage, StorageFile};
+use descriptor::{
+    ENTRY_ALIGNMENT, ENTRY_HEADER_LENGTH, LENGTH_OFFSET, START_POSITION_OFFSET, STATE_OFFSET,
+    STOP_POSITION_OFFSET, STOP_TIMESTAMP_OFFSET,
+};
+
+/// Name of the catalog's file.
+pub const CATALOG_FILE: &str = "archive.catalog";
+/// Name of a catalog that is being written and will replace the one that is there.
+pub const NEW_CATALOG_FILE: &str = "archive.catalog.compact";
+/// Version of the layout. A catalog of another major version is refused.
+pub const CATALOG_VERSION: SemanticVersion = SemanticVersion::new(3, 1, 0);
+/// Length of a fresh catalog in bytes; the file is sparse.
+pub const DEFAULT_CAPACITY: u64 = 1024 * 1024;
+/// Shortest catalog: its header.
+pub const MIN_CAPACITY: u64 = HEADER_LENGTH as u64;
+/// Longest catalog in bytes.
+pub const MAX_CAPACITY: u64 = i32::MAX as u64;
+
+const HEADER_LENGTH: usize = 32;
+const VERSION_OFFSET: usize = 0;
+const HEADER_LENGTH_OFFSET: usize = 4;
+const NEXT_RECORDING_ID_OFFSET: usize = 8;
+const ALIGNMENT_OFFSET: usize = 16;
+
+/// Where a killed write may end.
+const PAGE_LENGTH: u64 = 4096;
+
+/// The recordings of an archive directory. Not shared between threads.
+#[derive(Debug)]
+pub struct Catalog<S: Storage> {
+    file: S::File,
+    /// In the order of their ids.
+    entries: Vec<CatalogEntry>,
+    next_recording_id: i64,
+    end: u64,
+    capacity: u64,
+}
+
+/// A recording that is or was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CatalogEntry {
+    /// Whether it is there.
+    pub state: RecordingState,
+    /// What it is of.
+    pub descriptor: RecordingDescriptor,
+    /// Where the entry begins in the file.
+    offset: u64,
+}
+
+impl<S: Storage> Catalog<S> {
+    /// Makes an empty catalog of `capacity` bytes in a directory that has none.
+    ///
+    /// # Errors
+    /// There is one, the capacity is out of range, or the file system refuses.
+    pub fn create(storage: &S, capacity: u64) -> Result<Self, CatalogError> {
+        match storage.open(CATALOG_FILE, Access::Read) {
+            Ok(_) => return Err(io_error("create it", io::ErrorKind::AlreadyExists.into())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(io_error("create it", error)),
+        }
+        if !(MIN_CAPACITY..=MAX_CAPACITY).contains(&capacity) {
+            return Err(CatalogError::InvalidCapacity { capacity });
+        }
+        Self::write_new(storage, 0, Vec::new(), capacity)
+    }
+
+    /// Opens the catalog of a directory for reading and writing, and makes it `capacity` bytes long if it is shorter.
+    ///
+    /// # Errors
+    /// The file is none, is damaged, or is of another version; or the file system refuses.
+    pub fn open(storage: &S, capacity: u64) -> Result<Self, CatalogError> {
+        let mut catalog = Self::open_with(storage, Access::Write)?;
+        if capacity > MAX_CAPACITY {
+            return Err(CatalogError::InvalidCapacity { capacity });
+        }
+        if capacity > catalog.capacity {
+            catalog.set_capacity(capacity)?;
+        }
+        Ok(catalog)
+    }
+
+    /// Opens the catalog of a directory for looking only: every change fails.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_read_only(storage: &S) -> Result<Self, CatalogError> {
+        Self::open_with(storage, Access::Read)
+    }
+
+    /// Length of the file in bytes.
+    pub fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// The id that the next recording gets.
+    pub fn next_recording_id(&self) -> i64 {
+        self.next_recording_id
+    }
+
+    /// All entries, by ascending id, also those of recordings that are deleted or invalid.
+    pub fn entries(&self) -> &[CatalogEntry] {
+        &self.entries
+    }
+
+    /// The entry of an id, in whatever state.
+    pub fn entry(&self, recording_id: i64) -> Option<&CatalogEntry> {
+        let found = self.position_of(recording_id)?;
+        self.entries.get(found)
+    }
+
+    /// The recordings that exist, by ascending id.
+    pub fn recordings(&self) -> impl Iterator<Item = &RecordingDescriptor> {
+        self.entries
+            .iter()
+            .filter(|entry| entry.state == RecordingState::Valid)
+            .map(|entry| &entry.descriptor)
+    }
+
+    /// The recording of an id, if it exists.
+    ///
+    /// # Errors
+    /// [`CatalogError::UnknownRecording`]: it never did, or is deleted or invalid.
+    pub fn recording(&self, recording_id: i64) -> Result<&RecordingDescriptor, CatalogError> {
+        self.entry(recording_id)
+            .filter(|entry| entry.state == RecordingState::Valid)
+            .map(|entry| &entry.descriptor)
+            .ok_or(CatalogError::UnknownRecording { recording_id })
+    }
+
+    /// Adds a recording and answers the id that it got, whatever stands in the descriptor.
+    ///
+    /// # Errors
+    /// The descriptor fails [`RecordingDescriptor::check`], there is no room, or the file system refuses; then the recording does not
+    /// exist, and its id may be used up.
+    pub fn add(&mut self, mut descriptor: RecordingDescriptor) -> Result<i64, CatalogError> {
+        descriptor.check().map_err(CatalogError::InvalidRecording)?;
+        let recording_id = self.next_recording_id;
+        descriptor.recording_id = recording_id;
+        let bytes = descriptor.encode_entry(RecordingState::Valid);
+        self.make_room(bytes.len())?;
+        self.take_id()?;
+        self.write_entry(&bytes)?;
+        self.entries.push(CatalogEntry {
+            state: RecordingState::Valid,
+            descriptor,
+            offset: self.end,
+        });
+        self.end += bytes.len() as u64;
+        Ok(recording_id)
+    }
+
+    /// Says where and when a recording ended. Both change at once.
+    ///
+    /// # Errors
+    /// The recording does not exist, the position cannot be its end, or the file system refuses; then nothing changed.
+    pub fn stop(
+        &mut self,
+        recording_id: i64,
+        position: i64,
+        timestamp_ms: i64,
+    ) -> Result<(), CatalogError> {
+        let fields = STOP_TIMESTAMP_OFFSET..STOP_POSITION_OFFSET + 8;
+        self.change(recording_id, fields, |descriptor| {
+            descriptor.stop_position = position;
+            descriptor.stop_timestamp_ms = timestamp_ms;
+        })
+    }
+
+    /// Says where a recording begins now, once its first bytes are given up.
+    ///
+    /// # Errors
+    /// The recording does not exist, the position cannot be its start, or the file system refuses; then nothing changed.
+    pub fn set_start_position(
+        &mut self,
+        recording_id: i64,
+        position: i64,
+    ) -> Result<(), CatalogError> {
+        let field = START_POSITION_OFFSET..START_POSITION_OFFSET + 8;
+        self.change(recording_id, field, |descriptor| {
+            descriptor.start_position = position;
+        })
+    }
+
+    /// Ends the existence of a recording, and notes where it stopped, or [`NULL_VALUE`]: a session that comes back may want to know.
+    ///
+    /// Both are one write. In an entry over a page's end the kill of a process could part them, so there the position is written
+    /// first: a recording that exists with that stop position is one that can be deleted again.
+    ///
+    /// # Errors
+    /// The recording does not exist, the position cannot be its end, or the file system refuses; then it still exists.
+    pub fn delete(&mut self, recording_id: i64, stop_position: i64) -> Result<(), CatalogError> {
+        let place = self.existing(recording_id)?;
+        let mut entry = self.entries[place].clone();
+        entry.state = RecordingState::Deleted;
+        entry.descriptor.stop_position = stop_position;
+        entry
+            .descriptor
+            .check()
+            .map_err(CatalogError::InvalidRecording)?;
+
+        let bytes = entry.descriptor.encode_entry(entry.state);
+        let position = ENTRY_HEADER_LENGTH + STOP_POSITION_OFFSET;
+        let (first, last) = (STATE_OFFSET, position + 8);
+        let page_of = |offset: usize| (entry.offset + offset as u64) / PAGE_LENGTH;
+        if page_of(first) != page_of(last - 1) {
+            self.write(&bytes[position..last], entry.offset + position as u64)?;
+        }
+        self.write(&bytes[first..last], entry.offset + first as u64)?;
+        self.entries[place] = entry;
+        Ok(())
+    }
+
+    /// Drops the entries of deleted recordings for which `keep` is false. No id is ever given again.
+    ///
+    /// Their files are gone before: see [`remove_orphans`](crate::purge::remove_orphans).
+    ///
+    /// # Errors
+    /// The file system refuses; then the catalog is as it was.
+    pub fn compact(
+        &mut self,
+        storage: &S,
+        mut keep: impl FnMut(&CatalogEntry) -> bool,
+    ) -> Result<(), CatalogError> {
+        let kept = self
+            .entries
+            .iter()
+            .filter(|entry| entry.state != RecordingState::Deleted || keep(entry))
+            .cloned()
+            .collect();
+        *self = Self::write_new(storage, self.next_recording_id, kept, self.capacity)?;
+        Ok(())
+    }
+
+    fn open_with(storage: &S, access: Access) -> Result<Self, CatalogError> {
+        let file = storage
+            .open(CATALOG_FILE, access)
+            .map_err(|error| io_error("open it", error))?;
+        let loaded = load::load(&file, access)?;
+        Ok(Self {
+            file,
+            entries: loaded.entries,
+            next_recording_id: loaded.next_recording_id,
+            end: loaded.end,
+            capacity: loaded.capacity,
+        })
+    }
+
+    /// Writes a whole catalog beside the one that is there, which it then replaces.
+    fn write_new(
+        storage: &S,
+        next_recording_id: i64,
+        mut entries: Vec<CatalogEntry>,
+        capacity: u64,
+    ) -> Result<Self, CatalogError> {
+        let mut bytes = header(next_recording_id).to_vec();
+        for entry in &mut entries {
+            entry.offset = bytes.len() as u64;
+            bytes.extend(entry.descriptor.encode_entry(entry.state));
+        }
+        let file = write_new_file(storage, &bytes, capacity)
+            .map_err(|error| io_error("write a new one", error))?;
+        Ok(Self {
+            file,
+            entries,
+            next_recording_id,
+            end: bytes.len() as u64,
+            capacity,
+        })
+    }
+
+    /// Grows the file until another `length` bytes fit, by half each time.
+    fn make_room(&mut self, length: usize) -> Result<(), CatalogError> {
+        let length = length as u64;
+        let needed = self.end + length;
+        if length > MAX_ENTRY_LENGTH as u64 {
+            let available = MAX_ENTRY_LENGTH as u64;
+            return Err(CatalogError::TooBig { length, available });
+        }
+        if needed > MAX_CAPACITY {
+            let available = MAX_CAPACITY - self.end;
+            return Err(match self.capacity {
+                MAX_CAPACITY => CatalogError::Full,
+                _ => CatalogError::TooBig { length, available },
+            });
+        }
+        let mut capacity = self.capacity;
+        while capacity < needed {
+            capacity = (capacity + capacity / 2).min(MAX_CAPACITY);
+        }
+        if capacity > self.capacity {
+            self.set_capacity(capacity)?;
+        }
+        Ok(())
+    }
+
+    fn set_capacity(&mut self, capacity: u64) -> Result<(), CatalogError> {
+        self.file
+            .set_length(capacity)
+            .map_err(|error| io_error("make it longer", error))?;
+        self.capacity = capacity;
+        Ok(())
+    }
+
+    /// Marks the next id as used.
+    fn take_id(&mut self) -> Result<(), CatalogError> {
+        // As many recordings as there are ids take longer than any file system holds.
+        let next = self.next_recording_id.saturating_add(1);
+        self.write(&next.to_le_bytes(), NEXT_RECORDING_ID_OFFSET as u64)?;
+        self.next_recording_id = next;
+        Ok(())
+    }
+
+    /// Writes an entry behind the last one; the length, which makes it one, at last.
+    fn write_entry(&self, bytes: &[u8]) -> Result<(), CatalogError> {
+        let (length, body) = bytes.split_at(STATE_OFFSET);
+        let mut unborn = vec![0; STATE_OFFSET];
+        unborn.extend(body);
+        // What an addition that was killed left behind must not be taken for the next entry's length.
+        let left = self.capacity - self.end - bytes.len() as u64;
+        unborn.resize(bytes.len() + left.min(4) as usize, 0);
+        self.write(&unborn, self.end)?;
+        self.write(length, self.end + LENGTH_OFFSET as u64)
+    }
+
+    /// Changes a recording and writes the bytes at `fields` of its descriptor, which are 64 bytes of the file at most.
+    fn change(
+        &mut self,
+        recording_id: i64,
+        fields: std::ops::Range<usize>,
+        change: impl FnOnce(&mut RecordingDescriptor),
+    ) -> Result<(), CatalogError> {
+        let place = self.existing(recording_id)?;
+        let mut entry = self.entries[place].clone();
+        change(&mut entry.descriptor);
+        entry
+            .descriptor
+            .check()
+            .map_err(CatalogError::InvalidRecording)?;
+        let bytes = entry.descriptor.encode_entry(entry.state);
+        let (first, last) = (
+            ENTRY_HEADER_LENGTH + fields.start,
+            ENTRY_HEADER_LENGTH + fields.end,
+        );
+        self.write(&bytes[first..last], entry.offset + first as u64)?;
+        self.entries[place] = entry;
+        Ok(())
+    }
+
+    fn existing(&self, recording_id: i64) -> Result<usize, CatalogError> {
+        self.position_of(recording_id)
+            .filter(|&found| self.entries[found].state == RecordingState::Valid)
+            .ok_or(CatalogError::UnknownRecording { recording_id })
+    }
+
+    fn position_of(&self, recording_id: i64) -> Option<usize> {
+        self.entries
+            .binary_search_by_key(&recording_id, |entry| entry.descriptor.recording_id)
+            .ok()
+    }
+
+    fn write(&self, bytes: &[u8], offset: u64) -> Result<(), CatalogError> {
+        self.file
+            .write_all_at(bytes, offset)
+            .map_err(|error| io_error("write it", error))
+    }
+}
+
+/// Writes `bytes` to a file of `capacity` bytes, which becomes the catalog in one step.
+fn write_new_file<S: Storage>(storage: &S, bytes: &[u8], capacity: u64) -> io::Result<S::File> {
+    match storage.remove(NEW_CATALOG_FILE) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let file = storage.create(NEW_CATALOG_FILE, capacity)?;
+    file.write_all_at(bytes, 0)?;
+    storage.rename(NEW_CATALOG_FILE, CATALOG_FILE)?;
+    Ok(file)
+}
+
+fn header(next_recording_id: i64) -> [u8; HEADER_LENGTH] {
+    let mut header = [0; HEADER_LENGTH];
+    put_i32(&mut header, VERSION_OFFSET, CATALOG_VERSION.0);
+    put_i32(&mut header, HEADER_LENGTH_OFFSET, HEADER_LENGTH as i32);
+    put_i64(&mut header, NEXT_RECORDING_ID_OFFSET, next_recording_id);
+    put_i32(&mut header, ALIGNMENT_OFFSET, ENTRY_ALIGNMENT as i32);
+    header
+}
+
+fn io_error(doing: &'static str, source: io::Error) -> CatalogError {
+    CatalogError::Io { doing, source }
+}
