@@ -3,4 +3,5 @@
 #![forbid(unsafe_code)]
 
 pub mod machine;
+pub mod offsets;
 pub mod partition;

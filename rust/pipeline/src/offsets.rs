@@ -1,0 +1,433 @@
+//! [`Offset`]: how far a query has taken which recordings, as the text that Spark keeps in its checkpoint.
+//!
+//! Spark compares texts. So there is one text for each offset, and only that one is read: whatever differs from it is refused
+//! with the reason.
+
+use std::fmt;
+
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+/// Version of the text.
+const VERSION: u64 = 1;
+/// Positions are multiples of this.
+const FRAME_ALIGNMENT: i64 = 32;
+/// Hexadecimal digits of a private archive's id.
+const PRIVATE_ID_DIGITS: usize = 32;
+
+/// How far recordings of one archive were taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offset {
+    archive: ArchiveName,
+    /// By recording id, each once.
+    recordings: Vec<Taken>,
+}
+
+/// The archive that an offset belongs to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ArchiveName {
+    /// A private archive, by its id: 16 bytes in hexadecimal digits.
+    Private(String),
+    /// The archive of a server, by its archive id.
+    Shared(i64),
+}
+
+/// How far one recording was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Taken {
+    /// Stream id of the recording, for people.
+    pub stream_id: i32,
+    /// Session id of the recording, for people.
+    pub session_id: i32,
+    /// The recording.
+    pub recording_id: i64,
+    /// Position after the last message taken.
+    pub position: i64,
+}
+
+/// Why a text is no offset.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not an offset of format aeron: {0}")]
+pub struct OffsetError(String);
+
+impl Offset {
+    /// The offset of a query that has taken nothing yet.
+    pub fn initial(archive: ArchiveName) -> Self {
+        Self {
+            archive,
+            recordings: Vec::new(),
+        }
+    }
+
+    /// An offset of these recordings, in any order.
+    ///
+    /// # Errors
+    /// A recording is there twice, or a position is negative or not a multiple of 32.
+    pub fn new(archive: ArchiveName, mut recordings: Vec<Taken>) -> Result<Self, OffsetError> {
+        recordings.sort_by_key(|taken| taken.recording_id);
+        for taken in &recordings {
+            taken.check().map_err(OffsetError)?;
+        }
+        check_order(&recordings).map_err(OffsetError)?;
+        Ok(Self {
+            archive,
+            recordings,
+        })
+    }
+
+    /// Reads the text of an offset.
+    ///
+    /// # Errors
+    /// The text is not exactly what [`Display`](fmt::Display) writes, blanks between its parts excepted.
+    pub fn parse(text: &str) -> Result<Self, OffsetError> {
+        serde_json::from_str(text).map_err(|error| OffsetError(error.to_string()))
+    }
+
+    /// The archive that the recordings belong to.
+    pub fn archive(&self) -> &ArchiveName {
+        &self.archive
+    }
+
+    /// The recordings, by id.
+    pub fn recordings(&self) -> &[Taken] {
+        &self.recordings
+    }
+
+    /// How far a recording was taken; `None` when nothing of it was.
+    pub fn position(&self, recording_id: i64) -> Option<i64> {
+        let found = self
+            .recordings
+            .binary_search_by_key(&recording_id, |taken| taken.recording_id);
+        found.ok().map(|at| self.recordings[at].position)
+    }
+}
+
+impl fmt::Display for Offset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let archive = &self.archive;
+        write!(
+            f,
+            r#"{{"aeron": {VERSION}, "archive": "{archive}", "recordings": "#
+        )?;
+        write_recordings(f, &self.recordings)?;
+        f.write_str("}")
+    }
+}
+
+/// Writes recordings as the offset's text has them; progress reports show heads in the same way.
+pub fn write_recordings(f: &mut impl fmt::Write, recordings: &[Taken]) -> fmt::Result {
+    f.write_str("{")?;
+    for (number, taken) in recordings.iter().enumerate() {
+        let separator = if number > 0 { ", " } else { "" };
+        write!(f, r#"{separator}"{}": {}"#, taken.key(), taken.position)?;
+    }
+    f.write_str("}")
+}
+
+impl fmt::Display for ArchiveName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Private(id) => write!(f, "private:{id}"),
+            Self::Shared(id) => write!(f, "shared:{id}"),
+        }
+    }
+}
+
+impl Taken {
+    /// `streamId/sessionId/recordingId`.
+    pub fn key(&self) -> String {
+        format!(
+            "{}/{}/{}",
+            self.stream_id, self.session_id, self.recording_id
+        )
+    }
+
+    fn parse(key: &str, position: i64) -> Option<Self> {
+        let mut parts = key.split('/');
+        let taken = Self {
+            stream_id: parts.next()?.parse().ok()?,
+            session_id: parts.next()?.parse().ok()?,
+            recording_id: parts.next()?.parse().ok()?,
+            position,
+        };
+        // One form only: no sign, zero or part more than needed.
+        (taken.key() == key && taken.recording_id >= 0).then_some(taken)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let (position, key) = (self.position, self.key());
+        if position < 0 {
+            return Err(format!("position {position} of {key} is negative"));
+        }
+        if position % FRAME_ALIGNMENT != 0 {
+            return Err(format!(
+                "position {position} of {key} is not a multiple of {FRAME_ALIGNMENT}"
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn check_order(recordings: &[Taken]) -> Result<(), String> {
+    for pair in recordings.windows(2) {
+        let (before, after) = (pair[0].recording_id, pair[1].recording_id);
+        if before == after {
+            return Err(format!("recording {before} is there twice"));
+        }
+        if before > after {
+            return Err(format!(
+                "recording {before} stands before recording {after}; they are sorted by id"
+            ));
+        }
+    }
+    Ok(())
+}
+
+impl<'de> Deserialize<'de> for Offset {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(OffsetVisitor)
+    }
+}
+
+struct OffsetVisitor;
+
+impl<'de> Visitor<'de> for OffsetVisitor {
+    type Value = Offset;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(r#"{"aeron": 1, "archive": .., "recordings": {..}}"#)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Offset, A::Error> {
+        expect_field(&mut map, "aeron")?;
+        let version: u64 = map.next_value()?;
+        if version != VERSION {
+            return Err(A::Error::custom(format_args!(
+                "it has version {version}, this aeron reads version {VERSION}"
+            )));
+        }
+        expect_field(&mut map, "archive")?;
+        let archive = map.next_value()?;
+        expect_field(&mut map, "recordings")?;
+        let Recordings(recordings) = map.next_value()?;
+        match map.next_key::<String>()? {
+            None => Ok(Offset {
+                archive,
+                recordings,
+            }),
+            Some(field) => Err(A::Error::custom(format_args!("unknown field '{field}'"))),
+        }
+    }
+}
+
+fn expect_field<'de, A: MapAccess<'de>>(map: &mut A, name: &str) -> Result<(), A::Error> {
+    match map.next_key::<String>()? {
+        Some(field) if field == name => Ok(()),
+        Some(field) => Err(A::Error::custom(format_args!(
+            "field '{field}' stands where '{name}' belongs"
+        ))),
+        None => Err(A::Error::custom(format_args!("field '{name}' is missing"))),
+    }
+}
+
+impl<'de> Deserialize<'de> for ArchiveName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| {
+            D::Error::custom(format_args!(
+                "archive '{text}' is neither private:<{PRIVATE_ID_DIGITS} hexadecimal digits> nor shared:<archive id>"
+            ))
+        })
+    }
+}
+
+impl ArchiveName {
+    fn parse(text: &str) -> Option<Self> {
+        let name = if let Some(id) = text.strip_prefix("private:") {
+            let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+            let is_id = id.len() == PRIVATE_ID_DIGITS && id.bytes().all(is_digit);
+            Self::Private(is_id.then(|| id.to_owned())?)
+        } else {
+            Self::Shared(text.strip_prefix("shared:")?.parse().ok()?)
+        };
+        (name.to_string() == text).then_some(name)
+    }
+}
+
+/// The recordings of an offset's text, checked as they are read.
+struct Recordings(Vec<Taken>);
+
+impl<'de> Deserialize<'de> for Recordings {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(RecordingsVisitor)
+    }
+}
+
+struct RecordingsVisitor;
+
+impl<'de> Visitor<'de> for RecordingsVisitor {
+    type Value = Recordings;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(r#"{"streamId/sessionId/recordingId": position, ..}"#)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Recordings, A::Error> {
+        let mut recordings = Vec::new();
+        while let Some(key) = map.next_key::<String>()? {
+            let position = map.next_value()?;
+            let taken = Taken::parse(&key, position).ok_or_else(|| {
+                A::Error::custom(format_args!(
+                    "'{key}' is not streamId/sessionId/recordingId in plain decimals"
+                ))
+            })?;
+            taken.check().map_err(A::Error::custom)?;
+            recordings.push(taken);
+        }
+        check_order(&recordings).map_err(A::Error::custom)?;
+        Ok(Recordings(recordings))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const ID: &str = "9f0c000000000000000000000000beef";
+
+    fn text(recordings: &str) -> String {
+        format!(r#"{{"aeron": 1, "archive": "private:{ID}", "recordings": {recordings}}}"#)
+    }
+
+    fn refused(text: &str, reason: &str) {
+        let error = Offset::parse(text).unwrap_err().to_string();
+        assert!(error.contains(reason), "{error}");
+        assert!(!error.contains('\n'), "{error}");
+    }
+
+    #[test]
+    fn the_text_is_the_one_of_the_reference() {
+        let text = text(r#"{"1001/-1204857/0": 98304, "1001/77/1": 4096}"#);
+        let offset = Offset::parse(&text).unwrap();
+        assert_eq!(offset.archive(), &ArchiveName::Private(ID.to_owned()));
+        assert_eq!(offset.position(0), Some(98304));
+        assert_eq!(offset.position(1), Some(4096));
+        assert_eq!(offset.position(2), None);
+        assert_eq!(offset.to_string(), text);
+    }
+
+    #[test]
+    fn recordings_are_sorted_as_numbers() {
+        let taken = |recording_id| Taken {
+            stream_id: 1,
+            session_id: 2,
+            recording_id,
+            position: 32,
+        };
+        let offset = Offset::new(ArchiveName::Shared(-1), vec![taken(10), taken(9)]).unwrap();
+        assert_eq!(
+            offset.to_string(),
+            r#"{"aeron": 1, "archive": "shared:-1", "recordings": {"1/2/9": 32, "1/2/10": 32}}"#
+        );
+        assert!(Offset::new(ArchiveName::Shared(0), vec![taken(9), taken(9)]).is_err());
+    }
+
+    /// 08-36
+    #[test]
+    fn anything_else_is_refused_by_its_reason() {
+        refused(&text("{}").replace(": 1,", ": 2,"), "version 2");
+        refused(&text("{}").replace(": 1,", ": 1.0,"), "1.0");
+        refused(&text("{}").replace("aeron", "Aeron"), "field 'Aeron'");
+        refused(
+            &text("{}").replace("{}}", r#"{}, "more": 1}"#),
+            "unknown field 'more'",
+        );
+        refused(r#"{"aeron": 1}"#, "'archive' is missing");
+        refused(r#"{"archive": "private:", "aeron": 1}"#, "field 'archive'");
+        for archive in [
+            "",
+            "private:",
+            "private:9F0C",
+            "shared:",
+            "shared:01",
+            "shared:x",
+            "public:1",
+        ] {
+            let text = text("{}").replace(&format!("private:{ID}"), archive);
+            refused(&text, "neither private:");
+        }
+        for key in [
+            "1001/77",
+            "1001/77/1/2",
+            "+1001/77/1",
+            "1001/077/1",
+            "a/b/c",
+            "1001/77/-1",
+            "99999999999/1/1",
+        ] {
+            refused(&text(&format!(r#"{{"{key}": 32}}"#)), "in plain decimals");
+        }
+        refused(&text(r#"{"1/2/3": -32}"#), "-32 of 1/2/3 is negative");
+        refused(&text(r#"{"1/2/3": 33}"#), "not a multiple of 32");
+        refused(&text(r#"{"1/2/3": 32.0}"#), "32.0");
+        refused(
+            &text(r#"{"1/2/3": 9223372036854775808}"#),
+            "9223372036854775808",
+        );
+        refused(&text(r#"{"1/2/3": null}"#), "null");
+        refused(
+            &text(r#"{"1/2/3": 32, "9/9/3": 64}"#),
+            "recording 3 is there twice",
+        );
+        refused(
+            &text(r#"{"1/2/3": 32, "1/2/2": 32}"#),
+            "recording 3 stands before recording 2",
+        );
+        refused(&format!("{} x", text("{}")), "trailing characters");
+        refused("[]", "invalid type");
+        refused("", "EOF");
+        refused(&"[".repeat(100_000), "");
+    }
+
+    prop_compose! {
+        fn offsets()(
+            archive in prop_oneof![
+                "[0-9a-f]{32}".prop_map(ArchiveName::Private),
+                any::<i64>().prop_map(ArchiveName::Shared),
+            ],
+            positions in prop::collection::btree_map(0..=i64::MAX, (any::<(i32, i32)>(), 0..=i64::MAX / 32), 0..20),
+        ) -> (ArchiveName, Vec<Taken>) {
+            let taken = |(recording_id, ((stream_id, session_id), frames))| Taken {
+                stream_id, session_id, recording_id, position: frames * 32,
+            };
+            (archive, positions.into_iter().map(taken).collect())
+        }
+    }
+
+    proptest! {
+        /// 08-36
+        #[test]
+        fn the_same_positions_give_the_same_text_in_whatever_order_they_come(
+            (archive, recordings) in offsets(), rotation in 0usize..20,
+        ) {
+            let offset = Offset::new(archive.clone(), recordings.clone()).unwrap();
+            let mut rotated = recordings;
+            if !rotated.is_empty() {
+                let by = rotation % rotated.len();
+                rotated.rotate_left(by);
+            }
+            let text = offset.to_string();
+            prop_assert_eq!(&Offset::new(archive, rotated).unwrap().to_string(), &text);
+            prop_assert_eq!(Offset::parse(&text).unwrap(), offset);
+        }
+
+        /// 08-36
+        #[test]
+        fn what_is_read_is_written_again_and_nothing_makes_the_parser_panic(text in ".{0,200}") {
+            if let Ok(offset) = Offset::parse(&text) {
+                prop_assert_eq!(Offset::parse(&offset.to_string()).unwrap(), offset);
+            }
+        }
+    }
+}
