@@ -1,0 +1,355 @@
+//! From records to columns: per field a loop that gathers its values out of a block of records.
+//!
+//! A block is small enough for the innermost cache, so that each record comes from memory once however many fields it has, and
+//! what could be wrong with it is asked once per block: a value that no column can hold raises a flag, and only then somebody
+//! looks for the record.
+
+use std::sync::Arc;
+
+use arrow_array::types::{
+    ArrowPrimitiveType, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, TimestampMicrosecondType,
+};
+use arrow_array::{ArrayRef, BinaryArray, BooleanArray, PrimitiveArray, StringArray};
+use arrow_buffer::{BooleanBuffer, Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::DataType;
+
+use super::{DEC64_PRECISION, FieldType, Layout, LayoutField, MalformedRecord};
+
+/// Bytes of a block; a longer record is a block of its own.
+const BLOCK_LENGTH: usize = 16 * 1024;
+
+/// Above every mantissa of a `dec64`.
+const DEC64_LIMIT: u64 = 10_u64.pow(DEC64_PRECISION as u32);
+
+/// Makes columns of some fields of a layout, in any order. Immutable.
+#[derive(Debug, Clone)]
+pub struct Decoder {
+    fields: Vec<LayoutField>,
+    record_length: usize,
+}
+
+impl Decoder {
+    /// A decoder of all fields.
+    pub fn new(layout: &Layout) -> Self {
+        Self::of_fields(layout, 0..layout.fields.len())
+    }
+
+    /// A decoder of the fields with these numbers. The others are not looked at: nothing in them is malformed.
+    ///
+    /// # Panics
+    /// When there is no such field.
+    pub fn of_fields(layout: &Layout, fields: impl IntoIterator<Item = usize>) -> Self {
+        let field = |number: usize| layout.fields[number].clone();
+        Self {
+            fields: fields.into_iter().map(field).collect(),
+            record_length: layout.record_length,
+        }
+    }
+
+    /// The columns of `records`, one after the other in memory: a row each, and no nulls.
+    ///
+    /// # Errors
+    /// Names the first record and field with a value that no column can hold.
+    ///
+    /// # Panics
+    /// When the length is no multiple of the record length, or 2 GiB and more.
+    pub fn decode(&self, records: &[u8]) -> Result<Vec<ArrayRef>, MalformedRecord> {
+        assert!(
+            records.len().is_multiple_of(self.record_length)
+                && i32::try_from(records.len()).is_ok(),
+            "whole records of {} bytes, and no 2 GiB of them",
+            self.record_length
+        );
+        let mut columns = self.empty_columns(records.len() / self.record_length);
+        let block_length = (BLOCK_LENGTH / self.record_length).max(1) * self.record_length;
+        let mut is_sound = true;
+        for block in records.chunks(block_length) {
+            for column in &mut columns {
+                is_sound &= column.append(block, self.record_length);
+            }
+        }
+        if !is_sound && let Some(malformed) = self.first_malformed(records) {
+            return Err(malformed);
+        }
+        Ok(columns.into_iter().map(|column| column.finish()).collect())
+    }
+
+    /// The first value in `records`, as for [`decode`](Self::decode), that no column can hold.
+    pub fn first_malformed(&self, records: &[u8]) -> Option<MalformedRecord> {
+        let mut records = records.chunks_exact(self.record_length).enumerate();
+        records.find_map(|(record, bytes)| {
+            self.fields.iter().find_map(|field| {
+                Some(MalformedRecord {
+                    record,
+                    field: field.name.clone(),
+                    offset: field.offset,
+                    reason: field.what_is_malformed(bytes)?,
+                })
+            })
+        })
+    }
+
+    fn empty_columns(&self, rows: usize) -> Vec<Box<dyn Column>> {
+        let columns = self.fields.iter();
+        columns.map(|field| column(field, rows)).collect()
+    }
+}
+
+impl LayoutField {
+    /// What is wrong with the field's value in a whole record, if anything is.
+    fn what_is_malformed(&self, record: &[u8]) -> Option<String> {
+        let bytes = &record[self.offset..self.end()];
+        match self.kind {
+            FieldType::Bool => (bytes[0] > 1).then(|| format!("is {} instead of 0 or 1", bytes[0])),
+            FieldType::Char(_) => {
+                let is_text = std::str::from_utf8(trimmed(bytes)).is_ok();
+                (!is_text).then(|| "is not UTF-8".to_owned())
+            }
+            FieldType::TimestampMs => {
+                let ms = self.int64(bytes);
+                let is_in_range = ms.checked_mul(1000).is_some();
+                (!is_in_range).then(|| format!("is {ms} ms, outside the times of a timestamp"))
+            }
+            FieldType::Dec64(_) => {
+                let mantissa = self.int64(bytes);
+                let is_in_range = mantissa.unsigned_abs() < DEC64_LIMIT;
+                (!is_in_range).then(|| format!("is {mantissa}, more than {DEC64_PRECISION} digits"))
+            }
+            _ => None,
+        }
+    }
+
+    /// The integer of a field of 8 bytes.
+    fn int64(&self, bytes: &[u8]) -> i64 {
+        let bytes = *bytes
+            .first_chunk()
+            .expect("fields of this kind have 8 bytes");
+        match self.is_big_endian {
+            true => i64::from_be_bytes(bytes),
+            false => i64::from_le_bytes(bytes),
+        }
+    }
+}
+
+/// A column that grows block by block.
+trait Column {
+    /// Adds the field's values in a block of whole records; false when one of them is malformed.
+    fn append(&mut self, block: &[u8], record_length: usize) -> bool;
+
+    /// The column. None of the values is malformed.
+    fn finish(self: Box<Self>) -> ArrayRef;
+}
+
+/// An empty column with room for so many rows.
+fn column(field: &LayoutField, rows: usize) -> Box<dyn Column> {
+    /// A column of numbers made by `$convert` from a `$number` in the record.
+    macro_rules! numbers {
+        ($number:ty => $column:ty, $convert:expr) => {
+            if field.is_big_endian {
+                Numbers::<$column, _, _>::boxed(field, rows, |bytes| {
+                    $convert(<$number>::from_be_bytes(bytes))
+                })
+            } else {
+                Numbers::<$column, _, _>::boxed(field, rows, |bytes| {
+                    $convert(<$number>::from_le_bytes(bytes))
+                })
+            }
+        };
+    }
+    match field.kind {
+        FieldType::I8 => numbers!(i8 => Int8Type, sound),
+        FieldType::I16 => numbers!(i16 => Int16Type, sound),
+        FieldType::I32 => numbers!(i32 => Int32Type, sound),
+        FieldType::I64 => numbers!(i64 => Int64Type, sound),
+        FieldType::U8 => numbers!(u8 => Int16Type, sound),
+        FieldType::U16 => numbers!(u16 => Int32Type, sound),
+        FieldType::U32 => numbers!(u32 => Int64Type, sound),
+        FieldType::U64 => numbers!(u64 => Decimal128Type, sound),
+        FieldType::F32 => numbers!(f32 => Float32Type, sound),
+        FieldType::F64 => numbers!(f64 => Float64Type, sound),
+        FieldType::TimestampMs => numbers!(i64 => TimestampMicrosecondType, |ms: i64| {
+            let (us, is_too_large) = ms.overflowing_mul(1000);
+            (us, !is_too_large)
+        }),
+        FieldType::TimestampUs => numbers!(i64 => TimestampMicrosecondType, sound),
+        FieldType::TimestampNs => {
+            numbers!(i64 => TimestampMicrosecondType, |ns: i64| sound(ns.div_euclid(1000)))
+        }
+        FieldType::Dec64(_) => numbers!(i64 => Decimal128Type, |mantissa: i64| {
+            (i128::from(mantissa), mantissa.unsigned_abs() < DEC64_LIMIT)
+        }),
+        FieldType::Bool => Box::new(Bools {
+            offset: field.offset,
+            values: Vec::with_capacity(rows),
+        }),
+        FieldType::Bytes(length) => Box::new(Bytes {
+            offset: field.offset,
+            length,
+            values: Vec::with_capacity(rows * length),
+        }),
+        FieldType::Char(length) => Box::new(Texts::new(field.offset, length, rows)),
+    }
+}
+
+/// A value that is what it is, in the column's width.
+fn sound<T: From<U>, U>(value: U) -> (T, bool) {
+    (value.into(), true)
+}
+
+struct Numbers<T: ArrowPrimitiveType, F, const LENGTH: usize> {
+    offset: usize,
+    values: Vec<T::Native>,
+    data_type: DataType,
+    /// The value of the field's bytes, and whether it is one.
+    value: F,
+}
+
+impl<T, F, const LENGTH: usize> Numbers<T, F, LENGTH>
+where
+    T: ArrowPrimitiveType,
+    F: Fn([u8; LENGTH]) -> (T::Native, bool) + 'static,
+{
+    fn boxed(field: &LayoutField, rows: usize, value: F) -> Box<dyn Column> {
+        Box::new(Self {
+            offset: field.offset,
+            values: Vec::with_capacity(rows),
+            data_type: field.kind.column_type(),
+            value,
+        })
+    }
+}
+
+impl<T, F, const LENGTH: usize> Column for Numbers<T, F, LENGTH>
+where
+    T: ArrowPrimitiveType,
+    F: Fn([u8; LENGTH]) -> (T::Native, bool),
+{
+    fn append(&mut self, block: &[u8], record_length: usize) -> bool {
+        let mut is_sound = true;
+        let values = fields::<LENGTH>(block, record_length, self.offset);
+        self.values.extend(values.map(|bytes| {
+            let (value, is_value) = (self.value)(bytes);
+            is_sound &= is_value;
+            value
+        }));
+        is_sound
+    }
+
+    fn finish(self: Box<Self>) -> ArrayRef {
+        let values = PrimitiveArray::<T>::new(self.values.into(), None);
+        Arc::new(values.with_data_type(self.data_type))
+    }
+}
+
+/// The `LENGTH` bytes at `offset` of each record of a block.
+fn fields<const LENGTH: usize>(
+    block: &[u8],
+    record_length: usize,
+    offset: usize,
+) -> impl ExactSizeIterator<Item = [u8; LENGTH]> {
+    // Said once, so that the compiler need not ask for each record.
+    assert!(offset <= record_length && LENGTH <= record_length - offset);
+    block.chunks_exact(record_length).map(move |record| {
+        let field = &record[offset..offset + LENGTH];
+        field.try_into().expect("the slice has this length")
+    })
+}
+
+struct Bools {
+    offset: usize,
+    values: Vec<u8>,
+}
+
+impl Column for Bools {
+    fn append(&mut self, block: &[u8], record_length: usize) -> bool {
+        let mut seen = 0;
+        let values = fields::<1>(block, record_length, self.offset);
+        self.values.extend(values.map(|[byte]| {
+            seen |= byte;
+            byte
+        }));
+        seen <= 1
+    }
+
+    fn finish(self: Box<Self>) -> ArrayRef {
+        let is_set = |row: usize| self.values[row] != 0;
+        let values = BooleanBuffer::collect_bool(self.values.len(), is_set);
+        Arc::new(BooleanArray::new(values, None))
+    }
+}
+
+struct Bytes {
+    offset: usize,
+    length: usize,
+    values: Vec<u8>,
+}
+
+impl Column for Bytes {
+    fn append(&mut self, block: &[u8], record_length: usize) -> bool {
+        for record in block.chunks_exact(record_length) {
+            let field = &record[self.offset..self.offset + self.length];
+            self.values.extend_from_slice(field);
+        }
+        true
+    }
+
+    fn finish(self: Box<Self>) -> ArrayRef {
+        let rows = self.values.len() / self.length;
+        let offsets = OffsetBuffer::from_repeated_length(self.length, rows);
+        Arc::new(BinaryArray::new(
+            offsets,
+            Buffer::from_vec(self.values),
+            None,
+        ))
+    }
+}
+
+struct Texts {
+    offset: usize,
+    length: usize,
+    /// Where each text ends in `values`, behind a 0.
+    ends: Vec<i32>,
+    values: Vec<u8>,
+}
+
+impl Texts {
+    fn new(offset: usize, length: usize, rows: usize) -> Self {
+        let mut ends = Vec::with_capacity(rows + 1);
+        ends.push(0);
+        Self {
+            offset,
+            length,
+            ends,
+            values: Vec::with_capacity(rows * length),
+        }
+    }
+}
+
+impl Column for Texts {
+    fn append(&mut self, block: &[u8], record_length: usize) -> bool {
+        let mut is_sound = true;
+        for record in block.chunks_exact(record_length) {
+            let text = trimmed(&record[self.offset..self.offset + self.length]);
+            is_sound &= text.is_ascii() || std::str::from_utf8(text).is_ok();
+            self.values.extend_from_slice(text);
+            self.ends.push(self.values.len() as i32);
+        }
+        is_sound
+    }
+
+    fn finish(self: Box<Self>) -> ArrayRef {
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(self.ends));
+        Arc::new(StringArray::new(
+            offsets,
+            Buffer::from_vec(self.values),
+            None,
+        ))
+    }
+}
+
+/// A text without the zeros and spaces that fill its field.
+fn trimmed(field: &[u8]) -> &[u8] {
+    let last = field.iter().rposition(|byte| !matches!(byte, 0 | b' '));
+    &field[..last.map_or(0, |last| last + 1)]
+}

@@ -1,0 +1,296 @@
+//! From columns to records: per field a loop that scatters its values over a block of records.
+
+use std::fmt::Display;
+use std::ops::Range;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowPrimitiveType, ByteArrayType, Decimal128Type, Float32Type, Float64Type, Int8Type,
+    Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
+};
+use arrow_array::{Array, BooleanArray, GenericByteArray, RecordBatch};
+use arrow_schema::{DataType, Field, Schema};
+
+use super::{DEC64_PRECISION, EncodeError, FieldType, Layout, LayoutField};
+
+/// Bytes of a block, which is to stay in the innermost cache while all fields are written; a longer record is one of its own.
+const BLOCK_LENGTH: usize = 16 * 1024;
+
+/// The mantissas that `dec64` takes are closer to 0 than this.
+const DEC64_LIMIT: u128 = 10_u128.pow(DEC64_PRECISION as u32);
+
+/// Makes records of the rows of one record batch.
+pub struct Encoder<'a> {
+    columns: Vec<(&'a str, Box<dyn Column + 'a>)>,
+    record_length: usize,
+}
+
+impl Layout {
+    /// Whether columns of this schema can become records: each field has a column of its name and type. Others are left out.
+    ///
+    /// The type is that of [`columns`](Self::columns); large strings and binaries will do too.
+    ///
+    /// # Errors
+    /// [`EncodeError::Missing`] or [`EncodeError::Type`].
+    pub fn check_columns(&self, schema: &Schema) -> Result<(), EncodeError> {
+        let check = |field: &LayoutField| check_type(field, column_of(field, schema)?.1);
+        self.fields.iter().try_for_each(check)
+    }
+
+    /// An encoder for the rows of `batch`.
+    ///
+    /// # Errors
+    /// As [`check_columns`](Self::check_columns), or [`EncodeError::Null`] for the first null of a column.
+    pub fn encoder<'a>(&'a self, batch: &'a RecordBatch) -> Result<Encoder<'a>, EncodeError> {
+        let mut columns = Vec::with_capacity(self.fields.len());
+        for field in &self.fields {
+            let (number, column) = column_of(field, batch.schema_ref())?;
+            check_type(field, column)?;
+            let values = batch.column(number).as_ref();
+            check_nulls(field, values)?;
+            columns.push((field.name.as_str(), writer(field, values)));
+        }
+        Ok(Encoder {
+            columns,
+            record_length: self.record_length,
+        })
+    }
+}
+
+impl Encoder<'_> {
+    /// Appends the records of `rows`, one after the other; bytes that belong to no field are zero.
+    ///
+    /// # Errors
+    /// [`EncodeError::Value`] for a row of the first block with a value that does not fit; what was appended is to be thrown away.
+    ///
+    /// # Panics
+    /// When the record batch has no such rows.
+    pub fn encode(&self, rows: Range<usize>, records: &mut Vec<u8>) -> Result<(), EncodeError> {
+        let begin = records.len();
+        records.resize(begin + rows.len() * self.record_length, 0);
+        let rows_per_block = (BLOCK_LENGTH / self.record_length).max(1);
+        let blocks = records[begin..].chunks_mut(rows_per_block * self.record_length);
+        for (block, first_row) in blocks.zip(rows.step_by(rows_per_block)) {
+            for (name, column) in &self.columns {
+                if let Err(row) = column.write(first_row, block, self.record_length) {
+                    return Err(EncodeError::Value {
+                        row,
+                        column: (*name).to_owned(),
+                        reason: column.what_does_not_fit(row),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn column_of<'s>(
+    field: &LayoutField,
+    schema: &'s Schema,
+) -> Result<(usize, &'s Field), EncodeError> {
+    let missing = || EncodeError::Missing(field.name.clone());
+    schema.column_with_name(&field.name).ok_or_else(missing)
+}
+
+fn check_type(field: &LayoutField, column: &Field) -> Result<(), EncodeError> {
+    let is_accepted = match (field.kind, column.data_type()) {
+        (FieldType::Char(_), DataType::LargeUtf8)
+        | (FieldType::Bytes(_), DataType::LargeBinary) => true,
+        (kind, found) => *found == kind.column_type(),
+    };
+    if is_accepted {
+        return Ok(());
+    }
+    Err(EncodeError::Type {
+        column: field.name.clone(),
+        kind: field.kind.to_string(),
+        found: column.data_type().clone(),
+        expected: field.kind.column_type(),
+    })
+}
+
+fn check_nulls(field: &LayoutField, values: &dyn Array) -> Result<(), EncodeError> {
+    if values.null_count() == 0 {
+        return Ok(());
+    }
+    let row = (0..values.len()).find(|row| values.is_null(*row));
+    let column = field.name.clone();
+    row.map_or(Ok(()), |row| Err(EncodeError::Null { row, column }))
+}
+
+/// A column whose values become a field. It has no nulls.
+trait Column {
+    /// Writes the rows from `first_row` on into a block of records; the number of a row whose value does not fit is an error.
+    fn write(&self, first_row: usize, block: &mut [u8], record_length: usize) -> Result<(), usize>;
+
+    /// Why the value of this row does not fit.
+    fn what_does_not_fit(&self, row: usize) -> String;
+}
+
+/// The writer of a column whose type was checked.
+fn writer<'a>(field: &'a LayoutField, values: &'a dyn Array) -> Box<dyn Column + 'a> {
+    /// Values of `$column` that become a `$number` by `$convert`, if they fit.
+    macro_rules! numbers {
+        ($column:ty => $number:ty, $convert:expr) => {{
+            let values = values.as_primitive::<$column>().values();
+            if field.is_big_endian {
+                numbers::<$column, _, _>(field, values, |value| {
+                    $convert(value).map(<$number>::to_be_bytes)
+                })
+            } else {
+                numbers::<$column, _, _>(field, values, |value| {
+                    $convert(value).map(<$number>::to_le_bytes)
+                })
+            }
+        }};
+        ($column:ty => $number:ty) => {
+            numbers!($column => $number, |value| <$number>::try_from(value).ok())
+        };
+    }
+    match field.kind {
+        FieldType::I8 => numbers!(Int8Type => i8),
+        FieldType::I16 => numbers!(Int16Type => i16),
+        FieldType::I32 => numbers!(Int32Type => i32),
+        FieldType::I64 => numbers!(Int64Type => i64),
+        FieldType::U8 => numbers!(Int16Type => u8),
+        FieldType::U16 => numbers!(Int32Type => u16),
+        FieldType::U32 => numbers!(Int64Type => u32),
+        FieldType::U64 => numbers!(Decimal128Type => u64),
+        FieldType::F32 => numbers!(Float32Type => f32),
+        FieldType::F64 => numbers!(Float64Type => f64),
+        FieldType::TimestampMs => {
+            numbers!(TimestampMicrosecondType => i64, |us: i64| Some(us.div_euclid(1000)))
+        }
+        FieldType::TimestampUs => numbers!(TimestampMicrosecondType => i64),
+        FieldType::TimestampNs => {
+            numbers!(TimestampMicrosecondType => i64, |us: i64| us.checked_mul(1000))
+        }
+        FieldType::Dec64(_) => numbers!(Decimal128Type => i64, |mantissa: i128| {
+            let is_in_range = mantissa.unsigned_abs() < DEC64_LIMIT;
+            is_in_range.then_some(mantissa as i64)
+        }),
+        FieldType::Bool => Box::new(Bools {
+            field,
+            values: values.as_boolean(),
+        }),
+        FieldType::Char(_) => match values.data_type() {
+            DataType::LargeUtf8 => texts(field, values.as_string::<i64>()),
+            _ => texts(field, values.as_string::<i32>()),
+        },
+        FieldType::Bytes(_) => match values.data_type() {
+            DataType::LargeBinary => texts(field, values.as_binary::<i64>()),
+            _ => texts(field, values.as_binary::<i32>()),
+        },
+    }
+}
+
+struct Numbers<'a, T: ArrowPrimitiveType, F> {
+    field: &'a LayoutField,
+    values: &'a [T::Native],
+    /// The field's bytes for a value that fits.
+    bytes: F,
+}
+
+fn numbers<'a, T, F, const LENGTH: usize>(
+    field: &'a LayoutField,
+    values: &'a [T::Native],
+    bytes: F,
+) -> Box<dyn Column + 'a>
+where
+    T: ArrowPrimitiveType<Native: Display>,
+    F: Fn(T::Native) -> Option<[u8; LENGTH]> + 'a,
+{
+    Box::new(Numbers::<T, F> {
+        field,
+        values,
+        bytes,
+    })
+}
+
+impl<T, F, const LENGTH: usize> Column for Numbers<'_, T, F>
+where
+    T: ArrowPrimitiveType<Native: Display>,
+    F: Fn(T::Native) -> Option<[u8; LENGTH]>,
+{
+    fn write(&self, first_row: usize, block: &mut [u8], record_length: usize) -> Result<(), usize> {
+        let offset = self.field.offset;
+        // Said once, so that the compiler need not ask for each record.
+        assert!(offset <= record_length && LENGTH <= record_length - offset);
+        let records = block.chunks_exact_mut(record_length);
+        for (index, (record, value)) in records.zip(&self.values[first_row..]).enumerate() {
+            let bytes = (self.bytes)(*value).ok_or(first_row + index)?;
+            record[offset..offset + LENGTH].copy_from_slice(&bytes);
+        }
+        Ok(())
+    }
+
+    fn what_does_not_fit(&self, row: usize) -> String {
+        let (value, field) = (&self.values[row], self.field);
+        format!("is {value}, which is out of range for {}", field.kind)
+    }
+}
+
+struct Bools<'a> {
+    field: &'a LayoutField,
+    values: &'a BooleanArray,
+}
+
+impl Column for Bools<'_> {
+    fn write(&self, first_row: usize, block: &mut [u8], record_length: usize) -> Result<(), usize> {
+        for (index, record) in block.chunks_exact_mut(record_length).enumerate() {
+            record[self.field.offset] = self.values.value(first_row + index).into();
+        }
+        Ok(())
+    }
+
+    fn what_does_not_fit(&self, _row: usize) -> String {
+        String::new()
+    }
+}
+
+struct Texts<'a, T: ByteArrayType> {
+    field: &'a LayoutField,
+    values: &'a GenericByteArray<T>,
+}
+
+fn texts<'a, T: ByteArrayType<Native: AsRef<[u8]>>>(
+    field: &'a LayoutField,
+    values: &'a GenericByteArray<T>,
+) -> Box<dyn Column + 'a> {
+    Box::new(Texts { field, values })
+}
+
+impl<T: ByteArrayType<Native: AsRef<[u8]>>> Texts<'_, T> {
+    fn value(&self, row: usize) -> &[u8] {
+        self.values.value(row).as_ref()
+    }
+
+    /// Texts may be shorter than the field, bytes not: a reader could not tell where they ended.
+    fn fits(&self, length: usize) -> bool {
+        match self.field.kind {
+            FieldType::Char(room) => length <= room,
+            kind => length == kind.length(),
+        }
+    }
+}
+
+impl<T: ByteArrayType<Native: AsRef<[u8]>>> Column for Texts<'_, T> {
+    fn write(&self, first_row: usize, block: &mut [u8], record_length: usize) -> Result<(), usize> {
+        for (index, record) in block.chunks_exact_mut(record_length).enumerate() {
+            let row = first_row + index;
+            let value = self.value(row);
+            if !self.fits(value.len()) {
+                return Err(row);
+            }
+            let begin = self.field.offset;
+            record[begin..begin + value.len()].copy_from_slice(value);
+        }
+        Ok(())
+    }
+
+    fn what_does_not_fit(&self, row: usize) -> String {
+        let length = self.value(row).len();
+        format!("has {length} bytes, which do not fit {}", self.field.kind)
+    }
+}
