@@ -42,7 +42,7 @@ $(STAMPS)/installed-%: $(STAMPS)/venv pyproject.toml $(RUST_SOURCES)
 
 comma := ,
 DEMO := $(STAMPS)/installed-arrow
-DEVELOP := $(STAMPS)/installed-arrow+test+lint
+DEVELOP := $(STAMPS)/installed-arrow+spark+test+lint
 BENCH := $(STAMPS)/installed-arrow+bench+test
 
 # ---- goals -------------------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ _COMMANDS = {
     "streams": "Show a driver's streams and how far behind each reader is.",
     "info": "Show which driver runs on a directory, or ask it to end.",
     "inspect": "Print the frames of a log buffer file.",
+    "doctor": "Look for what Spark's format aeron needs on this machine.",
     "demo": "Publish market data from one process to another and show rate and latency.",
 }
 

@@ -1,0 +1,49 @@
+"""Aeron streams in and out of Spark, in columns: ``format("aeron")``.
+
+>>> aeron.spark.register(spark)                                                                   # doctest: +SKIP
+>>> trades = spark.readStream.format("aeron").option("channel", "aeron:ipc").option("streamId", "1001").load()
+
+An installed package is found by Spark without :func:`register`; with it a broken module of somebody else's cannot get
+in the way (:func:`check` finds such modules). Importing this package loads neither PySpark nor pyarrow.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aeron.spark.checks import Check, check
+from aeron.spark.errors import (
+    AeronBackPressureError,
+    AeronDataLossError,
+    AeronDriverTimeout,
+    AeronNoSubscriberError,
+    AeronOptionError,
+    AeronRecordError,
+    AeronSparkError,
+)
+from aeron.spark.progress import Progress, progress
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = [
+    "AeronBackPressureError",
+    "AeronDataLossError",
+    "AeronDriverTimeout",
+    "AeronNoSubscriberError",
+    "AeronOptionError",
+    "AeronRecordError",
+    "AeronSparkError",
+    "Check",
+    "Progress",
+    "check",
+    "progress",
+    "register",
+]
+
+
+def register(spark: SparkSession) -> None:
+    """Makes ``format("aeron")`` known to a session; may be repeated, and wins over a module found by Spark."""
+    from aeron.spark.source import AeronDataSource
+
+    spark.dataSource.register(AeronDataSource)

@@ -1,0 +1,163 @@
+"""What texts of options mean.
+
+Each function takes a text, or makes one that does, and raises ``ValueError`` with what is wrong.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+
+from aeron import AeronError, ChannelUriBuilder, parse_duration_ns, parse_size
+
+MAX_STREAMS = 1024
+"""Streams of one query, or distinct values of the column ``stream_id`` in one worker."""
+
+
+def integer(low: int, high: int | None = None) -> Callable[[str], int]:
+    """A whole number from `low` to `high`, by default the largest of 64 bits."""
+
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"[+-]?[0-9]{1,19}", text):
+            raise ValueError("not a whole number")
+        return _within(int(text), low, high)
+
+    return parse
+
+
+def size(low: int) -> Callable[[str], int]:
+    """Bytes, with the suffixes k, m and g; at least `low`."""
+
+    def parse(text: str) -> int:
+        try:
+            value = parse_size(text)
+        except ValueError as error:
+            raise ValueError("not a size") from error
+        return _within(value, low, None)
+
+    return parse
+
+
+def _within(value: int, low: int, high: int | None) -> int:
+    if value < low:
+        raise ValueError("too small")
+    if value > (2**63 - 1 if high is None else high):
+        raise ValueError("too large")
+    return value
+
+
+def duration_ns(text: str) -> int:
+    """Nanoseconds of a duration such as ``3s``."""
+    try:
+        return parse_duration_ns(text)
+    except ValueError as error:
+        raise ValueError("not a duration") from error
+
+
+def choice(*choices: str) -> Callable[[str], str]:
+    """One of `choices`, in any case."""
+
+    def parse(text: str) -> str:
+        for known in choices:
+            if text.lower() == known.lower():
+                return known
+        raise ValueError("unknown value")
+
+    return parse
+
+
+def boolean(text: str) -> bool:
+    """True or false."""
+    return choice("true", "false")(text) == "true"
+
+
+def non_empty(text: str) -> str:
+    """Any text but none."""
+    if not text:
+        raise ValueError("empty")
+    return text
+
+
+def client_name(text: str) -> str:
+    """A client's name, as long as a counter's label takes."""
+    if len(text.encode()) > 100:
+        raise ValueError("too long")
+    return text
+
+
+def value_format(text: str) -> str:
+    """What a payload is."""
+    if text.lower() == "arrow":
+        raise ValueError("reserved for a later version")
+    return choice("binary", "string", "struct")(text)
+
+
+def starting_offsets(text: str) -> str:
+    """Where a live stream begins: it has no past."""
+    try:
+        return choice("latest")(text)
+    except ValueError:
+        raise ValueError("a live stream has no past") from None
+
+
+def channel(text: str) -> str:
+    """An Aeron URI, read to its end by the parser of the client and the driver; every parameter must be a known one."""
+    try:
+        uri = ChannelUriBuilder.parse(text)
+        for parameter in re.finditer(r"[?|]([^=|]+)=", text):
+            _known_parameter(uri, parameter.group(1), parameter.start(1))
+        uri.validate()
+    except AeronError as error:
+        raise ValueError(str(error)) from error
+    return text
+
+
+def _known_parameter(uri: ChannelUriBuilder, name: str, place: int) -> None:
+    """A driver passes over parameters that it does not know; here one is a mistake in typing."""
+    try:
+        uri.get(name)
+    except ValueError:
+        raise ValueError(f"unknown parameter '{name}' at {place}") from None
+
+
+def _ranges(text: str, low: int, high: int) -> tuple[tuple[int, int], ...]:
+    ranges = []
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(-?[0-9]{1,19})(?:\s*-\s*(-?[0-9]{1,19}))?\s*", part)
+        if match is None:
+            raise ValueError(f"{part.strip()!r} is no id or range")
+        first = int(match.group(1))
+        last = int(match.group(2) or first)
+        if first > last or first < low or last > high:
+            raise ValueError(f"{part.strip()!r} is no range within {low} to {high}")
+        ranges.append((first, last))
+    return tuple(ranges)
+
+
+def stream_id(text: str) -> int:
+    """One stream id."""
+    return integer(-(2**31), 2**31 - 1)(text)
+
+
+def stream_ids(text: str) -> tuple[int, ...]:
+    """Numbers and ranges as the set of ids that they name, in order."""
+    ranges = _ranges(text, -(2**31), 2**31 - 1)
+    if any(last - first >= MAX_STREAMS for first, last in ranges):
+        raise ValueError("too many streams")
+    ids = sorted({number for first, last in ranges for number in range(first, last + 1)})
+    if len(ids) > MAX_STREAMS:
+        raise ValueError("too many streams")
+    return tuple(ids)
+
+
+def recording_ids(text: str) -> tuple[tuple[int, int], ...]:
+    """Numbers and ranges, as pairs of first and last."""
+    return _ranges(text, 0, 2**63 - 1)
+
+
+def absolute_path(text: str) -> str:
+    """A path from the root."""
+    if not os.path.isabs(text):
+        raise ValueError("not an absolute path")
+    return text

@@ -1,0 +1,577 @@
+"""The options of ``format("aeron")``: one table, from which validation, the documentation and the tests are made.
+
+Spark hands over options as texts with keys in any case. :func:`read_stream_options`, :func:`read_options` and
+:func:`write_options` check all of them, open nothing, and answer typed values; the first wrong one raises an
+:class:`~aeron.spark.errors.AeronOptionError` whose text names the option, the value and what is right.
+"""
+
+from __future__ import annotations
+
+import difflib
+import enum
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+from aeron import ChannelUriBuilder
+from aeron.spark import option_values
+from aeron.spark.errors import AeronOptionError
+
+__all__ = [
+    "OPTIONS",
+    "Option",
+    "ReadOptions",
+    "ReadStreamOptions",
+    "Use",
+    "WriteOptions",
+    "check_source",
+    "read_options",
+    "read_stream_options",
+    "write_options",
+]
+
+READ_NEEDS_DIRECTORY = (
+    'spark.read reads recordings: give archiveDir; for a live stream use spark.readStream, or "aeron sub" to look at it'
+)
+
+_NO_SERVER = "needs an archive server, not in this version"
+
+
+class Use(enum.Flag):
+    """Where an option may be given."""
+
+    READ = enum.auto()
+    READ_STREAM = enum.auto()
+    WRITE = enum.auto()
+    WRITE_STREAM = enum.auto()
+    SOURCE = READ | READ_STREAM
+    SINK = WRITE | WRITE_STREAM
+    LIVE = READ_STREAM | SINK
+    ALL = SOURCE | SINK
+
+    def __str__(self) -> str:
+        """The forms as Spark names them."""
+        names = {Use.READ: "read", Use.READ_STREAM: "readStream", Use.WRITE: "write", Use.WRITE_STREAM: "writeStream"}
+        return ", ".join(name for use, name in names.items() if use in self)
+
+
+@dataclass(frozen=True)
+class Option:
+    """One line of the table.
+
+    `default` and `right` (an example) are texts as a user writes them, `wrong` pairs a text with the beginning of what
+    is said about it. `parse` raises ``ValueError`` with what is wrong; `expected` then says what is right.
+    """
+
+    name: str
+    use: Use
+    parse: Callable[[str], Any]
+    expected: str
+    meaning: str
+    right: str
+    wrong: tuple[str, str]
+    default: str | None = None
+    default_text: str | None = None
+    required: bool = False
+
+    @property
+    def field(self) -> str:
+        """The option's attribute in the typed values."""
+        return re.sub(r"([A-Z])", r"_\1", self.name).replace(".", "_").lower()
+
+
+# ---- the table ------------------------------------------------------------------------------------------------------
+
+_TRUE_OR_FALSE = "expected true or false"
+_LIVE_ONLY = "a live stream has no past: use latest; earliest and positions need an archive server, not in this version"
+
+OPTIONS: tuple[Option, ...] = (
+    Option(
+        "channel",
+        Use.LIVE,
+        option_values.channel,
+        "expected an Aeron URI like aeron:udp?endpoint=localhost:40123 or aeron:ipc",
+        "Aeron URI of the stream.",
+        "aeron:udp?endpoint=localhost:40123",
+        ("aeron:udp?endpiont=localhost:40123", "unknown parameter 'endpiont' at 10"),
+        required=True,
+    ),
+    Option(
+        "streamId",
+        Use.READ_STREAM,
+        option_values.stream_ids,
+        "expected stream ids like 1001 or 1001-1004, at most 1024",
+        "Stream ids and ranges of them.",
+        "1001,1003-1006",
+        ("1001-", "'1001-' is no id or range"),
+        required=True,
+    ),
+    Option(
+        "streamId",
+        Use.READ,
+        option_values.stream_ids,
+        "expected stream ids like 1001 or 1001-1004, at most 1024",
+        "Only recordings of these streams.",
+        "1001",
+        ("all", "'all' is no id or range"),
+        default_text="all",
+    ),
+    Option(
+        "streamId",
+        Use.SINK,
+        option_values.stream_id,
+        "expected one stream id like 1001; a column stream_id routes rows to several",
+        "Stream of rows without a column `stream_id`; required unless there is that column.",
+        "1001",
+        ("1001,1002", "not a whole number"),
+    ),
+    Option(
+        "aeron.dir",
+        Use.ALL,
+        option_values.non_empty,
+        "expected the directory of a media driver",
+        "Directory of the media driver: on the Spark driver's machine for `readStream`, on each executor's to write.",
+        "/dev/shm/aeron-trades",
+        ("", "empty"),
+        default_text="`AERON_DIR`, else Aeron's default directory",
+    ),
+    Option(
+        "aeron.driver.timeout",
+        Use.ALL,
+        option_values.integer(1, 3_600_000),
+        "expected milliseconds from 1 to 3600000",
+        "Milliseconds without a heartbeat after which the media driver counts as dead.",
+        "10000",
+        ("10s", "not a whole number"),
+        default_text="10000",
+    ),
+    Option(
+        "aeron.client.name",
+        Use.ALL,
+        option_values.client_name,
+        "expected at most 100 bytes",
+        "Name of the client in its heartbeat counter.",
+        "bars",
+        ("x" * 101, "too long"),
+        default_text="none",
+    ),
+    Option(
+        "aeron.client.resource.linger.duration",
+        Use.ALL,
+        option_values.duration_ns,
+        "expected a duration like 3s or 100ms",
+        "How long unmapped resources of the client are kept.",
+        "3s",
+        ("soon", "not a duration"),
+        default_text="3s",
+    ),
+    Option(
+        "aeron.client.idle.sleep.duration",
+        Use.ALL,
+        option_values.duration_ns,
+        "expected a duration like 16ms",
+        "Sleep of the client's conductor.",
+        "16ms",
+        ("long", "not a duration"),
+        default_text="16ms",
+    ),
+    Option(
+        "aeron.pre.touch.mapped.memory",
+        Use.ALL,
+        option_values.boolean,
+        _TRUE_OR_FALSE,
+        "Touch every page of a log when it is mapped.",
+        "true",
+        ("1", "unknown value"),
+        default="false",
+    ),
+    Option(
+        "embeddedDriver",
+        Use.READ_STREAM,
+        option_values.boolean,
+        _TRUE_OR_FALSE,
+        "Run a media driver inside the source process, for UDP channels.",
+        "true",
+        ("yes", "unknown value"),
+        default="false",
+    ),
+    Option(
+        "startingOffsets",
+        Use.READ_STREAM,
+        option_values.starting_offsets,
+        _LIVE_ONLY.partition(": ")[2],
+        "Where a query without a checkpoint begins.",
+        "latest",
+        ("earliest", "a live stream has no past"),
+        default="latest",
+    ),
+    Option(
+        "maxRowsPerTrigger",
+        Use.READ_STREAM,
+        option_values.integer(1),
+        "the smallest value is 1",
+        "Most rows of a batch.",
+        "100000",
+        ("0", "too small"),
+        default_text="none",
+    ),
+    Option(
+        "maxBytesPerTrigger",
+        Use.READ_STREAM,
+        option_values.size(1),
+        "the smallest value is 1; sizes take k, m, g",
+        "Most payload bytes of a batch; with `maxRowsPerTrigger` too the smaller one wins.",
+        "64m",
+        ("0", "too small"),
+        default_text="none",
+    ),
+    Option(
+        "minPartitions",
+        Use.SOURCE,
+        option_values.integer(1, 4096),
+        "expected 1 to 4096",
+        "Fewest partitions of a batch.",
+        "4",
+        ("4097", "too large"),
+        default_text="recordings with data; for `read` segments",
+    ),
+    Option(
+        "maxRowsPerPartition",
+        Use.SOURCE,
+        option_values.integer(1),
+        "the smallest value is 1",
+        "Most rows of a partition; larger ones are split at a message.",
+        "1000000",
+        ("-1", "too small"),
+        default_text="none",
+    ),
+    Option(
+        "failOnDataLoss",
+        Use.READ_STREAM,
+        option_values.boolean,
+        _TRUE_OR_FALSE,
+        "Fail when messages that the query needs are gone; otherwise count them as `lostBytes`.",
+        "false",
+        ("maybe", "unknown value"),
+        default="true",
+    ),
+    Option(
+        "maxRetainedBytes",
+        Use.READ_STREAM,
+        option_values.size(32 << 20),
+        "the smallest value is 32m",
+        "Bytes recorded and not yet committed by Spark, at which the source stops polling (back pressure).",
+        "4g",
+        ("1m", "too small"),
+        default="1g",
+    ),
+    Option(
+        "archiveDir",
+        Use.READ_STREAM,
+        option_values.absolute_path,
+        "expected the absolute path of a directory of your own",
+        "Where private archives are made: your own directory, writable, and not by others.",
+        "/dev/shm/trades",
+        ("trades", "not an absolute path"),
+        default_text="`/dev/shm/aeron-spark-<uid>`, or below the temporary directory where shared memory is small",
+    ),
+    Option(
+        "archiveDir",
+        Use.READ,
+        option_values.absolute_path,
+        "expected the absolute path of an archive directory",
+        "Directory of the recordings to read: one with `archive.catalog`, or with exactly one private archive.",
+        "/dev/shm/aeron-spark-1000",
+        ("trades", "not an absolute path"),
+        required=True,
+    ),
+    Option(
+        "recordingId",
+        Use.READ,
+        option_values.recording_ids,
+        "expected recording ids like 0 or 0,3-7",
+        "Only these recordings.",
+        "0,3-7",
+        ("-1", "'-1' is no range within 0"),
+        default_text="all",
+    ),
+    Option(
+        "includeHeaders",
+        Use.SOURCE,
+        option_values.boolean,
+        _TRUE_OR_FALSE,
+        "Add every header column.",
+        "true",
+        ("no", "unknown value"),
+        default="false",
+    ),
+    Option(
+        "valueFormat",
+        Use.ALL,
+        option_values.value_format,
+        "expected binary, string or struct",
+        "What a payload is: bytes, UTF-8 text, or a fixed record described by `valueSchema`.",
+        "struct",
+        ("arrow", "reserved for a later version"),
+        default="binary",
+    ),
+    Option(
+        "valueSchema",
+        Use.ALL,
+        option_values.non_empty,
+        "expected a layout like 'ts ts_ns, px f64, qty i64'",
+        "Layout of a record; required with `valueFormat=struct`, and only there.",
+        "ts ts_ns, px f64, qty i64",
+        ("", "empty"),
+    ),
+    Option(
+        "mode",
+        Use.SOURCE,
+        option_values.choice("FAILFAST", "DROPMALFORMED"),
+        "expected FAILFAST or DROPMALFORMED",
+        "What becomes of a payload that does not fit `valueFormat`.",
+        "DROPMALFORMED",
+        ("PERMISSIVE", "unknown value"),
+        default="FAILFAST",
+    ),
+    Option(
+        "recordsPerMessage",
+        Use.SOURCE,
+        option_values.choice("many"),
+        "a source takes messages of any number of records: use many",
+        "A message of k records gives k rows.",
+        "many",
+        ("3", "unknown value"),
+        default_text="many",
+    ),
+    Option(
+        "recordsPerMessage",
+        Use.SINK,
+        option_values.integer(1, 65536),
+        "expected 1 to 65536",
+        "Consecutive rows of a stream that go into one message; the last one may have fewer.",
+        "16",
+        ("0", "too small"),
+        default_text="1",
+    ),
+    Option(
+        "connectTimeoutMs",
+        Use.SINK,
+        option_values.integer(1, 3_600_000),
+        "expected 1 to 3600000",
+        "Milliseconds to wait for a subscriber.",
+        "1000",
+        ("0", "too small"),
+        default="10000",
+    ),
+    Option(
+        "offerTimeoutMs",
+        Use.SINK,
+        option_values.integer(1, 3_600_000),
+        "expected 1 to 3600000",
+        "Milliseconds of back pressure without a row accepted after which a task fails.",
+        "5000",
+        ("3600001", "too large"),
+        default="30000",
+    ),
+    Option(
+        "reservedValue",
+        Use.SINK,
+        option_values.choice("zero", "column", "dedup"),
+        "expected zero, column or dedup",
+        "The frames' reserved value: 0, the column `reserved_value`, or a key by which duplicates can be dropped.",
+        "dedup",
+        ("key", "unknown value"),
+        default_text="`zero`, or `column` if there is a column `reserved_value`",
+    ),
+    Option(
+        "drain",
+        Use.WRITE,
+        option_values.boolean,
+        _TRUE_OR_FALSE,
+        "Wait until every subscriber has read the last row, at most `offerTimeoutMs`.",
+        "true",
+        ("2", "unknown value"),
+        default="false",
+    ),
+)
+
+_REFUSED = {
+    "path": "format aeron has no path; give channel, or archiveDir to spark.read",
+    "maxoffsetspertrigger": "use maxRowsPerTrigger (offsets are byte positions in Aeron)",
+    "endingoffsets": _NO_SERVER,
+}
+"""Options that other formats have, or that ours is to have, and what to do instead."""
+
+_SPARKS_OWN = {
+    "checkpointlocation",
+    "asyncprogresstrackingenabled",
+    "asyncprogresstrackingcheckpointintervalms",
+    "queryname",
+}
+"""What Spark itself reads from the options of a streaming query, and hands on to the format as well."""
+
+
+# ---- typed values ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _ClientOptions:
+    aeron_dir: str | None
+    aeron_driver_timeout: int | None
+    aeron_client_name: str | None
+    aeron_client_resource_linger_duration: int | None
+    aeron_client_idle_sleep_duration: int | None
+    aeron_pre_touch_mapped_memory: bool
+    value_format: str
+    value_schema: str | None
+
+
+@dataclass(frozen=True)
+class _SourceOptions(_ClientOptions):
+    min_partitions: int | None
+    max_rows_per_partition: int | None
+    include_headers: bool
+    mode: str
+    records_per_message: str | None
+
+
+@dataclass(frozen=True)
+class ReadStreamOptions(_SourceOptions):
+    """Options of ``spark.readStream``, checked; sizes are bytes, durations ns, what ends in ``_ms`` ms."""
+
+    channel: str
+    stream_id: tuple[int, ...]
+    embedded_driver: bool
+    starting_offsets: str
+    max_rows_per_trigger: int | None
+    max_bytes_per_trigger: int | None
+    fail_on_data_loss: bool
+    max_retained_bytes: int
+    archive_dir: str | None
+
+
+@dataclass(frozen=True)
+class ReadOptions(_SourceOptions):
+    """Options of ``spark.read``, checked."""
+
+    archive_dir: str
+    stream_id: tuple[int, ...] | None
+    recording_id: tuple[tuple[int, int], ...] | None
+
+
+@dataclass(frozen=True)
+class WriteOptions(_ClientOptions):
+    """Options of ``df.write`` and ``df.writeStream``, checked; `drain` is never set for a stream."""
+
+    channel: str
+    stream_id: int | None
+    records_per_message: int | None
+    connect_timeout_ms: int
+    offer_timeout_ms: int
+    reserved_value: str | None
+    drain: bool
+
+
+def read_stream_options(options: Mapping[str, str]) -> ReadStreamOptions:
+    """The options of ``spark.readStream``.
+
+    Raises :class:`~aeron.spark.errors.AeronOptionError` for the first that is wrong.
+    """
+    values = _typed(ReadStreamOptions, _parsed(options, Use.READ_STREAM))
+    if values.embedded_driver and ChannelUriBuilder.parse(values.channel).build().startswith("aeron:ipc"):
+        raise AeronOptionError(
+            "option embeddedDriver: an embedded driver cannot be reached by other processes over aeron:ipc, "
+            "got 'true'; use aeron:udp, or start a driver by 'aeron driver'"
+        )
+    return values
+
+
+def read_options(options: Mapping[str, str]) -> ReadOptions:
+    """The options of ``spark.read``; raises as :func:`read_stream_options`."""
+    given = {key.lower() for key in options}
+    if "archivedir" not in given or "channel" in given:
+        raise AeronOptionError(READ_NEEDS_DIRECTORY)
+    return _typed(ReadOptions, _parsed(options, Use.READ))
+
+
+def write_options(options: Mapping[str, str], *, streaming: bool) -> WriteOptions:
+    """The options of ``df.writeStream`` (`streaming`) or ``df.write``; raises as :func:`read_stream_options`."""
+    values = _parsed(options, Use.WRITE_STREAM if streaming else Use.WRITE)
+    return _typed(WriteOptions, {"drain": False, **values})
+
+
+def check_source(options: Mapping[str, str]) -> _SourceOptions:
+    """What is known of a source before Spark says whether it is ``read`` or ``readStream``: all that both have.
+
+    Raises as :func:`read_stream_options` for what is wrong in either.
+    """
+    given = {key.lower() for key in options}
+    if "archivedir" in given and "channel" not in given:
+        return read_options(options)
+    if "channel" in given:
+        return read_stream_options(options)
+    raise AeronOptionError(
+        "option channel: missing; give spark.readStream channel and streamId. " + READ_NEEDS_DIRECTORY
+    )
+
+
+T = TypeVar("T", bound=_ClientOptions)
+
+
+def _typed(kind: type[T], values: Mapping[str, Any]) -> T:
+    _check_together(values)
+    return kind(**{field.name: values[field.name] for field in fields(kind)})
+
+
+def _parsed(options: Mapping[str, str], use: Use) -> dict[str, Any]:
+    table = {option.name.lower(): option for option in OPTIONS if use in option.use}
+    given = {key.lower(): str(value).strip() for key, value in options.items()}
+    for key, value in given.items():
+        if key not in table and key not in _SPARKS_OWN:
+            raise _unknown(key, value, table, use)
+    return {option.field: _value(option, given.get(key)) for key, option in table.items()}
+
+
+def _value(option: Option, text: str | None) -> Any:
+    if text is None:
+        if option.required:
+            raise AeronOptionError(f"option {option.name}: missing; {option.expected}")
+        return None if option.default is None else option.parse(option.default)
+    try:
+        return option.parse(text)
+    except ValueError as error:
+        raise AeronOptionError(f"option {option.name}: {error}, got '{text}'; {option.expected}") from None
+
+
+def _unknown(key: str, value: str, table: Mapping[str, Option], use: Use) -> AeronOptionError:
+    elsewhere = [option for option in OPTIONS if option.name.lower() == key]
+    if key in _REFUSED:
+        return AeronOptionError(f"option {key}: refused, got '{value}'; {_REFUSED[key]}")
+    if key.startswith("archive.") or (key == "recordingid" and use is Use.READ_STREAM):
+        return AeronOptionError(f"option {key}: {_NO_SERVER}, got '{value}'; spark.read takes archiveDir, recordingId")
+    if elsewhere:
+        places = " and ".join(str(option.use) for option in elsewhere)
+        return AeronOptionError(f"option {elsewhere[0].name}: not for {use}, got '{value}'; it is for {places}")
+    nearest = difflib.get_close_matches(key, table, n=1, cutoff=0)
+    return AeronOptionError(f"option {key}: unknown, got '{value}'; did you mean {table[nearest[0]].name}?")
+
+
+def _check_together(values: Mapping[str, Any]) -> None:
+    """What holds between options."""
+    struct, layout = values["value_format"] == "struct", values["value_schema"]
+    if struct and layout is None:
+        raise AeronOptionError(
+            "option valueSchema: missing; valueFormat=struct needs a layout like 'ts ts_ns, px f64, qty i64'"
+        )
+    if layout is not None and not struct:
+        raise AeronOptionError(
+            f"option valueSchema: given with valueFormat={values['value_format']}, got '{layout}'; "
+            "set valueFormat=struct"
+        )
+    if values.get("records_per_message") is not None and not struct:
+        raise AeronOptionError(
+            f"option recordsPerMessage: given with valueFormat={values['value_format']}, "
+            f"got '{values['records_per_message']}'; set valueFormat=struct"
+        )

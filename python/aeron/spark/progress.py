@@ -1,0 +1,84 @@
+"""What a running query's Aeron sources say of themselves, out of Spark's own progress."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+__all__ = ["Progress", "progress"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One Aeron source of a query, as of its last batch. Immutable.
+
+    Attributes:
+        recordings: position of the last complete message by ``streamId/sessionId/recordingId``.
+        images: publishers connected now.
+        backlog_bytes: payload bytes recorded and not yet in a batch.
+        backlog_messages: messages recorded and not yet in a batch.
+        retained_bytes: bytes recorded and not yet committed; ``maxRetainedBytes`` is their bound.
+        retention_full_ms: how long the source did not poll because of that bound, in all.
+        gap_bytes: bytes that publishers sent while no query ran.
+        lost_bytes: bytes lost with ``failOnDataLoss=false``.
+        joined: publishers that came, in all.
+        ended: publishers that went, in all.
+        rows_per_second: rows of the last batch by its duration; 0 without a batch with rows.
+        lag_s: how long the backlog takes at that rate; ``None`` without a rate.
+    """
+
+    recordings: Mapping[str, int]
+    images: int
+    backlog_bytes: int
+    backlog_messages: int
+    retained_bytes: int
+    retention_full_ms: int
+    gap_bytes: int
+    lost_bytes: int
+    joined: int
+    ended: int
+    rows_per_second: float
+    lag_s: float | None
+
+
+def progress(query: StreamingQuery) -> list[Progress]:
+    """The Aeron sources of a query, in the order of its plan; none before its first batch."""
+    last: Any = query.lastProgress
+    found = [_of_source(source) for source in last["sources"]] if last else []
+    return [source for source in found if source is not None]
+
+
+def _of_source(source: Mapping[str, Any]) -> Progress | None:
+    report = _report(source["latestOffset"])
+    if report is None:
+        return None
+    rate = float(source["processedRowsPerSecond"] or 0)
+    backlog = report["backlogMessages"]
+    return Progress(
+        recordings=report["recordings"],
+        images=report["images"],
+        backlog_bytes=report["backlogBytes"],
+        backlog_messages=backlog,
+        retained_bytes=report["retainedBytes"],
+        retention_full_ms=report["retentionFullMs"],
+        gap_bytes=report["gapBytes"],
+        lost_bytes=report["lostBytes"],
+        joined=report["joined"],
+        ended=report["ended"],
+        rows_per_second=rate,
+        lag_s=backlog / rate if rate > 0 else None,
+    )
+
+
+def _report(text: object) -> dict[str, Any] | None:
+    """The report of an Aeron source; ``None`` for the offset of any other."""
+    try:
+        value = json.loads(text) if isinstance(text, str) else text
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) and {"recordings", "retainedBytes"} <= value.keys() else None

@@ -1,0 +1,127 @@
+"""Fixtures of the tests with a real Spark: one session for each module, a media driver, and publishers beside it.
+
+Without a JDK such a test is skipped with that reason, and fails where `CI` is set.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import aeron
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SHARED_MEMORY = Path("/dev/shm") if Path("/dev/shm").is_dir() else Path(tempfile.gettempdir())
+
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "localhost",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
+    "spark.sql.streaming.stopTimeout": "30s",
+    "spark.driver.memory": "1g",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A session takes its time to start, and a busy machine is slow; every wait inside is bounded."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.timeout(240))
+
+
+def _without_java() -> str | None:
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which(os.path.join(home, "bin", "java") if home else "java")
+    if java is None:
+        return "no JDK: Spark needs Java 17 or 21"
+    try:
+        import pyspark  # noqa: F401
+    except ImportError:
+        return "PySpark is not installed"
+    works = subprocess.run([java, "-version"], capture_output=True, check=False).returncode == 0
+    return None if works else f"{java} does not run"
+
+
+@pytest.fixture(scope="session")
+def java() -> None:
+    """What Spark needs; a test that cannot have it is skipped, in CI it fails."""
+    reason = _without_java()
+    if reason is None:
+        return
+    if os.environ.get("CI"):
+        pytest.fail(f"tests with Spark must not be skipped in CI: {reason}")
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="module")
+def spark_settings() -> dict[str, str]:
+    """What a module overrides to have its session otherwise, e.g. another ``spark.master``."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def spark(
+    java: None, spark_settings: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SparkSession]:
+    """The session of a module: two cores, UTC, no limit by bytes for what is written."""
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    place = tmp_path_factory.mktemp("spark")
+    builder = SparkSession.builder.master("local[2]").appName("aeron tests")
+    builder = builder.config("spark.sql.warehouse.dir", str(place / "warehouse")).config("spark.local.dir", str(place))
+    for name, value in {**SETTINGS, **spark_settings}.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def shared_memory() -> Iterator[Path]:
+    """A directory in shared memory that is gone after the test."""
+    path = _SHARED_MEMORY / f"aeron-spark-tests-{uuid.uuid4().hex[:12]}"
+    path.mkdir(mode=0o700)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def media_driver() -> Iterator[aeron.MediaDriver]:
+    """The media driver of a module, with small logs."""
+    directory = _SHARED_MEMORY / f"aeron-spark-driver-{uuid.uuid4().hex[:12]}"
+    with aeron.MediaDriver(
+        dir=directory,
+        ipc_term_buffer_length=1 << 20,
+        term_buffer_length=1 << 20,
+        timer_interval_ns=100_000_000,
+    ) as driver:
+        yield driver
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+def publisher(media_driver: aeron.MediaDriver) -> Iterator[Callable[..., aeron.ExclusivePublication]]:
+    """`publisher(stream_id, channel="aeron:ipc")`: a publication that is closed with the test."""
+    with aeron.connect(media_driver) as client:
+
+        def publish(stream_id: int, channel: str = "aeron:ipc") -> aeron.ExclusivePublication:
+            return client.add_exclusive_publication(channel, stream_id)
+
+        yield publish

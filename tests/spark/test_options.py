@@ -1,0 +1,217 @@
+"""The options of ``format("aeron")``: every line of the table, and what is said of a wrong one. No Spark is needed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from aeron.spark.errors import AeronOptionError
+from aeron.spark.options import (
+    OPTIONS,
+    Option,
+    ReadOptions,
+    ReadStreamOptions,
+    Use,
+    WriteOptions,
+    read_options,
+    read_stream_options,
+    write_options,
+)
+from spark.option_page import OPTIONS_PAGE, options_table
+
+LAYOUT = "ts ts_ns, px f64, qty i64"
+STREAM = {"channel": "aeron:udp?endpoint=localhost:40123", "streamId": "1001"}
+READ = {"archiveDir": "/dev/shm/archive"}
+
+
+def parsed(use: Use, options: dict[str, str]) -> Any:
+    """The typed values of options in the first form of `use`, beside what that form requires."""
+    given = {key.lower() for key in options}
+    required = STREAM if Use.READ_STREAM in use else READ if Use.READ in use else {"channel": "aeron:ipc"}
+    options = {**{key: value for key, value in required.items() if key.lower() not in given}, **options}
+    if Use.READ_STREAM in use:
+        return read_stream_options(options)
+    if Use.READ in use:
+        return read_options(options)
+    return write_options(options, streaming=Use.WRITE not in use)
+
+
+def lines() -> list[Any]:
+    return [pytest.param(option, id=f"{option.name} of {option.use}") for option in OPTIONS]
+
+
+def beside(option: Option) -> dict[str, str]:
+    """What an option needs others to be."""
+    if option.name in {"valueFormat", "valueSchema", "recordsPerMessage"}:
+        return {"valueFormat": "struct", "valueSchema": LAYOUT}
+    return {}
+
+
+@pytest.mark.parametrize("option", lines())
+def test_a_right_value_is_taken_with_its_key_in_any_case_and_blanks_around_it(option: Option) -> None:
+    """08-4"""
+    others = {key: value for key, value in beside(option).items() if key != option.name}
+    for key in (option.name, option.name.lower(), option.name.upper()):
+        values = parsed(option.use, {**others, key: f"  {option.right}\t"})
+        assert getattr(values, option.field) == option.parse(option.right)
+
+
+@pytest.mark.parametrize("option", lines())
+def test_a_wrong_value_is_refused_with_the_name_the_value_and_what_is_right(option: Option) -> None:
+    """08-4"""
+    value, problem = option.wrong
+    others = {key: text for key, text in beside(option).items() if key != option.name}
+    with pytest.raises(AeronOptionError) as refused:
+        parsed(option.use, {**others, option.name: value})
+    text = str(refused.value)
+    assert text.startswith(f"option {option.name}: {problem}"), text
+    assert text.endswith(f", got '{value}'; {option.expected}"), text
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize("option", [line for line in lines() if not line.values[0].required])
+def test_without_a_value_the_default_holds(option: Option) -> None:
+    """08-4"""
+    expected = None if option.default is None else option.parse(option.default)
+    assert getattr(parsed(option.use, {}), option.field) == expected
+
+
+@pytest.mark.parametrize("option", [line for line in lines() if line.values[0].required])
+def test_what_is_required_is_missed_by_name(option: Option) -> None:
+    with pytest.raises(AeronOptionError) as refused:
+        if option.use is Use.READ:
+            read_options({})
+        elif Use.READ_STREAM in option.use:
+            read_stream_options({key: value for key, value in STREAM.items() if key != option.name})
+        else:
+            write_options({}, streaming=False)
+    assert option.name in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "use"), [(ReadStreamOptions, Use.READ_STREAM), (ReadOptions, Use.READ), (WriteOptions, Use.WRITE)]
+)
+def test_typed_values_have_an_attribute_for_each_line_of_the_table(kind: type, use: Use) -> None:
+    assert {field.name for field in fields(kind)} == {option.field for option in OPTIONS if use in option.use}
+
+
+def test_no_two_lines_are_for_the_same_place() -> None:
+    for option in OPTIONS:
+        for other in OPTIONS:
+            assert option is other or option.name != other.name or not option.use & other.use
+
+
+def test_the_documentation_has_the_table() -> None:
+    page = OPTIONS_PAGE.read_text()
+    assert options_table() in page, "run: python -m spark.option_page (in tests/)"
+
+
+@pytest.mark.parametrize(
+    ("key", "nearest"),
+    [("chanel", "channel"), ("streamid2", "streamId"), ("maxRowsPerTriger", "maxRowsPerTrigger"), ("xyz", "")],
+)
+def test_an_unknown_option_is_refused_with_the_nearest_known_one(key: str, nearest: str) -> None:
+    """08-5"""
+    with pytest.raises(AeronOptionError, match=rf"option {key.lower()}: unknown, got '1'; did you mean {nearest}"):
+        read_stream_options({**STREAM, key: "1"})
+
+
+@pytest.mark.parametrize("key", ["archive.controlChannel", "endingOffsets", "recordingId"])
+def test_options_of_a_shared_archive_say_that_they_need_a_server(key: str) -> None:
+    """08-5"""
+    with pytest.raises(AeronOptionError, match="needs an archive server, not in this version"):
+        read_stream_options({**STREAM, key: "1"})
+
+
+def test_options_of_other_formats_are_refused_with_what_to_use_instead() -> None:
+    """08-5"""
+    with pytest.raises(AeronOptionError, match="use maxRowsPerTrigger"):
+        read_stream_options({**STREAM, "maxOffsetsPerTrigger": "5"})
+    with pytest.raises(AeronOptionError, match="format aeron has no path"):
+        write_options({**STREAM, "path": "/tmp/x"}, streaming=False)
+
+
+def test_an_option_of_another_place_says_where_it_belongs() -> None:
+    with pytest.raises(AeronOptionError, match=r"option drain: not for readStream, got 'true'; it is for write$"):
+        read_stream_options({**STREAM, "drain": "true"})
+
+
+def test_what_spark_hands_on_of_its_own_is_passed_over() -> None:
+    assert write_options({**STREAM, "checkpointLocation": "/tmp/x"}, streaming=True).stream_id == 1001
+
+
+@pytest.mark.parametrize(
+    ("channel", "problem"),
+    [
+        ("aeron:udp?endpoint=localhost:40123|endpiont=x", "unknown parameter 'endpiont' at 35"),
+        ("aeron:udp", "invalid URI scheme or transport: aeron:udp"),
+        ("aeron:ipc?mtu", "invalid end of key"),
+        ("aeron:ipc?term-length=100", "term length less than min length of 65536"),
+        ("aeron:udp?mtu=1408", "URIs for UDP must specify endpoint"),
+        ("ipc", "invalid URI scheme or transport: ipc"),
+    ],
+)
+def test_a_channel_is_read_by_the_parser_of_aeron(channel: str, problem: str) -> None:
+    """08-7"""
+    with pytest.raises(AeronOptionError, match=re.escape(f"option channel: {problem}")):
+        read_stream_options({**STREAM, "channel": channel})
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("1001", (1001,)),
+        ("1001,1003-1006", (1001, 1003, 1004, 1005, 1006)),
+        ("5, 5, 4-6", (4, 5, 6)),
+        ("-3--1", (-3, -2, -1)),
+        ("0-1023", tuple(range(1024))),
+    ],
+)
+def test_stream_ids_are_a_set_of_numbers_and_ranges(text: str, ids: tuple[int, ...]) -> None:
+    """08-8"""
+    assert read_stream_options({**STREAM, "streamId": text}).stream_id == ids
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a", "1-", "3-1", "2147483648", "0-1024", "0-1000,2000-2100", "1,,2", "0-2147483647"]
+)
+def test_wrong_stream_ids_are_refused(text: str) -> None:
+    """08-8"""
+    with pytest.raises(AeronOptionError, match=r"option streamId: .*expected stream ids like 1001 or 1001-1004"):
+        read_stream_options({**STREAM, "streamId": text})
+
+
+@pytest.mark.parametrize("channel", ["aeron:ipc", "aeron:ipc?term-length=64k"])
+def test_an_embedded_driver_is_refused_for_ipc(channel: str) -> None:
+    """08-11"""
+    with pytest.raises(
+        AeronOptionError, match="an embedded driver cannot be reached by other processes over aeron:ipc"
+    ):
+        read_stream_options({**STREAM, "channel": channel, "embeddedDriver": "true"})
+
+
+def test_a_batch_read_without_a_directory_points_to_the_live_forms() -> None:
+    """08-58"""
+    for options in ({}, {"channel": "aeron:ipc"}, {"channel": "aeron:ipc", **READ}):
+        with pytest.raises(AeronOptionError) as refused:
+            read_options(options)
+        assert str(refused.value) == (
+            "spark.read reads recordings: give archiveDir; for a live stream use spark.readStream, "
+            'or "aeron sub" to look at it'
+        )
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"valueFormat": "struct"}, "option valueSchema: missing; valueFormat=struct needs a layout"),
+        ({"valueSchema": LAYOUT}, "option valueSchema: given with valueFormat=binary"),
+        ({"recordsPerMessage": "many"}, "option recordsPerMessage: given with valueFormat=binary"),
+    ],
+)
+def test_what_belongs_to_records_goes_with_them_only(options: dict[str, str], problem: str) -> None:
+    with pytest.raises(AeronOptionError, match=re.escape(problem)):
+        read_stream_options({**STREAM, **options})
