@@ -8,6 +8,7 @@ mod bytes;
 pub mod catalog;
 mod damage;
 pub mod frame;
+pub mod mark_file;
 pub mod memory_storage;
 pub mod purge;
 pub mod reader;

@@ -1,0 +1,95 @@
+//! The writer of a distinct error log in a file: each text once, with how often and when it was seen.
+//!
+//! The layout is that of [`aeron_memory::error_log`], which reads it; here it is written to a file that is not mapped.
+
+use std::collections::HashMap;
+
+use aeron_memory::error_log::{ENTRY_HEADER_LENGTH, ErrorLogFull};
+
+use super::{ERROR_BUFFER_LENGTH, HEADER_LENGTH, MarkFileError, writing};
+use crate::bytes::{put_i32, put_i64};
+use crate::storage::StorageFile;
+
+const ENTRY_ALIGNMENT: usize = 8;
+const OBSERVATION_COUNT_OFFSET: usize = 4;
+const LAST_OBSERVATION_OFFSET: usize = 8;
+const FIRST_OBSERVATION_OFFSET: usize = 16;
+
+/// Which texts are in the log, and where.
+#[derive(Debug, Default)]
+pub(super) struct ErrorLog {
+    entries: HashMap<Box<str>, Entry>,
+    end: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    /// In the file.
+    offset: u64,
+    observation_count: i32,
+}
+
+impl ErrorLog {
+    /// Counts one observation of `text` in the log of `file`.
+    pub(super) fn observe(
+        &mut self,
+        file: &impl StorageFile,
+        now_ms: i64,
+        text: &str,
+    ) -> Result<(), MarkFileError> {
+        let Some(entry) = self.entries.get_mut(text) else {
+            return self.add(file, now_ms, text);
+        };
+        let observation_count = entry.observation_count.saturating_add(1);
+        let bytes = entry_bytes(observation_count, now_ms, text);
+        let counted = OBSERVATION_COUNT_OFFSET..FIRST_OBSERVATION_OFFSET;
+        file.write_all_at(
+            &bytes[counted],
+            entry.offset + OBSERVATION_COUNT_OFFSET as u64,
+        )
+        .map_err(writing)?;
+        entry.observation_count = observation_count;
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        file: &impl StorageFile,
+        now_ms: i64,
+        text: &str,
+    ) -> Result<(), MarkFileError> {
+        let needed = ENTRY_HEADER_LENGTH + text.len();
+        if needed > ERROR_BUFFER_LENGTH.saturating_sub(self.end) {
+            return Err(MarkFileError::ErrorLogFull(ErrorLogFull {
+                length: ERROR_BUFFER_LENGTH,
+                needed,
+            }));
+        }
+        let offset = (HEADER_LENGTH + self.end) as u64;
+        let bytes = entry_bytes(1, now_ms, text);
+        // The length makes it an entry.
+        let (length, rest) = bytes.split_at(OBSERVATION_COUNT_OFFSET);
+        file.write_all_at(rest, offset + OBSERVATION_COUNT_OFFSET as u64)
+            .and_then(|()| file.write_all_at(length, offset))
+            .map_err(writing)?;
+        let entry = Entry {
+            offset,
+            observation_count: 1,
+        };
+        self.entries.insert(text.into(), entry);
+        self.end = (self.end + needed).next_multiple_of(ENTRY_ALIGNMENT);
+        Ok(())
+    }
+}
+
+/// An entry that was first and last seen at `now_ms`.
+fn entry_bytes(observation_count: i32, now_ms: i64, text: &str) -> Vec<u8> {
+    let mut bytes = vec![0; ENTRY_HEADER_LENGTH];
+    bytes.extend(text.as_bytes());
+    let length = bytes.len() as i32;
+    put_i32(&mut bytes, 0, length);
+    put_i32(&mut bytes, OBSERVATION_COUNT_OFFSET, observation_count);
+    put_i64(&mut bytes, LAST_OBSERVATION_OFFSET, now_ms);
+    put_i64(&mut bytes, FIRST_OBSERVATION_OFFSET, now_ms);
+    bytes
+}
