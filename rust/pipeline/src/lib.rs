@@ -6,3 +6,4 @@ pub mod layout;
 pub mod machine;
 pub mod offsets;
 pub mod partition;
+pub mod pause;
