@@ -7,3 +7,4 @@ pub mod machine;
 pub mod offsets;
 pub mod partition;
 pub mod pause;
+pub mod sink;

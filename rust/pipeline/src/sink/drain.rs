@@ -1,0 +1,24 @@
+//! How far subscribers have come, as the counters of the driver on this machine say.
+
+use aeron_client::{CountersReader, Publication, SharedBuffer};
+use aeron_memory::counters::keys::StreamKey;
+use aeron_memory::counters::types;
+
+/// Position of the slowest reader of a publication: subscribers on this machine, and the sender, which network subscribers
+/// follow. `None` when there is no reader.
+pub(super) fn slowest_position(
+    counters: &CountersReader<SharedBuffer>,
+    publication: &Publication,
+) -> Option<i64> {
+    let reads = |id: i32| -> Option<i64> {
+        let kind = counters.type_id(id)?;
+        if kind != types::SUBSCRIBER_POSITION && kind != types::SENDER_POSITION {
+            return None;
+        }
+        let key = StreamKey::decode(&counters.key(id)?);
+        let is_ours =
+            key.session_id == publication.session_id() && key.stream_id == publication.stream_id();
+        is_ours.then(|| counters.value(id)).flatten()
+    };
+    counters.ids().filter_map(reads).min()
+}

@@ -1,0 +1,49 @@
+//! [`MessageKey`]: the reserved value by which a receiver recognises a message that was sent twice.
+
+/// Partitions that a batch may have when its messages get keys.
+pub const MAX_PARTITIONS: u32 = 1 << PARTITION_BITS;
+/// Messages that a partition may have when they get keys.
+pub const MAX_MESSAGES: u64 = 1 << MESSAGE_BITS;
+
+const PARTITION_BITS: u32 = 12;
+const MESSAGE_BITS: u32 = 28;
+const BATCH_BITS: u32 = 24;
+
+/// The keys of one partition of one batch: from the highest bit on 24 bits of the batch, 12 of the partition, 28 of the
+/// message within it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MessageKey {
+    high: u64,
+}
+
+impl MessageKey {
+    /// Keys of a partition of a batch, of whose id the lower 24 bits count; `None` for a partition from [`MAX_PARTITIONS`] on.
+    pub fn new(batch: u64, partition: u32) -> Option<Self> {
+        let batch = batch & ((1 << BATCH_BITS) - 1);
+        (partition < MAX_PARTITIONS).then_some(Self {
+            high: (batch << PARTITION_BITS | u64::from(partition)) << MESSAGE_BITS,
+        })
+    }
+
+    /// The key of the message with this number, which is below [`MAX_MESSAGES`].
+    #[inline(always)]
+    pub fn of(self, number: u64) -> i64 {
+        debug_assert!(number < MAX_MESSAGES);
+        (self.high | number) as i64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 08-76
+    #[test]
+    fn a_key_is_batch_partition_and_message() {
+        let key = MessageKey::new((1 << 24) + 5, 4095).unwrap();
+        assert_eq!(key.of(7), 5 << 40 | 4095 << 28 | 7);
+        assert_eq!(key.of(MAX_MESSAGES - 1) & 0xfff_ffff, 0xfff_ffff);
+        assert!(MessageKey::new((1 << 24) - 1, 0).unwrap().of(0) < 0);
+        assert_eq!(MessageKey::new(0, 4096), None);
+    }
+}

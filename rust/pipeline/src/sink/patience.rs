@@ -1,0 +1,120 @@
+//! [`Patience`]: how long a task goes on trying, and what it does between two attempts.
+
+use std::time::{Duration, Instant};
+
+use aeron_agent::{BackoffIdleStrategy, IdleStrategy};
+
+/// Two clocks, for the time without a subscriber and for the time without room, both set back by progress; and an idle
+/// strategy that backs off.
+#[derive(Debug)]
+pub(super) struct Patience {
+    connect_timeout: Duration,
+    offer_timeout: Duration,
+    unconnected: Duration,
+    pressed: Duration,
+    last_refusal: Option<Instant>,
+    idle: BackoffIdleStrategy,
+}
+
+/// Why nothing was accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// There is no subscriber.
+    NotConnected,
+    /// There is no room.
+    Pressed,
+}
+
+impl Patience {
+    pub(super) fn new(connect_timeout: Duration, offer_timeout: Duration) -> Self {
+        Self {
+            connect_timeout,
+            offer_timeout,
+            unconnected: Duration::ZERO,
+            pressed: Duration::ZERO,
+            last_refusal: None,
+            idle: BackoffIdleStrategy::default(),
+        }
+    }
+
+    /// Something was accepted.
+    pub(super) fn progress(&mut self) {
+        if self.last_refusal.take().is_some() {
+            self.unconnected = Duration::ZERO;
+            self.pressed = Duration::ZERO;
+            self.idle.reset();
+        }
+    }
+
+    /// Nothing was accepted; waits a little. Answers whether the time for this is up.
+    pub(super) fn is_exhausted_by(&mut self, refusal: Refusal) -> bool {
+        let is_exhausted = self.refused(refusal, Instant::now());
+        if !is_exhausted {
+            self.idle.idle_once();
+        }
+        is_exhausted
+    }
+
+    /// The time since the last refusal belongs to the clock of this one, so that the two together are a bound, however often
+    /// subscribers come and go.
+    fn refused(&mut self, refusal: Refusal, now: Instant) -> bool {
+        let passed = self
+            .last_refusal
+            .replace(now)
+            .map_or(Duration::ZERO, |last| now - last);
+        let (clock, timeout) = match refusal {
+            Refusal::NotConnected => (&mut self.unconnected, self.connect_timeout),
+            Refusal::Pressed => (&mut self.pressed, self.offer_timeout),
+        };
+        *clock += passed;
+        *clock >= timeout
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Refusal::{NotConnected, Pressed};
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn patience() -> (Patience, Instant) {
+        (Patience::new(10 * MS, 30 * MS), Instant::now())
+    }
+
+    #[test]
+    fn each_reason_has_a_clock_of_its_own_08_73_08_74() {
+        let (mut patience, begin) = patience();
+        assert!(!patience.refused(NotConnected, begin));
+        assert!(!patience.refused(NotConnected, begin + 9 * MS));
+        assert!(patience.refused(NotConnected, begin + 10 * MS));
+
+        let (mut patience, begin) = self::patience();
+        assert!(!patience.refused(Pressed, begin));
+        assert!(!patience.refused(Pressed, begin + 29 * MS));
+        assert!(patience.refused(Pressed, begin + 30 * MS));
+    }
+
+    #[test]
+    fn progress_sets_both_clocks_back_08_73() {
+        let (mut patience, begin) = patience();
+        patience.refused(Pressed, begin);
+        patience.refused(Pressed, begin + 29 * MS);
+        patience.progress();
+        assert!(!patience.refused(Pressed, begin + 40 * MS));
+        assert!(!patience.refused(Pressed, begin + 69 * MS));
+        assert!(patience.refused(Pressed, begin + 70 * MS));
+    }
+
+    #[test]
+    fn subscribers_that_come_and_go_do_not_wind_the_clocks_up() {
+        let (mut patience, begin) = patience();
+        let mut now = begin;
+        let mut refusals = 0;
+        while !patience.refused(NotConnected, now) && !patience.refused(Pressed, now + MS) {
+            now += 2 * MS;
+            refusals += 1;
+        }
+        assert!(refusals <= 40);
+    }
+}

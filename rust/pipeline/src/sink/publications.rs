@@ -1,0 +1,324 @@
+//! [`Publications`]: clients and publications that outlive the tasks which use them.
+//!
+//! A worker process runs task after task; all of them, and those of other workers on the machine, publish into the same
+//! session of a channel and stream. What no task has used for a while is closed by a thread that ends when nothing is left.
+
+use std::collections::HashMap;
+use std::ops::Deref;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant, SystemTime};
+
+use aeron_client::{Aeron, Counter, CountersReader, Error, Publication, SharedBuffer};
+use aeron_memory::directory::cnc_file;
+
+/// Streams that one worker publishes on at a time.
+pub const MAX_STREAMS: usize = 1024;
+
+/// Counters of rows that tasks have published. Not of Aeron's own types.
+const SINK_ROWS_TYPE_ID: i32 = 5101;
+/// How often it is looked for what is unused, at most.
+const SHORTEST_LOOK: Duration = Duration::from_millis(10);
+const LONGEST_LOOK: Duration = Duration::from_secs(1);
+
+/// Clients and publications of one process. Clones share them; usable from any thread.
+#[derive(Clone)]
+pub struct Publications {
+    shared: Arc<Shared>,
+}
+
+/// Something in use. It is kept open as long as this lives, and for the idle time afterwards.
+pub(super) struct Lease<T>(Arc<Kept<T>>);
+
+/// Why there is no publication.
+#[derive(Debug)]
+pub(super) enum LeaseError {
+    Client(Error),
+    TooManyStreams,
+}
+
+struct Shared {
+    idle: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    clients: HashMap<PathBuf, Client>,
+    is_watched: bool,
+}
+
+/// A client and what it has open.
+struct Client {
+    aeron: Aeron,
+    driver: Option<DriverFile>,
+    publications: HashMap<(String, i32), Arc<Kept<Publication>>>,
+    counters: HashMap<(String, i32), Arc<Kept<Counter>>>,
+}
+
+/// Tells the drivers apart that one directory has had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct DriverFile {
+    inode: u64,
+    created: Option<SystemTime>,
+}
+
+struct Kept<T> {
+    value: T,
+    counters: CountersReader<SharedBuffer>,
+    last_use: Mutex<Instant>,
+}
+
+impl Publications {
+    /// Closes what was unused for `idle`.
+    pub fn new(idle: Duration) -> Self {
+        let state = Mutex::default();
+        Self {
+            shared: Arc::new(Shared { idle, state }),
+        }
+    }
+
+    /// The publication of a channel and stream at the driver of a directory, opened if it is not. `connect` makes a client of
+    /// that driver, if there is none or the driver was replaced.
+    pub(super) fn publication(
+        &self,
+        directory: &Path,
+        connect: &dyn Fn() -> Result<Aeron, Error>,
+        channel: &str,
+        stream_id: i32,
+    ) -> Result<Lease<Publication>, LeaseError> {
+        let mut state = self.shared.lock();
+        let client = state
+            .client(directory, connect)
+            .map_err(LeaseError::Client)?;
+        let kept = client.publication(channel, stream_id)?;
+        self.watch(&mut state);
+        Ok(Lease(kept))
+    }
+
+    /// The counter of a query's rows on a stream, at a driver that a client is connected to.
+    pub(super) fn rows_counter(
+        &self,
+        directory: &Path,
+        query: &str,
+        stream_id: i32,
+    ) -> Result<Option<Lease<Counter>>, Error> {
+        let mut state = self.shared.lock();
+        let Some(client) = state.clients.get_mut(directory) else {
+            return Ok(None);
+        };
+        client.rows_counter(query, stream_id).map(Lease).map(Some)
+    }
+
+    /// Number of publications that are open.
+    pub fn count(&self) -> usize {
+        let state = self.shared.lock();
+        state
+            .clients
+            .values()
+            .map(|client| client.publications.len())
+            .sum()
+    }
+
+    /// Closes everything, whether in use or not.
+    pub fn close(&self) {
+        let clients = std::mem::take(&mut self.shared.lock().clients);
+        for client in clients.into_values() {
+            client.aeron.close();
+        }
+    }
+
+    fn watch(&self, state: &mut State) {
+        if state.is_watched {
+            return;
+        }
+        let shared = Arc::downgrade(&self.shared);
+        let interval = (self.shared.idle / 4).clamp(SHORTEST_LOOK, LONGEST_LOOK);
+        let thread = std::thread::Builder::new().name("aeron-sink-idle".to_owned());
+        // Without a thread publications stay open as long as the process, which ends sooner or later.
+        state.is_watched = thread.spawn(move || watch(&shared, interval)).is_ok();
+    }
+}
+
+fn watch(shared: &Weak<Shared>, interval: Duration) {
+    loop {
+        std::thread::sleep(interval);
+        let Some(shared) = shared.upgrade() else {
+            return;
+        };
+        if shared.close_unused() {
+            return;
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Closes what was unused for long enough; answers whether nothing is left.
+    fn close_unused(&self) -> bool {
+        let mut state = self.lock();
+        let mut unused = Vec::new();
+        for client in state.clients.values_mut() {
+            client.remove_unused(self.idle);
+        }
+        let directories: Vec<PathBuf> = state.clients.keys().cloned().collect();
+        for directory in directories {
+            if state.clients[&directory].is_empty() {
+                unused.extend(state.clients.remove(&directory));
+            }
+        }
+        state.is_watched = !state.clients.is_empty();
+        let is_empty = !state.is_watched;
+        drop(state);
+        // Closing a client waits for its thread.
+        drop(unused);
+        is_empty
+    }
+}
+
+impl State {
+    fn client(
+        &mut self,
+        directory: &Path,
+        connect: &dyn Fn() -> Result<Aeron, Error>,
+    ) -> Result<&mut Client, Error> {
+        let driver = DriverFile::of(directory);
+        let is_usable = |client: &Client| {
+            !client.aeron.is_closed() && (driver.is_none() || client.driver == driver)
+        };
+        if !self.clients.get(directory).is_some_and(is_usable) {
+            self.clients.remove(directory);
+            let client = Client::new(connect()?, directory);
+            self.clients.insert(directory.to_owned(), client);
+        }
+        Ok(self
+            .clients
+            .get_mut(directory)
+            .expect("there, or just inserted"))
+    }
+}
+
+impl Client {
+    fn new(aeron: Aeron, directory: &Path) -> Self {
+        Self {
+            aeron,
+            driver: DriverFile::of(directory),
+            publications: HashMap::new(),
+            counters: HashMap::new(),
+        }
+    }
+
+    fn publication(
+        &mut self,
+        channel: &str,
+        stream_id: i32,
+    ) -> Result<Arc<Kept<Publication>>, LeaseError> {
+        self.publications.retain(|_, kept| !kept.is_closed());
+        let name = (channel.to_owned(), stream_id);
+        if let Some(kept) = self.publications.get(&name) {
+            return Ok(Arc::clone(kept));
+        }
+        if self.publications.len() >= MAX_STREAMS {
+            self.remove_longest_unused()?;
+        }
+        let publication = self.aeron.add_publication(channel, stream_id);
+        let kept = self.keep(publication.map_err(LeaseError::Client)?);
+        self.publications.insert(name, Arc::clone(&kept));
+        Ok(kept)
+    }
+
+    fn rows_counter(&mut self, query: &str, stream_id: i32) -> Result<Arc<Kept<Counter>>, Error> {
+        let name = (query.to_owned(), stream_id);
+        if let Some(kept) = self.counters.get(&name) {
+            return Ok(Arc::clone(kept));
+        }
+        let label = format!("spark-sink rows query={query} stream={stream_id}");
+        let kept = self.keep(self.aeron.add_counter(SINK_ROWS_TYPE_ID, &[], &label)?);
+        self.counters.insert(name, Arc::clone(&kept));
+        Ok(kept)
+    }
+
+    fn keep<T>(&self, value: T) -> Arc<Kept<T>> {
+        Arc::new(Kept {
+            value,
+            counters: self.aeron.counters_reader().clone(),
+            last_use: Mutex::new(Instant::now()),
+        })
+    }
+
+    fn remove_longest_unused(&mut self) -> Result<(), LeaseError> {
+        let unused = self
+            .publications
+            .iter()
+            .filter(|(_, kept)| !is_in_use(kept));
+        let longest = unused.min_by_key(|(_, kept)| kept.last_use());
+        let name = longest.map(|(name, _)| name.clone());
+        self.publications
+            .remove(&name.ok_or(LeaseError::TooManyStreams)?);
+        Ok(())
+    }
+
+    fn remove_unused(&mut self, idle: Duration) {
+        self.publications
+            .retain(|_, kept| is_in_use(kept) || kept.last_use().elapsed() < idle);
+        self.counters
+            .retain(|_, kept| is_in_use(kept) || kept.last_use().elapsed() < idle);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.publications.is_empty() && self.counters.is_empty()
+    }
+}
+
+impl DriverFile {
+    fn of(directory: &Path) -> Option<Self> {
+        let metadata = std::fs::metadata(cnc_file(directory)).ok()?;
+        Some(Self {
+            inode: metadata.ino(),
+            created: metadata.created().ok(),
+        })
+    }
+}
+
+/// Leases are made under the lock of all, so what is not in use stays so while it is held.
+fn is_in_use<T>(kept: &Arc<Kept<T>>) -> bool {
+    Arc::strong_count(kept) > 1
+}
+
+impl<T> Kept<T> {
+    fn last_use(&self) -> Instant {
+        *self.last_use.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept<Publication> {
+    fn is_closed(&self) -> bool {
+        self.value.is_closed()
+    }
+}
+
+impl<T> Lease<T> {
+    /// Counters of the driver.
+    pub(super) fn counters(&self) -> &CountersReader<SharedBuffer> {
+        &self.0.counters
+    }
+}
+
+impl<T> Deref for Lease<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0.value
+    }
+}
+
+impl<T> Drop for Lease<T> {
+    fn drop(&mut self) {
+        let last_use = &self.0.last_use;
+        *last_use.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+}
