@@ -2,6 +2,7 @@
 //! turned into Arrow columns and back in one pass. Knows Arrow, but not Spark.
 #![forbid(unsafe_code)]
 
+pub mod columns;
 pub mod layout;
 pub mod machine;
 pub mod offsets;

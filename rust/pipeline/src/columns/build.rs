@@ -1,0 +1,273 @@
+//! From staged messages to columns.
+
+use std::borrow::Cow;
+use std::io;
+use std::iter::repeat_n;
+use std::ops::Range;
+use std::sync::Arc;
+
+use aeron_memory::log::position::Positions;
+use arrow_array::{
+    ArrayRef, BinaryArray, Int16Array, Int32Array, Int64Array, StringArray,
+    TimestampMicrosecondArray,
+};
+use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer};
+
+use super::arrivals::{Arrival, ArrivalCursor};
+use super::projection::{Column, Payload};
+use super::staged::{Message, row_count};
+
+/// What all rows of a recording have in common.
+#[derive(Debug)]
+pub(super) struct Recording {
+    pub(super) id: i64,
+    pub(super) stream_id: i32,
+    pub(super) session_id: i32,
+    pub(super) positions: Positions,
+    pub(super) channel: Option<String>,
+}
+
+/// Messages with the columns of their payloads.
+pub(super) struct Rows<'a> {
+    pub(super) messages: Cow<'a, [Message]>,
+    /// Rows of all messages.
+    pub(super) count: usize,
+    pub(super) payload: Vec<ArrayRef>,
+}
+
+/// A payload that no column can hold.
+#[derive(Debug)]
+pub(super) struct BadValue {
+    /// Number of the message.
+    pub(super) message: usize,
+    pub(super) reason: String,
+}
+
+impl Payload {
+    /// The columns that show the payloads of `messages`, which lie at `range` of `values`. They may take the bytes with them.
+    pub(super) fn columns(
+        &self,
+        values: &mut Vec<u8>,
+        range: Range<usize>,
+        messages: &[Message],
+    ) -> Result<Vec<ArrayRef>, BadValue> {
+        match self {
+            Self::Ignored => Ok(Vec::new()),
+            Self::Binary => {
+                let offsets = value_offsets(messages);
+                let values = BinaryArray::new(offsets, take(values), None);
+                Ok(vec![Arc::new(values)])
+            }
+            Self::Text => {
+                check_texts(values, messages)?;
+                let offsets = value_offsets(messages);
+                let values = StringArray::new(offsets, take(values), None);
+                Ok(vec![Arc::new(values)])
+            }
+            Self::Records { decoder, .. } => decoder.decode(&values[range]).map_err(|malformed| {
+                let (message, record) = message_of_row(messages, malformed.record);
+                let reason = format!("record {record}: {malformed}");
+                BadValue { message, reason }
+            }),
+        }
+    }
+
+    /// The rows of `messages` that a column can hold, with their payloads one after the other.
+    pub(super) fn sound_rows(
+        &self,
+        values: &[u8],
+        range: Range<usize>,
+        messages: &[Message],
+    ) -> (Vec<u8>, Vec<Message>) {
+        let mut sound = SoundRows::default();
+        let mut begin = range.start;
+        for message in messages {
+            let row_length = (message.value_end - begin) / message.rows;
+            for row in 0..message.rows {
+                let at = begin + row * row_length;
+                let value = &values[at..at + row_length];
+                if self.is_sound(value) {
+                    sound.add(message, message.first_row + row, value);
+                }
+            }
+            begin = message.value_end;
+        }
+        (sound.values, sound.messages)
+    }
+
+    fn is_sound(&self, row: &[u8]) -> bool {
+        match self {
+            Self::Ignored | Self::Binary => true,
+            Self::Text => std::str::from_utf8(row).is_ok(),
+            Self::Records { decoder, .. } => decoder.first_malformed(row).is_none(),
+        }
+    }
+}
+
+#[derive(Default)]
+struct SoundRows {
+    values: Vec<u8>,
+    messages: Vec<Message>,
+}
+
+impl SoundRows {
+    /// Adds a row of `message`; rows that follow each other stay together.
+    fn add(&mut self, message: &Message, row: usize, value: &[u8]) {
+        self.values.extend_from_slice(value);
+        let value_end = self.values.len();
+        match self.messages.last_mut() {
+            Some(last)
+                if last.end_position == message.end_position
+                    && last.first_row + last.rows == row =>
+            {
+                last.rows += 1;
+                last.value_end = value_end;
+            }
+            _ => self.messages.push(Message {
+                value_end,
+                first_row: row,
+                rows: 1,
+                ..*message
+            }),
+        }
+    }
+}
+
+impl<'a> Rows<'a> {
+    pub(super) fn new(messages: Cow<'a, [Message]>, payload: Vec<ArrayRef>) -> Self {
+        Self {
+            count: row_count(&messages),
+            messages,
+            payload,
+        }
+    }
+
+    /// A column, in the order of the rows. One of payloads is at hand.
+    pub(super) fn column<A>(
+        &self,
+        column: Column,
+        recording: &Recording,
+        arrivals: &mut ArrivalCursor<A>,
+    ) -> io::Result<ArrayRef>
+    where
+        A: Iterator<Item = io::Result<Arrival>>,
+    {
+        let count = self.count;
+        let positions = recording.positions;
+        let beginning = |message: &Message| message.beginning.position;
+        Ok(match column {
+            Column::Value => self.payload[0].clone(),
+            Column::Field(number) => self.payload[number].clone(),
+            Column::StreamId => Arc::new(Int32Array::from_value(recording.stream_id, count)),
+            Column::SessionId => Arc::new(Int32Array::from_value(recording.session_id, count)),
+            Column::RecordingId => Arc::new(Int64Array::from_value(recording.id, count)),
+            Column::Channel => match &recording.channel {
+                Some(channel) => Arc::new(StringArray::new_repeated(channel, count)),
+                None => Arc::new(StringArray::new_null(count)),
+            },
+            Column::Position => int64s(self.per_row(|message| message.end_position)),
+            Column::ReservedValue => {
+                int64s(self.per_row(|message| message.beginning.reserved_value))
+            }
+            Column::TermId => int32s(self.per_row(|message| positions.term_id(beginning(message)))),
+            Column::TermOffset => {
+                let offset = |message: &Message| positions.term_offset(beginning(message)) as i32;
+                int32s(self.per_row(offset))
+            }
+            Column::Flags => {
+                let flags = self.per_row(|message| i16::from(message.beginning.flags));
+                Arc::new(Int16Array::new(flags.into(), None))
+            }
+            Column::RecordIndex => int32s(self.record_indexes()),
+            Column::Timestamp => self.timestamps(arrivals)?,
+        })
+    }
+
+    /// A value of each row's message.
+    fn per_row<T: Copy>(&self, value: impl Fn(&Message) -> T) -> Vec<T> {
+        if self.count == self.messages.len() {
+            return self.messages.iter().map(value).collect();
+        }
+        let mut values = Vec::with_capacity(self.count);
+        for message in self.messages.iter() {
+            values.extend(repeat_n(value(message), message.rows));
+        }
+        values
+    }
+
+    fn record_indexes(&self) -> Vec<i32> {
+        let mut indexes = Vec::with_capacity(self.count);
+        for message in self.messages.iter() {
+            let first = message.first_row as i32;
+            indexes.extend(first..first + message.rows as i32);
+        }
+        indexes
+    }
+
+    fn timestamps<A>(&self, arrivals: &mut ArrivalCursor<A>) -> io::Result<ArrayRef>
+    where
+        A: Iterator<Item = io::Result<Arrival>>,
+    {
+        let mut times = Vec::with_capacity(self.count);
+        let mut known = Vec::with_capacity(self.count);
+        for message in self.messages.iter() {
+            let time = arrivals.at(message.end_position)?;
+            times.extend(repeat_n(time.unwrap_or(0), message.rows));
+            known.extend(repeat_n(time.is_some(), message.rows));
+        }
+        let nulls = known.contains(&false).then(|| NullBuffer::from(known));
+        let times = TimestampMicrosecondArray::new(times.into(), nulls);
+        Ok(Arc::new(times.with_timezone("UTC")))
+    }
+}
+
+fn int32s(values: Vec<i32>) -> ArrayRef {
+    Arc::new(Int32Array::new(values.into(), None))
+}
+
+fn int64s(values: Vec<i64>) -> ArrayRef {
+    Arc::new(Int64Array::new(values.into(), None))
+}
+
+/// All bytes for a column, in exchange for as much room.
+fn take(values: &mut Vec<u8>) -> Buffer {
+    let room = Vec::with_capacity(values.len());
+    Buffer::from_vec(std::mem::replace(values, room))
+}
+
+/// Where the payloads of messages begin and end; together they are shorter than 2 GiB.
+fn value_offsets(messages: &[Message]) -> OffsetBuffer<i32> {
+    let ends = messages.iter().map(|message| message.value_end as i32);
+    let offsets: Vec<i32> = std::iter::once(0).chain(ends).collect();
+    OffsetBuffer::new(offsets.into())
+}
+
+fn check_texts(values: &[u8], messages: &[Message]) -> Result<(), BadValue> {
+    if values.is_ascii() {
+        return Ok(());
+    }
+    let mut begin = 0;
+    for (number, message) in messages.iter().enumerate() {
+        if let Err(error) = std::str::from_utf8(&values[begin..message.value_end]) {
+            let at = error.valid_up_to();
+            return Err(BadValue {
+                message: number,
+                reason: format!("not UTF-8 from byte {at} on"),
+            });
+        }
+        begin = message.value_end;
+    }
+    Ok(())
+}
+
+/// The message that gave this row, and the row's number within the whole message.
+fn message_of_row(messages: &[Message], row: usize) -> (usize, usize) {
+    let mut first = 0;
+    for (number, message) in messages.iter().enumerate() {
+        if row < first + message.rows {
+            return (number, message.first_row + row - first);
+        }
+        first += message.rows;
+    }
+    (messages.len() - 1, row)
+}

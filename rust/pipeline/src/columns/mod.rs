@@ -1,0 +1,28 @@
+//! Rows of recordings as Arrow record batches: the frames of a range are walked once, and that walk copies every message to where
+//! its column is made, fragments joined by the copy.
+//!
+//! [`Projection`] says which columns there are, [`RowReader`] reads the rows of a [`Partition`](crate::partition::Partition). A
+//! message belongs to the partition in which it begins; fragments without a beginning and messages without an end give no row.
+//! Reading depends on nothing but the partition and the files, so each attempt gives the same rows in the same record batches.
+
+mod arrivals;
+mod build;
+mod malformed;
+mod projection;
+mod reader;
+mod staged;
+mod walk;
+
+pub use arrivals::{Arrival, NoArrivals};
+pub use malformed::{Malformed, Mode};
+pub use projection::{Projection, ProjectionError, ValueFormat};
+pub use reader::{RowError, RowReader};
+
+/// Messages of a record batch; in a batch of records from long messages, records.
+pub const BATCH_ROWS: usize = 4096;
+
+/// A record batch is ended by the message with which its payloads reach so many bytes.
+pub const BATCH_LENGTH: usize = 1024 * 1024;
+
+/// Longest message that Aeron can send, in bytes.
+pub const MAX_MESSAGE_LENGTH: usize = 16 * 1024 * 1024;

@@ -1,0 +1,218 @@
+//! [`RowReader`]: from the frames of a partition to record batches.
+
+use std::borrow::Cow;
+use std::io;
+
+use aeron_archive::reader::{ReadError, RecordingReader};
+use aeron_archive::storage::Storage;
+use aeron_archive::stream::{RecordedStream, StreamDescription, StreamError};
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_schema::ArrowError;
+
+use super::MAX_MESSAGE_LENGTH;
+use super::arrivals::{Arrival, ArrivalCursor};
+use super::build::{Recording, Rows};
+use super::malformed::{Judge, Malformed, Mode};
+use super::projection::{Payload, Projection};
+use super::staged::{Staged, row_count};
+use super::walk::Walk;
+use crate::partition::Partition;
+
+/// Reads the rows of a partition. For one thread.
+pub struct RowReader<S: Storage, A> {
+    walk: Walk<S>,
+    projection: Projection,
+    judge: Judge,
+    recording: Recording,
+    arrivals: ArrivalCursor<A>,
+}
+
+/// Why rows cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RowError {
+    /// No recording is as the partition says.
+    #[error(transparent)]
+    Stream(#[from] StreamError),
+    /// The frames cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// A message is malformed, and the mode makes that an error.
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    /// No message is that long: the recording is damaged.
+    #[error(
+        "recording {recording_id}: the message that begins at position {position} has no end within {MAX_MESSAGE_LENGTH} bytes"
+    )]
+    TooLong {
+        /// Recording id.
+        recording_id: i64,
+        /// Where the message begins.
+        position: i64,
+    },
+    /// Arrival times cannot be read.
+    #[error("recording {recording_id}: its arrival times cannot be read: {source}")]
+    Arrivals {
+        /// Recording id.
+        recording_id: i64,
+        /// Why.
+        source: io::Error,
+    },
+    /// A column that must not have nulls has one: the arrival time of a message, or the channel, is not known.
+    #[error("recording {recording_id}: {source}")]
+    Columns {
+        /// Recording id.
+        recording_id: i64,
+        /// Names the column.
+        source: ArrowError,
+    },
+}
+
+impl<S, A> RowReader<S, A>
+where
+    S: Storage,
+    A: Iterator<Item = io::Result<Arrival>>,
+{
+    /// A reader of the rows of `partition`, whose archive is `storage`. Nothing is read yet.
+    ///
+    /// `channel` is what rows show when the recording does not name its own. `arrivals` begin with the block that holds the
+    /// partition's first byte, or earlier; they are only asked for when the projection has a timestamp.
+    ///
+    /// # Errors
+    /// The partition describes no possible range of a recording.
+    pub fn new(
+        storage: S,
+        partition: &Partition,
+        projection: Projection,
+        mode: Mode,
+        channel: Option<&str>,
+        arrivals: A,
+    ) -> Result<Self, RowError> {
+        let stream = stream_of(partition)?;
+        let frames = RecordingReader::new(storage, stream, partition.from, partition.end)?;
+        let recording = &partition.recording;
+        let channel = recording.channel.as_deref().or(channel);
+        Ok(Self {
+            walk: Walk::new(frames, partition.to, &projection.payload),
+            projection,
+            judge: Judge {
+                mode,
+                recording_id: recording.id,
+                stream_id: recording.stream_id,
+                session_id: recording.session_id,
+                dropped: 0,
+            },
+            recording: Recording {
+                id: recording.id,
+                stream_id: recording.stream_id,
+                session_id: recording.session_id,
+                positions: stream.positions(),
+                channel: channel.map(str::to_owned),
+            },
+            arrivals: ArrivalCursor::new(arrivals),
+        })
+    }
+
+    /// Messages and records that were dropped so far because they are malformed.
+    pub fn malformed(&self) -> u64 {
+        self.judge.dropped
+    }
+
+    /// The next record batch, which has rows; `None` behind the last.
+    ///
+    /// # Errors
+    /// [`RowError`]; what comes behind an error is not defined.
+    pub fn next_batch(&mut self) -> Result<Option<RecordBatch>, RowError> {
+        loop {
+            let payload = &self.projection.payload;
+            if self.walk.staged.is_drained() {
+                self.walk.fill(payload, &mut self.judge)?;
+                if self.walk.staged.is_drained() {
+                    return Ok(None);
+                }
+            }
+            let row_limit = self.walk.row_limit;
+            let rows = take_rows(&mut self.walk.staged, row_limit, payload, &mut self.judge)?;
+            if rows.count > 0 {
+                return self
+                    .projection
+                    .batch(&rows, &self.recording, &mut self.arrivals)
+                    .map(Some);
+            }
+        }
+    }
+}
+
+/// The rows of the next staged messages, without those that are dropped.
+fn take_rows<'a>(
+    staged: &'a mut Staged,
+    row_limit: usize,
+    payload: &Payload,
+    judge: &mut Judge,
+) -> Result<Rows<'a>, Malformed> {
+    let (messages, range) = staged.take(row_limit);
+    let messages = &staged.messages[messages];
+    let bad = match payload.columns(&mut staged.values, range.clone(), messages) {
+        Ok(columns) => return Ok(Rows::new(Cow::Borrowed(messages), columns)),
+        Err(bad) => bad,
+    };
+    let (mut values, sound) = payload.sound_rows(&staged.values, range, messages);
+    let position = messages[bad.message].end_position;
+    judge.judge(
+        row_count(messages) - row_count(&sound),
+        position,
+        bad.reason,
+    )?;
+    let range = 0..values.len();
+    let columns = payload
+        .columns(&mut values, range, &sound)
+        .map_err(|bad| judge.malformed(sound[bad.message].end_position, bad.reason))?;
+    Ok(Rows::new(Cow::Owned(sound), columns))
+}
+
+impl Projection {
+    /// The columns of these rows.
+    fn batch<A>(
+        &self,
+        rows: &Rows<'_>,
+        recording: &Recording,
+        arrivals: &mut ArrivalCursor<A>,
+    ) -> Result<RecordBatch, RowError>
+    where
+        A: Iterator<Item = io::Result<Arrival>>,
+    {
+        let recording_id = recording.id;
+        let columns = self.columns.iter();
+        let arrays: Result<Vec<_>, _> = columns
+            .map(|column| rows.column(*column, recording, arrivals))
+            .collect();
+        let arrays = arrays.map_err(|source| RowError::Arrivals {
+            recording_id,
+            source,
+        })?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.count));
+        RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options).map_err(|source| {
+            RowError::Columns {
+                recording_id,
+                source,
+            }
+        })
+    }
+}
+
+fn stream_of(partition: &Partition) -> Result<RecordedStream, StreamError> {
+    let recording = &partition.recording;
+    let stream = RecordedStream::new(&StreamDescription {
+        recording_id: recording.id,
+        start_position: recording.start_position,
+        segment_length: recording.segment_length,
+        term_length: recording.term_length,
+        initial_term_id: recording.initial_term_id,
+        session_id: recording.session_id,
+        stream_id: recording.stream_id,
+    })?;
+    Ok(match partition.archive.nonce {
+        Some(_) => stream,
+        // Not a private archive: what stands for the session id may be a checksum.
+        None => stream.any_session(),
+    })
+}
