@@ -42,8 +42,7 @@ def sample(tmp_path):
         try:
             yield Sample(process)
         finally:
-            if process.exit_code is None:
-                process.kill()
+            process.kill()
 
     return running
 
