@@ -1,0 +1,6 @@
+//! Recorder session, reader and recovery: what is recorded, what is read, and where a recording ends after any death.
+
+mod reading;
+mod recording;
+mod recovering;
+mod stream;

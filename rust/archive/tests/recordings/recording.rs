@@ -1,0 +1,209 @@
+//! What a recorder session leaves in its segment files.
+
+use crate::stream::*;
+use aeron_archive::frame::FrameFault;
+use aeron_archive::recorder::{RecorderError, RecorderSession};
+use aeron_archive::storage::Directory;
+use tempfile::TempDir;
+
+fn directory() -> (TempDir, Directory) {
+    let place = TempDir::new().unwrap();
+    let directory = Directory::new(place.path());
+    (place, directory)
+}
+
+/// Appends and publishes each block.
+fn record(session: &mut RecorderSession<&Directory>, blocks: Vec<Vec<u8>>) {
+    for block in blocks {
+        session.append(&block, |_| {}).unwrap();
+        session.publish().unwrap();
+    }
+}
+
+fn names(directory: &TempDir) -> Vec<String> {
+    let mut names: Vec<_> = std::fs::read_dir(directory.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn frames_lie_as_they_were_published_at_their_position_minus_the_base_08_15() {
+    let (_place, storage) = directory();
+    let start = 3 * TERM_LENGTH + 1024;
+    let mut publisher = Publisher::new(start);
+    let mut session = RecorderSession::create(&storage, recorded_stream(start)).unwrap();
+    let blocks = [
+        publisher.offer(b"one"),
+        publisher.offer(&payload(5000)),
+        publisher.offer(b""),
+    ]
+    .concat();
+    let published = blocks.concat();
+    record(&mut session, blocks);
+    assert_eq!(session.recorded_position(), publisher.position());
+    let file = bytes(&storage, "3-196608.rec");
+    assert_eq!(file.len() as i64, SEGMENT_LENGTH);
+    assert!(file[..1024].iter().all(|byte| *byte == 0));
+    assert_eq!(&file[1024..][..published.len()], published);
+    assert!(is_zero_from(
+        &storage,
+        "3-196608.rec",
+        1024 + published.len() as i64
+    ));
+}
+
+#[test]
+fn of_padding_the_header_is_written_and_the_hole_stays_zero_08_15() {
+    let (_place, storage) = directory();
+    let mut publisher = Publisher::new(0);
+    let mut session = RecorderSession::create(&storage, recorded_stream(0)).unwrap();
+    record(&mut session, publisher.offer(b"before"));
+    let mut padding = publisher.pad(TERM_LENGTH - publisher.position());
+    let header = padding.clone();
+    // A block of the log brings what lies in the hole, too.
+    padding.resize(500, 0xEE);
+    record(&mut session, vec![padding]);
+    record(&mut session, publisher.offer(b"behind"));
+    let file = bytes(&storage, "3-0.rec");
+    assert_eq!(&file[64..96], header);
+    assert!(file[96..TERM_LENGTH as usize].iter().all(|byte| *byte == 0));
+    assert_eq!(&file[TERM_LENGTH as usize + 32..][..6], b"behind");
+    assert_eq!(session.recorded_position(), TERM_LENGTH + 64);
+}
+
+#[test]
+fn the_segment_behind_a_full_one_is_created_at_once_08_16() {
+    let (place, storage) = directory();
+    let mut publisher = Publisher::new(TERM_LENGTH + 64);
+    let stream = recorded_stream(publisher.position());
+    let mut session = RecorderSession::create(&storage, stream).unwrap();
+    assert_eq!(names(&place), ["3-65536.rec"]);
+    let last = TERM_LENGTH + SEGMENT_LENGTH - 32;
+    while publisher.position() < last - TERM_LENGTH / 2 {
+        record(&mut session, publisher.offer(&payload(1000)));
+    }
+    let rest = last - publisher.position();
+    record(&mut session, vec![publisher.pad(rest)]);
+    session.append(&publisher.data(0xC0, b""), |_| {}).unwrap();
+    assert_eq!(session.next_segment(), Some(TERM_LENGTH + SEGMENT_LENGTH));
+    assert_eq!(names(&place), ["3-65536.rec"]);
+    session.publish().unwrap();
+    assert_eq!(session.next_segment(), None);
+    assert_eq!(names(&place), ["3-196608.rec", "3-65536.rec"]);
+    assert!(is_zero_from(&storage, "3-196608.rec", 0));
+    assert_eq!(bytes(&storage, "3-196608.rec").len() as i64, SEGMENT_LENGTH);
+    record(&mut session, publisher.offer(b"next"));
+    assert_eq!(&bytes(&storage, "3-196608.rec")[32..36], b"next");
+}
+
+#[test]
+fn no_file_is_ever_used_again_08_25() {
+    let (place, storage) = directory();
+    let next = place.path().join("3-131072.rec");
+    std::fs::write(&next, b"somebody's").unwrap();
+    let mut publisher = Publisher::new(0);
+    let mut session = RecorderSession::create(&storage, recorded_stream(0)).unwrap();
+    record(&mut session, vec![publisher.pad(TERM_LENGTH)]);
+    session.append(&publisher.pad(TERM_LENGTH), |_| {}).unwrap();
+    let error = session.publish().unwrap_err();
+    assert!(
+        matches!(&error, RecorderError::Create { name, .. } if name == "3-131072.rec"),
+        "{error}"
+    );
+    assert_eq!(session.recorded_position(), SEGMENT_LENGTH);
+    assert_eq!(std::fs::read(&next).unwrap(), b"somebody's");
+    let error = RecorderSession::create(&storage, recorded_stream(0)).unwrap_err();
+    assert!(error.to_string().contains("3-0.rec"), "{error}");
+}
+
+#[test]
+fn what_is_appended_and_not_published_can_be_taken_back_08_24() {
+    let (_place, storage) = directory();
+    let mut publisher = Publisher::new(0);
+    let mut session = RecorderSession::create(&storage, recorded_stream(0)).unwrap();
+    record(&mut session, publisher.offer(b"kept"));
+    let before = publisher.clone();
+    session
+        .append(&publisher.offer(&payload(9000)).concat(), |_| {})
+        .unwrap();
+    assert!(session.appended_position() > session.recorded_position());
+    session.undo().unwrap();
+    assert_eq!(session.appended_position(), 64);
+    assert!(is_zero_from(&storage, "3-0.rec", 64));
+    assert_eq!(bytes(&storage, "3-0.rec").len() as i64, SEGMENT_LENGTH);
+    publisher = before;
+    record(&mut session, publisher.offer(b"instead"));
+    assert_eq!(&bytes(&storage, "3-0.rec")[96..103], b"instead");
+}
+
+#[test]
+fn a_damaged_stream_is_not_recorded() {
+    let (_place, storage) = directory();
+    let mut publisher = Publisher::new(0);
+    let mut session = RecorderSession::create(&storage, recorded_stream(0)).unwrap();
+    let mut block = publisher.offer(b"first").concat();
+    block.extend(Publisher::new(128).data(0xC0, b"out of place"));
+    let error = session.append(&block, |_| {}).unwrap_err();
+    let expected = FrameFault::Field {
+        field: "term offset",
+        found: 128,
+        expected: 64,
+    };
+    assert!(matches!(error, RecorderError::Frame { position: 64, fault, .. } if fault == expected));
+    let mut block = Publisher::new(0).data(0xC0, b"data");
+    block.extend(Publisher::new(64).pad(64));
+    assert!(matches!(
+        session.append(&block, |_| {}),
+        Err(RecorderError::Frame { position: 64, .. })
+    ));
+    assert!(is_zero_from(&storage, "3-0.rec", 0));
+    assert_eq!(session.appended_position(), 0);
+}
+
+#[test]
+fn a_block_over_the_end_of_its_segment_is_refused() {
+    let (_place, storage) = directory();
+    let mut session = RecorderSession::create(&storage, recorded_stream(0)).unwrap();
+    let mut publisher = Publisher::new(0);
+    session.append(&publisher.pad(TERM_LENGTH), |_| {}).unwrap();
+    session.append(&publisher.pad(TERM_LENGTH), |_| {}).unwrap();
+    let behind = publisher.data(0xC0, b"");
+    let error = session.append(&behind, |_| {}).unwrap_err();
+    assert!(
+        matches!(error, RecorderError::Block { length: 32, .. }),
+        "{error}"
+    );
+    session.publish().unwrap();
+    session.append(&behind, |_| {}).unwrap();
+}
+
+#[test]
+fn each_frame_is_shown_before_its_block_is_written() {
+    let (_place, storage) = directory();
+    let mut publisher = Publisher::new(0);
+    let mut session = RecorderSession::create(&storage, recorded_stream(0)).unwrap();
+    let mut seen = Vec::new();
+    let blocks = publisher.offer(&payload(3000));
+    session
+        .append(&blocks.concat(), |frame| {
+            seen.push((
+                frame.position(),
+                frame.end_position(),
+                frame.is_begin(),
+                frame.is_end(),
+            ));
+            assert!(is_zero_from(&storage, "3-0.rec", 0));
+        })
+        .unwrap();
+    assert_eq!(
+        seen,
+        [
+            (0, 1408, true, false),
+            (1408, 2816, false, false),
+            (2816, 3104, false, true)
+        ]
+    );
+}

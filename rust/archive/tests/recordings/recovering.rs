@@ -1,0 +1,230 @@
+//! Where recordings end whose recorder died, for each thing that a death can leave.
+
+use crate::stream::*;
+use aeron_archive::recorder::RecorderSession;
+use aeron_archive::recovery::{RecordingEnd, RecoveryError, find_end, recover};
+use aeron_archive::storage::{Access, Directory, Storage, StorageFile};
+use aeron_archive::stream::RecordedStream;
+use tempfile::TempDir;
+
+const NAME: &str = "3-0.rec";
+
+/// A directory in which recording 3 has a segment with these bytes from its start on.
+struct Left {
+    _place: TempDir,
+    storage: Directory,
+    stream: RecordedStream,
+}
+
+impl Left {
+    fn new(bytes: &[u8]) -> Self {
+        let place = TempDir::new().unwrap();
+        let storage = Directory::new(place.path());
+        let stream = recorded_stream(0);
+        RecorderSession::create(&storage, stream).unwrap();
+        let left = Self {
+            _place: place,
+            storage,
+            stream,
+        };
+        left.write(0, bytes);
+        left
+    }
+
+    fn write(&self, offset: i64, bytes: &[u8]) {
+        let file = self.storage.open(NAME, Access::Write).unwrap();
+        file.write_all_at(bytes, offset as u64).unwrap();
+    }
+
+    /// What is found, after a recovery was seen to find the same, to leave zeros behind it, and to change nothing again.
+    fn end(&self, known: i64) -> (i64, bool) {
+        let found = find_end(&self.storage, &self.stream, known).unwrap();
+        assert_eq!(recover(&self.storage, &self.stream, known).unwrap(), found);
+        assert!(is_zero_from(&self.storage, NAME, found.position));
+        assert_eq!(bytes(&self.storage, NAME).len() as i64, SEGMENT_LENGTH);
+        let again = find_end(&self.storage, &self.stream, known).unwrap();
+        assert_eq!((again.position, again.is_torn), (found.position, false));
+        (found.position, found.is_torn)
+    }
+}
+
+/// Frames of these payloads, from position 0 on.
+fn frames(payloads: &[&[u8]]) -> Vec<u8> {
+    let mut publisher = Publisher::new(0);
+    payloads
+        .iter()
+        .flat_map(|payload| publisher.data(0xC0, payload))
+        .collect()
+}
+
+#[test]
+fn the_end_is_behind_the_last_whole_frame_08_22() {
+    let left = Left::new(&frames(&[b"one", b"two", &payload(1000)]));
+    assert_eq!(left.end(0), (64 + 64 + 1056, false));
+    assert_eq!(left.end(128), (64 + 64 + 1056, false));
+}
+
+#[test]
+fn a_frame_without_its_further_page_is_torn_and_cut_without_asking_08_23() {
+    let block = frames(&[&payload(4000), &payload(1000)]);
+    let left = Left::new(&block[..4096]);
+    assert_eq!(left.end(0), (4032, true));
+    // The same frame, of which a little came: nobody can know that it is not all.
+    let left = Left::new(&block[..4097]);
+    assert_eq!(left.end(0), (block.len() as i64, false));
+}
+
+#[test]
+fn a_frame_of_several_pages_needs_each_of_them_08_23() {
+    let mut block = frames(&[&payload(20_000)]);
+    block[8192..12_288].fill(0);
+    assert_eq!(Left::new(&block).end(0), (0, true));
+}
+
+#[test]
+fn a_whole_last_frame_with_a_page_of_zeros_below_what_was_told_is_kept_08_23() {
+    let block = frames(&[b"before", &[0; 12_000]]);
+    let end = block.len() as i64;
+    assert_eq!(Left::new(&block).end(end), (end, false));
+    assert_eq!(Left::new(&block).end(64), (64, true));
+}
+
+#[test]
+fn a_page_of_zeros_amid_the_recording_is_not_doubted_08_23() {
+    let block = frames(&[&[0; 12_000], b"behind"]);
+    assert_eq!(Left::new(&block).end(0), (block.len() as i64, false));
+}
+
+#[test]
+fn a_last_padding_frame_longer_than_a_page_is_kept_08_23() {
+    let mut publisher = Publisher::new(0);
+    let block = [
+        publisher.data(0xC0, b"before"),
+        publisher.pad(30_000 / 32 * 32),
+    ]
+    .concat();
+    assert_eq!(Left::new(&block).end(0), (publisher.position(), false));
+}
+
+#[test]
+fn a_frame_of_another_place_is_none_08_23() {
+    let mut block = frames(&[b"first"]);
+    block.extend(Publisher::new(TERM_LENGTH + 64).data(0xC0, b"of another term"));
+    assert_eq!(Left::new(&block).end(0), (64, true));
+}
+
+#[test]
+fn a_cut_file_gets_its_length_again() {
+    let block = frames(&[b"one", &payload(900)]);
+    for length in [0, 64, 100, block.len()] {
+        let left = Left::new(&block);
+        left.storage
+            .open(NAME, Access::Write)
+            .unwrap()
+            .set_length(length as u64)
+            .unwrap();
+        let expected = if length == block.len() {
+            length
+        } else {
+            length / 64 * 64
+        };
+        assert_eq!(left.end(0), (expected as i64, length == 100));
+    }
+}
+
+#[test]
+fn a_recording_without_a_segment_ends_where_it_starts() {
+    let place = TempDir::new().unwrap();
+    let storage = Directory::new(place.path());
+    let stream = recorded_stream(4096);
+    let end = recover(&storage, &stream, 4096).unwrap();
+    assert_eq!(
+        end,
+        RecordingEnd {
+            position: 4096,
+            is_torn: false,
+            modified: None
+        }
+    );
+    let error = recover(&storage, &stream, 8192).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            RecoveryError::Lost {
+                known_position: 8192,
+                end_position: 4096,
+                ..
+            }
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn the_last_of_several_segments_decides_08_16() {
+    let place = TempDir::new().unwrap();
+    let storage = Directory::new(place.path());
+    let start = TERM_LENGTH + 32;
+    let stream = recorded_stream(start);
+    let mut session = RecorderSession::create(&storage, stream).unwrap();
+    let mut publisher = Publisher::new(start);
+    let mut last = start;
+    while session.segment_base() < start + 2 * SEGMENT_LENGTH - TERM_LENGTH {
+        last = publisher.position();
+        for block in publisher.offer(&payload(3000)) {
+            session.append(&block, |_| {}).unwrap();
+            session.publish().unwrap();
+        }
+    }
+    let end = find_end(&storage, &stream, start).unwrap();
+    assert_eq!((end.position, end.is_torn), (publisher.position(), false));
+    assert!(end.modified.is_some());
+    // Stopped exactly at the end of a segment: the empty file behind it is the last.
+    let base = session.segment_base();
+    storage
+        .open(&stream.segment_name(base), Access::Write)
+        .unwrap()
+        .set_length(0)
+        .unwrap();
+    assert_eq!(
+        recover(&storage, &stream, last.min(base)).unwrap().position,
+        base
+    );
+    // Killed before that file was there.
+    storage.remove(&stream.segment_name(base)).unwrap();
+    assert_eq!(recover(&storage, &stream, base).unwrap().position, base);
+    let error = recover(&storage, &stream, base + 32).unwrap_err();
+    assert!(matches!(error, RecoveryError::Lost { .. }), "{error}");
+}
+
+#[test]
+fn what_is_below_the_known_position_is_never_looked_at_nor_cut_08_22() {
+    let mut block = frames(&[b"one", b"two", b"three"]);
+    block[64..96].fill(0xFF);
+    assert_eq!(Left::new(&block).end(128), (192, false));
+    let left = Left::new(&frames(&[b"one"]));
+    assert_eq!(left.end(128), (128, false));
+}
+
+#[test]
+fn strange_names_are_errors_or_none_of_ours() {
+    let left = Left::new(&frames(&[b"one"]));
+    for name in [
+        "4-131072.rec",
+        "3-131072.idx",
+        "3-0131072.rec",
+        "3--131072.rec",
+        "archive.catalog",
+        "x.rec",
+    ] {
+        left.storage.create(name, 0).unwrap();
+    }
+    assert_eq!(left.end(0), (64, false));
+    left.storage.create("3-131073.rec", 0).unwrap();
+    let error = find_end(&left.storage, &left.stream, 0).unwrap_err();
+    assert!(error.to_string().starts_with("3-131073.rec: "), "{error}");
+    for known in [-32, 33, i64::MAX] {
+        let error = find_end(&left.storage, &left.stream, known).unwrap_err();
+        assert!(matches!(error, RecoveryError::Position { .. }), "{error}");
+    }
+}

@@ -1,0 +1,159 @@
+//! A publisher's stream as blocks of frames, as an image would hand them out.
+
+use aeron_archive::reader::{ReadError, RecordingReader};
+use aeron_archive::storage::{Access, Storage, StorageFile};
+use aeron_archive::stream::{RecordedStream, StreamDescription};
+use aeron_memory::log::frame::{HEADER_LENGTH, aligned_length, flags, frame_type};
+
+pub const TERM_LENGTH: i64 = 64 * 1024;
+pub const SEGMENT_LENGTH: i64 = 2 * TERM_LENGTH;
+pub const MTU_LENGTH: usize = 1408;
+pub const INITIAL_TERM_ID: i32 = i32::MAX;
+pub const SESSION_ID: i32 = -7;
+pub const STREAM_ID: i32 = 1001;
+
+/// A stream whose recording 3 starts at `start_position`.
+pub fn description(start_position: i64) -> StreamDescription {
+    StreamDescription {
+        recording_id: 3,
+        start_position,
+        segment_length: SEGMENT_LENGTH as i32,
+        term_length: TERM_LENGTH as i32,
+        initial_term_id: INITIAL_TERM_ID,
+        session_id: SESSION_ID,
+        stream_id: STREAM_ID,
+    }
+}
+
+pub fn recorded_stream(start_position: i64) -> RecordedStream {
+    RecordedStream::new(&description(start_position)).unwrap()
+}
+
+/// Publishes from a position on.
+#[derive(Debug, Clone)]
+pub struct Publisher {
+    position: i64,
+}
+
+impl Publisher {
+    pub fn new(position: i64) -> Self {
+        Self { position }
+    }
+
+    pub fn position(&self) -> i64 {
+        self.position
+    }
+
+    /// The blocks of a message: perhaps padding to the end of the term, then its frames.
+    pub fn offer(&mut self, payload: &[u8]) -> Vec<Vec<u8>> {
+        let max_payload = MTU_LENGTH - HEADER_LENGTH;
+        let lengths = payload
+            .chunks(max_payload)
+            .map(|chunk| HEADER_LENGTH + chunk.len());
+        let framed: usize = lengths
+            .map(aligned_length)
+            .sum::<usize>()
+            .max(HEADER_LENGTH);
+        let left = TERM_LENGTH - self.position % TERM_LENGTH;
+        let mut blocks = Vec::new();
+        if framed as i64 > left {
+            blocks.push(self.pad(left));
+        }
+        let mut block = Vec::new();
+        let count = payload.chunks(max_payload).count().max(1);
+        for index in 0..count {
+            let rest = &payload[index * max_payload..];
+            let begin = if index == 0 { flags::BEGIN } else { 0 };
+            let end = if index + 1 == count { flags::END } else { 0 };
+            block.extend(self.data(begin | end, &rest[..rest.len().min(max_payload)]));
+        }
+        blocks.push(block);
+        blocks
+    }
+
+    /// The header of a padding frame over `length` bytes.
+    pub fn pad(&mut self, length: i64) -> Vec<u8> {
+        let header = header(
+            self.position,
+            length as usize,
+            frame_type::PADDING,
+            flags::UNFRAGMENTED,
+            0,
+        );
+        self.position += length;
+        header
+    }
+
+    /// One frame of data.
+    pub fn data(&mut self, flags: u8, payload: &[u8]) -> Vec<u8> {
+        let length = HEADER_LENGTH + payload.len();
+        let mut frame = header(
+            self.position,
+            length,
+            frame_type::DATA,
+            flags,
+            -self.position,
+        );
+        frame.extend_from_slice(payload);
+        frame.resize(aligned_length(length), 0);
+        self.position += frame.len() as i64;
+        frame
+    }
+}
+
+pub fn header(position: i64, length: usize, frame_type: u16, flags: u8, reserved: i64) -> Vec<u8> {
+    let term_id = INITIAL_TERM_ID.wrapping_add((position / TERM_LENGTH) as i32);
+    let mut bytes = (length as u32).to_le_bytes().to_vec();
+    bytes.extend([0, flags]);
+    bytes.extend(frame_type.to_le_bytes());
+    bytes.extend(((position % TERM_LENGTH) as i32).to_le_bytes());
+    bytes.extend(SESSION_ID.to_le_bytes());
+    bytes.extend(STREAM_ID.to_le_bytes());
+    bytes.extend(term_id.to_le_bytes());
+    bytes.extend(reserved.to_le_bytes());
+    bytes
+}
+
+/// A payload whose bytes are not zero and tell where they belong.
+pub fn payload(length: usize) -> Vec<u8> {
+    (0..length).map(|index| (index % 251) as u8 + 1).collect()
+}
+
+/// A file's bytes.
+pub fn bytes<S: Storage>(storage: &S, name: &str) -> Vec<u8> {
+    let file = storage.open(name, Access::Read).unwrap();
+    let mut bytes = vec![0; file.length().unwrap() as usize];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    bytes
+}
+
+/// Whether all bytes of a file from `offset` on are zeros.
+pub fn is_zero_from<S: Storage>(storage: &S, name: &str, offset: i64) -> bool {
+    bytes(storage, name)[offset as usize..]
+        .iter()
+        .all(|byte| *byte == 0)
+}
+
+/// Position, payload, flags, reserved value, and whether it is padding, of each frame in a range.
+pub type Seen = (i64, Vec<u8>, u8, i64, bool);
+
+pub fn read<S: Storage>(
+    storage: &S,
+    stream: RecordedStream,
+    from: i64,
+    to: i64,
+) -> Result<Vec<Seen>, ReadError> {
+    let mut reader = RecordingReader::new(storage, stream, from, to)?;
+    let mut seen = Vec::new();
+    while let Some(frame) = reader.next_frame()? {
+        seen.push((
+            frame.position(),
+            frame.payload().to_vec(),
+            frame.flags(),
+            frame.reserved_value(),
+            frame.is_padding(),
+        ));
+    }
+    assert_eq!(reader.position(), to);
+    Ok(seen)
+}
