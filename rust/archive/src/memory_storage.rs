@@ -150,7 +150,8 @@ impl MemoryStorage {
 
     /// Bit rot: turns one bit of a file around. Answers whether the file has that byte.
     pub fn flip_bit(&self, name: &str, offset: u64, bit: u32) -> bool {
-        let Some(contents) = self.contents(name) else {
+        let mut disk = self.disk();
+        let Some(contents) = disk.files.get(name).cloned() else {
             return false;
         };
         let mut contents = lock(&contents);
@@ -158,7 +159,9 @@ impl MemoryStorage {
         if contents.read(&mut byte, offset) == 0 {
             return false;
         }
+        let before = contents.pages.len() as u64;
         contents.write(&[byte[0] ^ 1 << (bit % 8)], offset);
+        disk.used_pages += contents.pages.len() as u64 - before;
         true
     }
 

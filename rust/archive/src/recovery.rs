@@ -6,6 +6,7 @@
 
 use crate::frame::{Frame, FrameFault};
 use crate::recorder::cut;
+use crate::segments::{SEGMENT_EXTENSION, SegmentFileName};
 use crate::storage::{Access, Storage, StorageFile};
 use crate::stream::{RecordedStream, is_aligned};
 use crate::window::Window;
@@ -152,7 +153,8 @@ fn find_end_in<S: Storage>(
         + stream
             .segment_length()
             .min(i64::try_from(length).unwrap_or(i64::MAX));
-    if known_position > limit {
+    // A segment that was killed while it was created is shorter than the offset of the start position in it.
+    if known_position > limit.max(stream.start_position()) {
         return Err(lost(stream, known_position, limit));
     }
     let begin = known_position.max(base);
@@ -227,10 +229,9 @@ fn last_segment<S: Storage>(
 }
 
 fn base_of(stream: &RecordedStream, name: &str) -> Option<i64> {
-    let (recording_id, base) = name.strip_suffix(".rec")?.split_once('-')?;
-    let base = base.parse().ok()?;
-    let is_ours = recording_id.parse() == Ok(stream.recording_id());
-    (is_ours && stream.segment_name(base) == name).then_some(base)
+    let name = SegmentFileName::parse(name)?;
+    let is_ours = name.recording_id == stream.recording_id() && name.extension == SEGMENT_EXTENSION;
+    is_ours.then_some(name.base)
 }
 
 fn lost(stream: &RecordedStream, known_position: i64, end_position: i64) -> RecoveryError {

@@ -1,6 +1,8 @@
 //! What a recording's catalog entry says about its frames: which file holds a position, and what a frame there must look like.
 
+use crate::catalog::RecordingDescriptor;
 use crate::frame::FrameRules;
+use crate::segments;
 use aeron_memory::log::LogError;
 use aeron_memory::log::frame::FRAME_ALIGNMENT;
 use aeron_memory::log::position::Positions;
@@ -143,19 +145,34 @@ impl RecordedStream {
     /// Position of the first byte of the segment file that holds `position`, which is not before the start position.
     #[inline]
     pub fn segment_base(&self, position: i64) -> i64 {
-        let first = self.positions().term_begin(self.start_position);
-        first + ((position - first) & -self.segment_length)
+        let term_length = self.positions().term_length() as i32;
+        let segment_length = self.segment_length as i32;
+        segments::segment_base(position, self.start_position, term_length, segment_length)
     }
 
     /// Name of the segment file that begins at `base`.
     pub fn segment_name(&self, base: i64) -> String {
-        format!("{}-{base}.rec", self.recording_id)
+        segments::segment_name(self.recording_id, base)
     }
 
     /// What a frame of this stream must look like.
     #[inline]
     pub fn rules(&self) -> FrameRules {
         self.rules
+    }
+}
+
+impl From<&RecordingDescriptor> for StreamDescription {
+    fn from(descriptor: &RecordingDescriptor) -> Self {
+        Self {
+            recording_id: descriptor.recording_id,
+            start_position: descriptor.start_position,
+            segment_length: descriptor.segment_length,
+            term_length: descriptor.term_length,
+            initial_term_id: descriptor.initial_term_id,
+            session_id: descriptor.session_id,
+            stream_id: descriptor.stream_id,
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Recorder session, reader and recovery: what is recorded, what is read, and where a recording ends after any death.
 
+mod deaths;
 mod reading;
 mod recording;
 mod recovering;
