@@ -378,6 +378,32 @@ impl Image {
         })
     }
 
+    /// As [`block_poll`](Self::block_poll) with a handler that may fail: the block is then not consumed.
+    ///
+    /// # Errors
+    /// The handler's error; those of [`poll`](Self::poll).
+    pub fn try_block_poll<E>(
+        &self,
+        handler: impl FnOnce(&Block<'_, SharedBuffer>) -> std::result::Result<(), E>,
+        limit: usize,
+    ) -> std::result::Result<usize, TryPollError<E>> {
+        let mut failure = None;
+        let count = self.exclusively(|| {
+            let Some(mut reading) = self.begin(None)? else {
+                return Ok(0);
+            };
+            let Some(block) = reading.next(|cursor| cursor.next_block(limit))? else {
+                return Ok(0);
+            };
+            if let Err(error) = handler(&block) {
+                reading.cursor.return_to_block(&block);
+                failure = Some(error);
+            }
+            Ok(block.length())
+        })?;
+        outcome(count, failure)
+    }
+
     /// As [`block_poll`](Self::block_poll); `handler` is also given the block's offset in the log's file.
     ///
     /// # Errors

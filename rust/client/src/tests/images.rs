@@ -299,6 +299,19 @@ fn a_subscription_polls_the_blocks_of_all_its_images() {
 }
 
 #[test]
+fn a_block_whose_handler_fails_is_polled_again() {
+    let stream = stream();
+    stream.offer(&[b"a", b"b"]);
+    let image = stream.subscription.image_at(0).unwrap();
+    let failed = image.try_block_poll(|_| Err("full"), 1000);
+    assert!(matches!(failed, Err(TryPollError::Handler("full"))));
+    assert_eq!(image.position(), 0);
+    let polled = image.try_block_poll(|_| Ok::<(), &str>(()), 1000);
+    assert_eq!(polled.unwrap(), 128);
+    assert_eq!(image.position(), 128);
+}
+
+#[test]
 fn a_raw_poll_gives_the_offset_in_the_file() {
     let stream = stream();
     stream.driver.publication().limit.set(i64::MAX);

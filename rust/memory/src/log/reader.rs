@@ -269,6 +269,12 @@ impl<'a, W: Words> Cursor<'a, W> {
         self.offset = fragment.offset;
     }
 
+    /// Returns to the begin of a block that this cursor answered.
+    #[inline]
+    pub fn return_to_block(&mut self, block: &Block<'a, W>) {
+        self.offset = block.offset;
+    }
+
     /// The next block: consecutive whole frames, together at most `limit` bytes, without padding. A padding frame at the
     /// cursor is answered alone, whatever its length. `None` when there is nothing, or the first frame exceeds the limit.
     ///
