@@ -64,9 +64,9 @@ def test_quotes_show_mid_prices_and_a_count() -> None:
     assert ["symbol", "quotes", "last", "high", "low", "count"] in rows(result.stdout)
 
 
-def test_generated_trades_say_that_they_are_and_repeat_by_their_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aeron.cli.demo._GENERATED_TRADES", 5000)
-    texts = [run("demo", "--generate", "--seed", seed, *BRIEF, COLUMNS="80").stdout for seed in (5, 5, 6)]
+def test_generated_trades_say_that_they_are_and_repeat_by_their_seed() -> None:
+    options = ["--generate", "--trades", 5000, *BRIEF]
+    texts = [run("demo", *options, "--seed", seed, COLUMNS="80").stdout for seed in (5, 5, 6)]
     assert all("generated (seed" in text for text in texts)
     tables = [[row[:6] for row in rows(text) if row[0] in ("ALPHA", "BRAVO", "CHARLIE", "DELTA")] for text in texts]
     assert len(tables[0]) == 4

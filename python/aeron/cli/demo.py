@@ -1,25 +1,38 @@
-"""``aeron demo``: market data from one process to another through an embedded driver."""
+"""``aeron demo``: market data from one process to another through an embedded driver, and on through Spark."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 from rich.console import Console
 from rich.markup import escape
 
 import aeron
+import aeron.spark
 from aeron.cli.options import DEFAULT_STREAM_ID, STREAM_ID
-from aeron.demo.plan import CHANNEL, Plan, Source
+from aeron.demo import live
+from aeron.demo.bars import usual_bar_us
+from aeron.demo.picture import Chart, page
+from aeron.demo.pipeline import Pipeline
+from aeron.demo.plan import CHANNEL, Plan, Replay, Source
 from aeron.demo.run import report, run
-from aeron.demo.trades import TradesError
+from aeron.demo.trades import Trades, TradesError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _FAST_TRADES = 10_000_000
-_GENERATED_TRADES = 1_000_000
+_RATE = 100_000
+_REPLAY_S = 20.0
 
 
 @click.command("demo")
@@ -36,14 +49,43 @@ _GENERATED_TRADES = 1_000_000
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of --generate.")
 @click.option(
+    "--trades",
+    "generated",
+    type=click.IntRange(min=1),
+    default=1_000_000,
+    show_default=True,
+    help="How many --generate makes.",
+)
+@click.option(
     "--repeat",
     type=click.IntRange(min=1),
     help=f"How often the trades are replayed in phase one (default: about {_FAST_TRADES:,} trades).",
 )
 @click.option(
-    "--rate", type=click.IntRange(min=1), default=100_000, show_default=True, help="Trades a second in phase two."
+    "--rate",
+    type=click.IntRange(min=1),
+    help="Trades a second in phase two (default: 100,000), and on average on their way to Spark (see --speed).",
 )
 @click.option("--seconds", type=click.FloatRange(min=0.1), default=3.0, show_default=True, help="Length of phase two.")
+@click.option("--spark", "with_spark", is_flag=True, help="Then make bars of the trades with Spark; needs a JDK.")
+@click.option(
+    "--speed",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Seconds of the market that pass in one on the way to Spark (default: by --rate, else all in 20 s).",
+)
+@click.option(
+    "--bar",
+    "bar_s",
+    type=click.FloatRange(min=0.001),
+    help="Seconds of a bar (default: a usual length, near a fortieth of the time that all trades took).",
+)
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    default="bars",
+    show_default=True,
+    help="Directory for bars.html and the bars in Parquet.",
+)
 @click.option("--symbol", help="Symbol of a file without a symbol column (default: its name).")
 @click.option("--time-column", help="Column of the time.")
 @click.option("--price-column", help="Column of the price.")
@@ -59,28 +101,36 @@ def command(
     inputs: tuple[Path, ...],
     generate: bool,
     seed: int,
+    generated: int,
     symbol: str | None,
     time_column: str | None,
     price_column: str | None,
     quantity_column: str | None,
     symbol_column: str | None,
-    **settings: Any,
+    with_spark: bool,
+    **options: Any,
 ) -> None:
     """Publish trades from one process to another: first as fast as it goes, then at a steady rate.
 
     Phase one shows the rate, phase two the latency; the subscriber keeps last, high, low and volume per symbol and
-    checks that every trade arrived once and in order.
+    checks that every trade arrived once and in order. With --spark the trades are then replayed into Spark's Structured
+    Streaming, which makes bars of them and publishes these on the next stream id, for a subscriber to print.
     """
     console = Console(highlight=False)
     columns = (time_column, price_column, quantity_column, symbol_column)
     sources = [Source(str(path.resolve()), *columns, symbol, 0, seed) for path in inputs]
     if generate or not sources:
-        sources.append(Source(None, *columns, symbol, _GENERATED_TRADES, seed))
-    for source in sources:
-        try:
-            _show(source, _Settings(**settings), console)
-        except (TradesError, RuntimeError, aeron.AeronError) as error:
-            raise click.ClickException(str(error).rstrip()) from error
+        sources.append(Source(None, *columns, symbol, generated, seed))
+    settings = _Settings(**options)
+    if with_spark:
+        with_spark = _has_spark(console)
+    try:
+        for source in sources:
+            _show(source, settings, console)
+        if with_spark:
+            _show_bars(sources, settings, console)
+    except (TradesError, RuntimeError, aeron.AeronError) as error:
+        raise click.ClickException(str(error).rstrip()) from error
 
 
 @dataclass(frozen=True)
@@ -88,35 +138,107 @@ class _Settings:
     """The options that say how, not what."""
 
     repeat: int | None
-    rate: int
+    rate: int | None
     seconds: float
+    speed: float | None
+    bar_s: float | None
+    output: Path
     directory: str | None
     channel: str
     stream_id: int
+
+    def speed_of(self, trades: Trades) -> float:
+        """Seconds of the market in one of the replay."""
+        span_s = (int(trades.records["time_ns"].max()) - int(trades.records["time_ns"].min())) / 1e9
+        replay_s = len(trades.records) / self.rate if self.rate else _REPLAY_S
+        return self.speed or span_s / replay_s or 1.0
+
+    def bar_us_of(self, trades: Trades) -> int:
+        """Microseconds of a bar."""
+        return round(self.bar_s * 1e6) if self.bar_s else usual_bar_us(trades.records["time_ns"])
 
 
 def _show(source: Source, settings: _Settings, console: Console) -> None:
     trades = source.load()
     repeat = settings.repeat or max(1, round(_FAST_TRADES / len(trades.records)))
+    rate = settings.rate or _RATE
     console.print(
         f"\n[bold]{escape(trades.source)}[/]: {len(trades.records):,} {trades.kind} of "
         f"{escape(', '.join(trades.symbols))}, replayed {repeat:,} times to another process over {settings.channel}"
     )
-    with tempfile.TemporaryDirectory(prefix=f"aeron-demo-{os.getpid()}-", dir=_shared_memory()) as parent:
+    with _place() as place:
         plan = Plan(
-            settings.directory or str(Path(parent) / "aeron"),
+            settings.directory or str(place / "aeron"),
             settings.channel,
             settings.stream_id,
             source,
             repeat,
-            max(1, round(settings.rate * settings.seconds)),
-            settings.rate,
+            max(1, round(rate * settings.seconds)),
+            rate,
         )
         result = run(plan, trades, console)
     for table in report(result, trades):
         console.print(table)
 
 
-def _shared_memory() -> str | None:
-    """The platform's shared memory, where it has one: the driver's files should never meet a disk."""
-    return "/dev/shm" if os.path.isdir("/dev/shm") else None
+# ---- with Spark ------------------------------------------------------------------------------------------------------
+
+
+def _has_spark(console: Console) -> bool:
+    """Whether Spark can run here; says what to install if not."""
+    missing = [check for check in aeron.spark.check() if check.what in ("Java", "PySpark", "pyarrow") and not check.ok]
+    for check in missing:
+        console.print(f"No Spark in this demo: {escape(f'{check.what}: {check.found}; {check.remedy}')}")
+    return not missing
+
+
+def _show_bars(sources: list[Source], settings: _Settings, console: Console) -> None:
+    """All sources through one Spark, each in a driver of its own; the page has the charts of those that are done."""
+    from aeron.demo.pipeline import session
+
+    charts: list[Chart] = []
+    with _place() as place:
+        console.print(f"\nStarting Spark, which logs to {place / 'spark.log'}")
+        with session(place) as spark:
+            for number, source in enumerate(sources):
+                charts += _bars_of(spark, source, settings, place / str(number), console)
+    settings.output.mkdir(parents=True, exist_ok=True)
+    file = settings.output / "bars.html"
+    file.write_text(page(charts), encoding="utf-8")
+    console.print(f"\nCandlesticks: {escape(str(file))}")
+
+
+def _bars_of(
+    spark: SparkSession, source: Source, settings: _Settings, place: Path, console: Console
+) -> Iterator[Chart]:
+    """Runs the pipeline with a source, keeps its Parquet files, and answers a chart for each symbol."""
+    trades, directory = source.load(), settings.directory or str(place / "aeron")
+    bar_us, speed = settings.bar_us_of(trades), settings.speed_of(trades)
+    place.mkdir()
+    pipeline = Pipeline(directory, settings.channel, settings.stream_id, settings.stream_id + 1, bar_us, place)
+    # Bars end once the time of the market is a bar behind them, the lateness that is allowed.
+    replay = Replay(directory, settings.channel, settings.stream_id, source, speed, closing_ns=3 * bar_us * 1000)
+    console.print(
+        f"\n[bold]{escape(trades.source)}[/]: {len(trades.records):,} {trades.kind}, {speed:,.3g} seconds of the "
+        f"market in one, to bars of {bar_us / 1e6:g} s by Spark"
+    )
+    bars = live.run(spark, pipeline, replay, trades, console)
+    kept = settings.output / f"{Path(source.path or 'generated').stem}-bars.parquet"
+    shutil.rmtree(kept, ignore_errors=True)
+    # The sink's own log names the files by their paths in the place that goes.
+    shutil.copytree(pipeline.parquet, kept, ignore=shutil.ignore_patterns("_spark_metadata", ".*"))
+    console.print(
+        f"\n{len(bars):,} bars of {len(trades.records):,} {trades.kind}: those received over Aeron are those in "
+        f"Parquet, {escape(str(kept))}"
+    )
+    for symbol in np.unique(bars["symbol"]):
+        title = f"{symbol.decode()}, {trades.source}"
+        yield Chart(title, f"bars of {bar_us / 1e6:g} s, UTC", bars[bars["symbol"] == symbol], bar_us)
+
+
+@contextmanager
+def _place() -> Iterator[Path]:
+    """A directory for the time of a block, in shared memory if there is any: the driver's files should meet no disk."""
+    shared_memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    with tempfile.TemporaryDirectory(prefix=f"aeron-demo-{os.getpid()}-", dir=shared_memory) as place:
+        yield Path(place)

@@ -1,10 +1,11 @@
-"""What the publishing process of the demo is told: where, what and how fast, as one JSON text on its command line."""
+"""What the publishing processes of the demo are told: where, what and how fast, as one JSON text."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from aeron.demo.trades import ColumnNames, Trades, generate_trades, load_trades
 
@@ -56,5 +57,31 @@ class Plan:
     @staticmethod
     def from_json(text: str) -> Plan:
         """The plan that :meth:`to_json` wrote."""
-        fields = json.loads(text)
-        return Plan(**{**fields, "source": Source(**fields["source"])})
+        return Plan(**_fields(text))
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The source once, each trade at its own time, ``speed`` seconds of the market in one of ours; then a closing
+    record ``closing_ns`` of the market behind the last trade, which lets the last windows over them end."""
+
+    directory: str
+    channel: str
+    stream_id: int
+    source: Source
+    speed: float
+    closing_ns: int
+
+    def to_json(self) -> str:
+        """The plan as one line."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> Replay:
+        """The plan that :meth:`to_json` wrote."""
+        return Replay(**_fields(text))
+
+
+def _fields(text: str) -> dict[str, Any]:
+    fields = json.loads(text)
+    return {**fields, "source": Source(**fields["source"])}

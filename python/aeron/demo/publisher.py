@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +27,8 @@ def main(plan: Plan) -> None:
             for start in range(0, len(records), BATCH):
                 _publish(publication, records[start : start + BATCH], time.monotonic_ns())
         sys.stdin.readline()
-        _publish_paced(publication, records, plan.paced, plan.rate)
+        due_ns = np.arange(plan.paced) * 1_000_000_000 // plan.rate
+        publish_when_due(publication, records, due_ns, os.sched_yield)
         sys.stdin.readline()
 
 
@@ -55,21 +57,26 @@ def _publish(
         sent += publication.offer_batch(records[sent:])
 
 
-def _publish_paced(
-    publication: aeron.ExclusivePublication, records: npt.NDArray[np.void], count: int, rate: int
+def publish_when_due(
+    publication: aeron.ExclusivePublication,
+    records: npt.NDArray[np.void],
+    due_ns: npt.NDArray[np.int64],
+    idle: Callable[[], object],
 ) -> None:
-    """A trade counts as sent when it was due: one that waits behind a stall has a longer latency, as it should."""
+    """Publishes a record, again from the first one on behind the last, at each of these times from now on.
+
+    A trade counts as sent when it was due: one that waits behind a stall has a longer latency, as it should.
+    """
     start_ns = time.monotonic_ns()
     sent = 0
-    while sent < count:
-        due = min(count, (time.monotonic_ns() - start_ns) * rate // 1_000_000_000 + 1)
+    while sent < len(due_ns):
+        due = int(np.searchsorted(due_ns, time.monotonic_ns() - start_ns, side="right"))
         while sent < due:
             first = sent % len(records)
             batch = records[first : first + due - sent]
-            due_ns = start_ns + np.arange(sent, sent + len(batch)) * 1_000_000_000 // rate
-            _publish(publication, batch, due_ns)
+            _publish(publication, batch, start_ns + due_ns[sent : sent + len(batch)])
             sent += len(batch)
-        os.sched_yield()
+        idle()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,68 @@
+"""Bars of trades by Spark's own windows: the records on their way in and out, and the query between them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+TRADE_LAYOUT = "time ts_ns, sent_ns i64, sequence i64, price f64, quantity f64, symbol char[16]"
+"""The records of :data:`aeron.demo.trades.TRADE` as columns of Spark; its event time is the market's."""
+
+FIGURES = ("open", "high", "low", "close", "volume", "vwap")
+
+BAR = np.dtype([("start", "<M8[us]"), ("symbol", "S16"), *((name, "<f8") for name in FIGURES), ("trades", "<i8")])
+"""One bar, 80 bytes: where its window begins, and what the trades in it say."""
+
+BAR_LAYOUT = f"start ts_us, symbol char[16], {', '.join(f'{name} f64' for name in FIGURES)}, trades i64"
+"""The same record as Spark's columns."""
+
+BARS = 40
+"""How many bars a source is cut into, about."""
+
+_QUANTITY = "decimal(28, 8)"
+_USUAL_S = (
+    *(number * unit for unit in (0.001, 0.01, 0.1) for number in (1, 2, 5)),
+    *(number * unit for unit in (1, 60) for number in (1, 2, 5, 10, 15, 30)),
+    *(3600 * hours for hours in (1, 2, 4, 6, 12, 24, 7 * 24, 28 * 24)),
+)
+
+
+def bars(trades: DataFrame, bar_us: int) -> DataFrame:
+    """Open, high, low, close, volume and VWAP for each symbol and window of ``bar_us``, from columns as in
+    :data:`TRADE_LAYOUT`; a trade that comes a whole bar late is dropped.
+
+    Quantities are added as decimals of eight places, because a sum of doubles depends on their order, and partitions
+    have none. The VWAP is a quotient of such sums and so exact to the last places only.
+    """
+    from pyspark.sql import functions as F
+
+    length = f"{bar_us} microseconds"
+    order = F.struct("time", "sequence")
+    traded = F.try_divide(F.sum(F.col("price") * F.col("quantity")), F.sum("quantity"))
+    close = F.max_by("price", order)
+    return (
+        trades.withWatermark("time", length)
+        .groupBy(F.window("time", length), "symbol")
+        .agg(
+            F.min_by("price", order).alias("open"),
+            F.max("price").alias("high"),
+            F.min("price").alias("low"),
+            close.alias("close"),
+            F.sum(F.col("quantity").cast(_QUANTITY)).cast("double").alias("volume"),
+            F.coalesce(traded, close).alias("vwap"),
+            F.count("*").alias("trades"),
+        )
+        .select(F.col("window.start").alias("start"), "symbol", *FIGURES, "trades")
+    )
+
+
+def usual_bar_us(times_ns: npt.NDArray[np.int64]) -> int:
+    """A fortieth of the span of these times, or rather what comes nearest of the lengths that bars usually have."""
+    wanted_s = max(int(times_ns.max()) - int(times_ns.min()), 1) / 1e9 / BARS
+    return round(1e6 * min(_USUAL_S, key=lambda usual_s: abs(math.log(usual_s / wanted_s))))

@@ -1,0 +1,250 @@
+"""The demo's pipeline as it runs: trades are replayed, Spark makes bars of them, a plain subscriber prints the bars.
+
+What it ends with is a comparison: the bars that came over Aeron are those of the Parquet files, and no trade is missing
+in them.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+import aeron.spark
+from aeron.cli.counter_keys import stream_key
+from aeron.demo.bars import BAR, FIGURES
+from aeron.demo.pipeline import Pipeline, reason
+from aeron.demo.plan import Replay
+from aeron.demo.trades import Trades
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+SILENCE_S = 60.0
+"""How long nothing may happen before the demo gives up; a first batch on a busy machine takes a while."""
+
+_LOOK_S = 0.1
+_SUBSCRIBER_POSITION = 4
+
+
+def run(
+    spark: SparkSession, pipeline: Pipeline, replay: Replay, trades: Trades, console: Console
+) -> npt.NDArray[np.void]:
+    """Runs the pipeline to its end and answers the bars, sorted by start and symbol.
+
+    Raises:
+        RuntimeError: a query or the publisher ended early, nothing happens any more, or the bars are not the same on
+            both ways.
+    """
+    with (
+        aeron.MediaDriver(dir=pipeline.directory),
+        aeron.connect(pipeline.directory) as client,
+        _queries(pipeline, spark) as queries,
+        _publisher(replay) as publisher,
+        Live(console=console, refresh_per_second=4) as live,
+    ):
+        subscription = client.add_subscription(pipeline.channel, pipeline.bars_stream_id)
+        view = _View(subscription, queries, publisher, live, Lines(trades, pipeline.bar_us))
+        view.wait(lambda: _subscribers(client, pipeline.trades_stream_id) == len(queries), "both queries subscribe")
+        _tell(publisher)
+        console.print(view.lines.header, soft_wrap=True, style="bold")
+        end = _end_of_bars(trades, pipeline.bar_us)
+        view.wait(lambda: all(query.watermark >= end for query in view.queries), "the last bar is made")
+        written = read_parquet(pipeline)
+        view.wait(lambda: view.received >= len(written), "the last bar arrives")
+        _tell(publisher)
+    received = in_order(np.concatenate(view.bars))
+    check(received, written, len(trades.records))
+    return received
+
+
+def read_parquet(pipeline: Pipeline) -> npt.NDArray[np.void]:
+    """The bars that Spark wrote, as the records that it published."""
+    from pyarrow import parquet
+
+    table = parquet.read_table(pipeline.parquet)
+    records = np.zeros(table.num_rows, BAR)
+    for name in ("start", *FIGURES, "trades"):
+        records[name] = table.column(name).to_numpy()
+    records["symbol"] = [symbol.encode() for symbol in table.column("symbol").to_pylist()]
+    return in_order(records)
+
+
+def in_order(bars: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+    """By start and symbol; bars of one batch have no order."""
+    return bars[np.argsort(bars, order=("start", "symbol"))]
+
+
+def check(received: npt.NDArray[np.void], written: npt.NDArray[np.void], trades: int) -> None:
+    """Whether what was received is what was written, to the last bit but for the VWAP, and stands for all trades.
+
+    Raises:
+        RuntimeError: it is not; the text says where.
+    """
+    if len(received) != len(written):
+        raise RuntimeError(f"{len(received):,} bars were received, but {len(written):,} are in the Parquet files")
+    # Each query adds in an order of its own.
+    same = np.isclose(received["vwap"], written["vwap"], rtol=1e-9, atol=0)
+    for name in ("start", "symbol", "open", "high", "low", "close", "volume", "trades"):
+        same &= received[name] == written[name]
+    if not same.all():
+        at = int(np.argmin(same))
+        raise RuntimeError(f"received {received[at]}, but the Parquet files have {written[at]}")
+    if (counted := int(received["trades"].sum())) != trades:
+        raise RuntimeError(f"the bars stand for {counted:,} trades, but {trades:,} were published")
+
+
+class Lines:
+    """Bars as lines of text: as narrow as these trades allow. Times are UTC."""
+
+    def __init__(self, trades: Trades, bar_us: int) -> None:
+        lengths = ((1_000_000, "%H:%M:%S.%f"), (600_000_000, "%H:%M:%S"), (86_400_000_000, "%m-%d %H:%M"))
+        self._time = next((text for limit, text in lengths if bar_us < limit), "%Y-%m-%d")
+        self._symbol = max(len("symbol"), *map(len, trades.symbols))
+        width = len(f"{datetime.now():{self._time}}")
+        self.header = f"{'start':{width}} {'symbol':{self._symbol}}{''.join(f'{name:>9}' for name in FIGURES)} trades"
+
+    def line(self, bar: np.void) -> str:
+        """One bar."""
+        figures = "".join(f" {bar[name]:8.7g}" for name in FIGURES)
+        return f"{bar['start'].item():{self._time}} {bar['symbol'].decode():{self._symbol}}{figures} {bar['trades']:6}"
+
+
+class _Query:
+    """What the progress of a query has said so far."""
+
+    def __init__(self, query: StreamingQuery) -> None:
+        self.rows = self.late = 0
+        self.watermark = 0.0
+        self._query = query
+        self._seen = ""
+        self._figures = ""
+
+    def look(self) -> bool:
+        """Takes what is new; answers whether anything was.
+
+        Raises:
+            RuntimeError: the query has failed.
+        """
+        if failure := self._query.exception():
+            raise RuntimeError(f"{self._query.name} failed: {reason(str(failure))}")
+        news = [batch for batch in self._query.recentProgress if batch["timestamp"] > self._seen]
+        for batch in news:
+            self._take(batch)
+        return bool(news)
+
+    def __str__(self) -> str:
+        return f"{self._query.name}: {self.rows:,} trades{self._figures}, {self.late:,} late"
+
+    def _take(self, batch: Any) -> None:
+        self._seen = batch["timestamp"]
+        self.rows += batch["numInputRows"]
+        self.late += sum(state["numRowsDroppedByWatermark"] for state in batch["stateOperators"])
+        if text := batch["eventTime"].get("watermark"):
+            self.watermark = datetime.fromisoformat(text).timestamp()
+        for source in aeron.spark.progress(self._query):
+            self._figures = (
+                f", {source.rows_per_second:,.0f} rows/s, backlog {source.backlog_messages:,}, retained "
+                f"{source.retained_bytes / 2**20:.1f} MiB, batch {batch['durationMs'].get('triggerExecution', 0):,} ms"
+            )
+
+
+class _View:
+    """Looks at everything in turn: bars that arrive are printed, the progress of the queries goes to the live lines."""
+
+    def __init__(
+        self,
+        subscription: aeron.Subscription,
+        queries: list[StreamingQuery],
+        publisher: subprocess.Popen[bytes],
+        live: Live,
+        lines: Lines,
+    ) -> None:
+        self._subscription = subscription
+        self._publisher = publisher
+        self._live = live
+        self.lines = lines
+        self.bars: list[npt.NDArray[np.void]] = [np.zeros(0, BAR)]
+        self.queries = [_Query(query) for query in queries]
+
+    @property
+    def received(self) -> int:
+        """How many bars have arrived."""
+        return sum(map(len, self.bars))
+
+    def wait(self, condition: Callable[[], bool], what: str) -> None:
+        """Goes on until the condition holds, as long as anything happens at all.
+
+        Raises:
+            RuntimeError: a query or the publisher has ended, or nothing happened for long.
+        """
+        deadline = time.monotonic() + SILENCE_S
+        while not condition():
+            if self._look():
+                deadline = time.monotonic() + SILENCE_S
+            if (status := self._publisher.poll()) is not None:
+                raise RuntimeError(f"the publisher ended with status {status}")
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"nothing happened for {SILENCE_S:.0f} s while waiting until {what}")
+            time.sleep(_LOOK_S)
+
+    def _look(self) -> bool:
+        happened = False
+        while batch := self._subscription.poll_batch():
+            happened = True
+            self.bars.append(in_order(batch.as_records(BAR)))
+            for bar in self.bars[-1]:
+                self._live.console.print(self.lines.line(bar), soft_wrap=True)
+        for query in self.queries:
+            happened |= query.look()
+        self._live.update(Text("\n".join(map(str, self.queries))))
+        return happened
+
+
+def _end_of_bars(trades: Trades, bar_us: int) -> float:
+    last_us = int(trades.records["time_ns"].max()) // 1000
+    return (last_us // bar_us + 1) * bar_us / 1e6
+
+
+def _subscribers(client: aeron.Aeron, stream_id: int) -> int:
+    """How many have an image of the stream, by the positions that the driver keeps for them."""
+    positions = (each for each in client.counters_reader if each.type_id == _SUBSCRIBER_POSITION)
+    return sum(stream_key(position).stream_id == stream_id for position in positions)
+
+
+@contextmanager
+def _queries(pipeline: Pipeline, spark: SparkSession) -> Iterator[list[StreamingQuery]]:
+    try:
+        yield pipeline.start(spark)
+    finally:
+        for query in spark.streams.active:
+            query.stop()
+
+
+@contextmanager
+def _publisher(replay: Replay) -> Iterator[subprocess.Popen[bytes]]:
+    command = [sys.executable, "-m", "aeron.demo.replay", replay.to_json()]
+    # A process group of its own: Ctrl-C goes to this process alone, which then ends the publisher.
+    with subprocess.Popen(command, stdin=subprocess.PIPE, process_group=0) as process:
+        try:
+            yield process
+            process.wait(timeout=SILENCE_S)
+        finally:
+            process.kill()
+
+
+def _tell(publisher: subprocess.Popen[bytes]) -> None:
+    assert publisher.stdin is not None
+    publisher.stdin.write(b"\n")
+    publisher.stdin.flush()

@@ -1,0 +1,51 @@
+"""The publishing process of the demo's pipeline: ``python -m aeron.demo.replay PLAN``."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import numpy as np
+import numpy.typing as npt
+
+import aeron
+from aeron.demo.plan import Replay
+from aeron.demo.publisher import publish_when_due
+from aeron.demo.trades import TRADE
+
+_REST_S = 0.001
+"""Between looks at what is due: the cores are Spark's, and its batches are hundreds of times longer."""
+
+
+def main(plan: Replay) -> None:
+    """Publishes when a line on standard input says that all subscribers are there, and stays until another one."""
+    records = in_time_order(plan.source.load().records)
+    times = np.append(records["time_ns"], records["time_ns"][-1] + plan.closing_ns)
+    with aeron.connect(plan.directory) as client:
+        publication = client.add_exclusive_publication(plan.channel, plan.stream_id)
+        sys.stdin.readline()
+        due_ns = ((times - times[0]) / plan.speed).astype(np.int64)
+        # The closing record stands for no moment of the market: nobody has to wait for it.
+        due_ns[-1] = due_ns[-2]
+        records = np.append(records, _closing(int(times[-1])))
+        publish_when_due(publication, records, due_ns, lambda: time.sleep(_REST_S))
+        sys.stdin.readline()
+
+
+def in_time_order(records: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+    """The records as they are replayed: by time, those of one moment as in the file."""
+    return records[np.argsort(records["time_ns"], kind="stable")]
+
+
+def _closing(time_ns: int) -> npt.NDArray[np.void]:
+    """A record without symbol and quantity; the window that it falls into never ends."""
+    record = np.zeros(1, TRADE)
+    record["time_ns"] = time_ns
+    return record
+
+
+if __name__ == "__main__":
+    try:
+        main(Replay.from_json(sys.argv[1]))
+    except aeron.AeronError as error:
+        sys.exit(f"publisher: {error}".rstrip())

@@ -1,0 +1,141 @@
+"""The parts of ``aeron demo --spark`` that need no Spark: lengths of bars, lines, the page, replays, comparisons."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from aeron.demo.bars import BAR, BAR_LAYOUT, TRADE_LAYOUT, usual_bar_us
+from aeron.demo.live import Lines, check
+from aeron.demo.picture import Chart, page, svg
+from aeron.demo.pipeline import reason
+from aeron.demo.plan import Replay, Source
+from aeron.demo.replay import in_time_order
+from aeron.demo.trades import TRADE, generate_trades
+from commands import run
+
+DATA = Path(__file__).parent.parent / "examples" / "data"
+SECOND_US = 1_000_000
+
+
+def some_bars(count: int = 5) -> np.ndarray:
+    bars = np.zeros(count, BAR)
+    bars["start"] = np.datetime64("2021-01-08", "us") + np.arange(count) * SECOND_US
+    bars["symbol"] = "A<B"
+    bars["open"], bars["close"] = 10.0 + np.arange(count), 10.5
+    bars["low"], bars["high"] = 9.0, 16.0
+    bars["vwap"], bars["volume"], bars["trades"] = 10.25, 3, 2
+    return bars
+
+
+@pytest.mark.parametrize(
+    ("span_s", "bar_s"), [(46.4, 1), (2100, 60), (20_000, 600), (0.4, 0.01), (86_400 * 40, 86_400), (0, 0.001)]
+)
+def test_a_bar_is_as_long_as_is_usual_near_a_fortieth_of_the_whole(span_s: float, bar_s: float) -> None:
+    assert usual_bar_us(np.array([0, int(span_s * 1e9)])) == bar_s * SECOND_US
+
+
+@pytest.mark.parametrize(("layout", "dtype"), [(TRADE_LAYOUT, TRADE), (BAR_LAYOUT, BAR)])
+def test_the_layouts_for_spark_are_those_of_the_records(layout: str, dtype: np.dtype) -> None:
+    sizes = {"i64": 8, "f64": 8, "ts_ns": 8, "ts_us": 8, "char[16]": 16}
+    columns = [column.split() for column in layout.split(", ")]
+    assert [sizes[kind] for _, kind in columns] == [dtype[name].itemsize for name in dtype.names]
+    assert sum(sizes[kind] for _, kind in columns) == dtype.itemsize
+
+
+def test_a_replay_is_in_order_of_time_and_then_of_the_file() -> None:
+    records = generate_trades(4).records
+    records["time_ns"] = [5, 1, 5, 3]
+    records["price"] = [1, 2, 3, 4]
+    assert in_time_order(records)["price"].tolist() == [2, 4, 1, 3]
+
+
+def test_a_replay_is_told_in_one_line() -> None:
+    replay = Replay("dir", "aeron:ipc", 1001, Source("x.csv", None, None, None, None, "X", 0, 1), 2.5, 10**9)
+    assert "\n" not in replay.to_json()
+    assert Replay.from_json(replay.to_json()) == replay
+
+
+def test_the_page_has_a_candle_for_each_bar_and_needs_nothing_from_elsewhere() -> None:
+    bars = some_bars()
+    text = page([Chart("A<B", "bars & more", bars, SECOND_US)] * 2)
+    assert "http" not in text.replace("http-equiv", "")
+    assert "<script" not in text
+    assert text.count("<svg") == 2
+    assert "bars &amp; more" in text
+    picture = ElementTree.fromstring(svg(Chart("A<B", "", bars, SECOND_US)))
+    candles = picture.findall("g")
+    # Opened at 10 and closed at 10.5, all others closed below.
+    assert [candle.get("class") for candle in candles] == ["up", "down", "down", "down", "down"]
+    assert "open 11 high 16 low 9 close 10.5 volume 3 VWAP 10.25 trades 2" in candles[1].find("title").text
+    places = [float(candle.find("line").get("x1")) for candle in candles]
+    assert np.allclose(np.diff(places), places[1] - places[0], atol=0.2)
+
+
+def test_windows_without_trades_stay_empty_in_the_picture() -> None:
+    bars = some_bars()[[0, 1, 4]]
+    picture = ElementTree.fromstring(svg(Chart("X", "", bars, SECOND_US)))
+    first, second, last = (float(candle.find("line").get("x1")) for candle in picture.findall("g"))
+    assert (last - second) / (second - first) == pytest.approx(3, abs=0.01)
+
+
+@pytest.mark.parametrize("change", [{}, {"high": 10, "low": 10, "open": 10, "close": 10}, {"volume": 0}])
+def test_one_bar_and_flat_prices_have_a_picture_too(change: dict[str, float]) -> None:
+    bars = some_bars(1)
+    for name, value in change.items():
+        bars[name] = value
+    text = svg(Chart("X", "", bars, SECOND_US))
+    assert len(ElementTree.fromstring(text).findall("g")) == 1
+    assert "nan" not in text
+    assert "inf" not in text
+
+
+def test_bars_are_printed_below_their_names() -> None:
+    trades = generate_trades(10)
+    for bar_us, start in ((SECOND_US, "00:00:01"), (60 * 10 * SECOND_US, "01-08 00:00"), (10_000, "00:00:01.000000")):
+        lines = Lines(trades, bar_us)
+        bar = some_bars()[1]
+        assert lines.line(bar).startswith(start)
+        assert re.split(r"\s{2,}| (?=[\d.]+ |\d+$)", lines.line(bar))[-1] == "2"
+        assert len(lines.header) == len(lines.line(bar))
+
+
+def test_bars_that_differ_or_miss_a_trade_are_told() -> None:
+    bars = some_bars()
+    check(bars, bars, 10)
+    almost = bars.copy()
+    almost["vwap"] *= 1 + 1e-12
+    check(bars, almost, 10)
+    for name in ("open", "volume", "vwap", "trades"):
+        other = bars.copy()
+        other[name][3] *= 2
+        with pytest.raises(RuntimeError, match=r"received .*00:00:03.*, but the Parquet files have .*00:00:03"):
+            check(bars, other, 10)
+    with pytest.raises(RuntimeError, match="5 bars were received, but 4 are in the Parquet files"):
+        check(bars, bars[:-1], 10)
+    with pytest.raises(RuntimeError, match="the bars stand for 10 trades, but 11 were published"):
+        check(bars, bars, 11)
+
+
+def test_of_an_error_of_spark_our_own_line_is_told() -> None:
+    trace = 'Traceback\n  File "x"\naeron.spark.errors.AeronDriverTimeout: no driver in /x\n\n=== Streaming Query ==='
+    assert reason(f"[STREAM_FAILED] Query failed\n{trace}") == "no driver in /x"
+    assert reason("[OTHER] what failed\nand more") == "[OTHER] what failed"
+
+
+def test_without_a_jdk_it_says_what_to_install_and_runs_the_demo_without_spark(tmp_path: Path) -> None:
+    """08-82: in part, on a machine without Java."""
+    os.mkdir(tmp_path / "empty")
+    options = ["--repeat", 1, "--seconds", 0.1, "--output", tmp_path / "bars"]
+    result = run("demo", "--spark", "-i", DATA / "usdjpy-ticks.csv", *options, JAVA_HOME=str(tmp_path / "empty"))
+    assert result.exit_code == 0, result.output
+    text = " ".join(result.stdout.split())
+    assert "No Spark in this demo: Java: none in JAVA_HOME" in text
+    assert "install a JDK 17 or 21" in text
+    assert "quotes received" in text
+    assert not (tmp_path / "bars").exists()
