@@ -8,4 +8,5 @@ pub mod machine;
 pub mod offsets;
 pub mod partition;
 pub mod pause;
+pub mod private;
 pub mod sink;

@@ -1,0 +1,283 @@
+//! [`PrivateArchive`]: the recordings of one query, from the first block of each to its purge.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use aeron_archive::catalog::{Catalog, NULL_VALUE, RecordingDescriptor};
+use aeron_archive::purge::Deletion;
+use aeron_archive::storage::Storage;
+use aeron_archive::stream::RecordedStream;
+
+use super::index::Index;
+use super::published::Published;
+use super::sessions::{SessionKey, Start};
+use super::{MAX_LIVE_RECORDINGS, MIN_SEGMENT_LENGTH, PrivateError, RecordingWriter};
+
+/// The recordings of one query. Owned by the thread that records.
+#[derive(Debug)]
+pub struct PrivateArchive<S: Storage> {
+    pub(super) storage: S,
+    pub(super) catalog: Catalog<S>,
+    /// Those that exist, by id.
+    pub(super) recordings: BTreeMap<i64, Recording>,
+    /// Files on their way out, the oldest order first.
+    pub(super) deletions: VecDeque<Deletion>,
+    max_retained_bytes: u64,
+}
+
+/// What is known of an image that is to be recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageDescription {
+    /// The channel as the user gave it.
+    pub original_channel: String,
+    /// The channel without what does not identify it.
+    pub stripped_channel: String,
+    /// Stream id.
+    pub stream_id: i32,
+    /// Session id.
+    pub session_id: i32,
+    /// Where the image comes from.
+    pub source_identity: String,
+    /// Id of the stream's first term.
+    pub initial_term_id: i32,
+    /// Bytes of a term.
+    pub term_length: i32,
+    /// Longest frame.
+    pub mtu_length: i32,
+    /// Position of the image's first frame.
+    pub join_position: i64,
+}
+
+/// A recording as who plans sees it.
+#[derive(Debug, Clone)]
+pub struct RecordingInfo {
+    /// What is recorded; its start position is where the recording starts by now.
+    pub stream: RecordedStream,
+    /// Stream id.
+    pub stream_id: i32,
+    /// Session id.
+    pub session_id: i32,
+    /// How far it goes.
+    pub published: Arc<Published>,
+    /// Whether it is still written.
+    pub is_live: bool,
+}
+
+/// A recording that exists.
+#[derive(Debug)]
+pub(super) struct Recording {
+    pub key: SessionKey,
+    pub stream: RecordedStream,
+    pub published: Arc<Published>,
+    pub state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// Its writer runs.
+    Live,
+    /// It has ended.
+    Ended {
+        /// When, in epoch milliseconds.
+        at_ms: i64,
+        /// Whether the stream itself ended: nothing will complete its last message.
+        is_end_of_stream: bool,
+    },
+}
+
+impl Recording {
+    /// Bytes that wait to be taken.
+    fn retained_bytes(&self) -> i64 {
+        let end = match self.state {
+            State::Live => self.published.recorded_position(),
+            State::Ended { .. } => self.published.head().unwrap_or(0),
+        };
+        (end - self.published.committed_position()).max(0)
+    }
+}
+
+impl<S: Storage + Clone> PrivateArchive<S> {
+    pub(super) fn new(storage: S, catalog: Catalog<S>, max_retained_bytes: u64) -> Self {
+        Self {
+            storage,
+            catalog,
+            recordings: BTreeMap::new(),
+            deletions: VecDeque::new(),
+            max_retained_bytes,
+        }
+    }
+
+    /// Where the files are.
+    pub fn storage(&self) -> &S {
+        &self.storage
+    }
+
+    /// What the catalog says of a recording that exists.
+    pub fn descriptor(&self, recording_id: i64) -> Option<&RecordingDescriptor> {
+        self.catalog.recording(recording_id).ok()
+    }
+
+    /// The recordings that exist, by id.
+    pub fn recordings(&self) -> impl Iterator<Item = RecordingInfo> {
+        self.recordings.values().map(|recording| RecordingInfo {
+            stream: recording.stream,
+            stream_id: recording.key.stream_id,
+            session_id: recording.key.session_id,
+            published: recording.published.clone(),
+            is_live: recording.state == State::Live,
+        })
+    }
+
+    /// The index of a recording that exists.
+    pub fn index(&self, recording_id: i64) -> Option<Index<S>> {
+        let recording = self.recordings.get(&recording_id)?;
+        Some(Index::new(self.storage.clone(), recording.stream))
+    }
+
+    /// Bytes that are recorded and not committed, over all recordings. Of one that has ended only those that can still be taken.
+    pub fn retained_bytes(&self) -> u64 {
+        let retained = self.recordings.values().map(Recording::retained_bytes);
+        retained.sum::<i64>() as u64
+    }
+
+    /// Whether more may be retained; what [`RecordingWriter::block_limit`] asks.
+    pub fn has_room(&self) -> bool {
+        self.retained_bytes() < self.max_retained_bytes
+    }
+
+    /// Begins the recording of an image, at `now_us` in microseconds since the epoch. Where its session was recorded before, the
+    /// new recording begins at the head of the earlier one if that is possible, and the first frames are copied from there.
+    ///
+    /// # Errors
+    /// Too many recordings run, or files cannot be written or read; no recording has begun then.
+    pub fn start_recording(
+        &mut self,
+        image: &ImageDescription,
+        now_us: i64,
+    ) -> Result<RecordingWriter<S>, PrivateError> {
+        let live = self.recordings.values();
+        if live
+            .filter(|recording| recording.state == State::Live)
+            .count()
+            >= MAX_LIVE_RECORDINGS
+        {
+            return Err(PrivateError::TooManyRecordings {
+                limit: MAX_LIVE_RECORDINGS,
+                stream_id: image.stream_id,
+                session_id: image.session_id,
+            });
+        }
+        let key = SessionKey::of_image(image);
+        let start = Start::of(image.join_position, self.earlier(&key));
+        let descriptor = describe(image, start.position, now_us / 1000);
+        let recording_id = self.catalog.add(descriptor)?;
+        let begun = self.begin(recording_id, image, &start, now_us);
+        match begun {
+            Ok((stream, writer)) => {
+                let recording = Recording {
+                    key,
+                    stream,
+                    published: writer.published().clone(),
+                    state: State::Live,
+                };
+                self.recordings.insert(recording_id, recording);
+                Ok(writer)
+            }
+            Err(error) => {
+                // The first error tells more; an entry without an end is finished when the archive is opened.
+                let _ = self
+                    .catalog
+                    .stop(recording_id, start.position, now_us / 1000);
+                Err(error)
+            }
+        }
+    }
+
+    fn begin(
+        &self,
+        recording_id: i64,
+        image: &ImageDescription,
+        start: &Start,
+        now_us: i64,
+    ) -> Result<(RecordedStream, RecordingWriter<S>), PrivateError> {
+        let stream = RecordedStream::new(&self.catalog.recording(recording_id)?.into())?;
+        let mut writer = RecordingWriter::create(
+            self.storage.clone(),
+            stream,
+            image.mtu_length,
+            start.missed_since,
+        )?;
+        if let Some(earlier) = start.copy_from {
+            let earlier = RecordedStream::new(&self.catalog.recording(earlier)?.into())?;
+            self.copy(&earlier, image.join_position, &mut writer, now_us)?;
+        }
+        Ok((stream, writer))
+    }
+
+    /// Ends a recording where its writer stands. `is_end_of_stream` says that the stream itself has ended.
+    ///
+    /// # Errors
+    /// The catalog cannot be written; the next one who opens the archive finds the end by itself.
+    pub fn end_recording(
+        &mut self,
+        writer: RecordingWriter<S>,
+        is_end_of_stream: bool,
+        now_ms: i64,
+    ) -> Result<(), PrivateError> {
+        let recording_id = writer.recording_id();
+        if let Some(recording) = self.recordings.get_mut(&recording_id) {
+            recording.state = State::Ended {
+                at_ms: now_ms,
+                is_end_of_stream,
+            };
+        }
+        self.catalog
+            .stop(recording_id, writer.recorded_position(), now_ms)?;
+        Ok(())
+    }
+
+    /// One line if the file system could not hold the rest of the bound and the segments that are written; for the log, when a
+    /// recording has begun.
+    pub fn space_warning(&self) -> Option<String> {
+        let segments: i64 = self
+            .recordings
+            .values()
+            .filter(|recording| recording.state == State::Live)
+            .map(|recording| recording.stream.segment_length())
+            .sum();
+        let rest = self
+            .max_retained_bytes
+            .saturating_sub(self.retained_bytes());
+        let needed = rest.saturating_add(segments as u64);
+        let free = self.storage.free_bytes().ok()?;
+        (free < needed).then(|| {
+            format!(
+                "the private archive's file system has {} MiB free, {} MiB are needed to retain maxRetainedBytes: recording stops when it is full",
+                free >> 20,
+                needed >> 20
+            )
+        })
+    }
+}
+
+/// The catalog entry of a recording that begins.
+fn describe(image: &ImageDescription, start_position: i64, now_ms: i64) -> RecordingDescriptor {
+    RecordingDescriptor {
+        control_session_id: 0,
+        correlation_id: 0,
+        recording_id: NULL_VALUE,
+        start_timestamp_ms: now_ms,
+        stop_timestamp_ms: NULL_VALUE,
+        start_position,
+        stop_position: NULL_VALUE,
+        initial_term_id: image.initial_term_id,
+        segment_length: image.term_length.max(MIN_SEGMENT_LENGTH),
+        term_length: image.term_length,
+        mtu_length: image.mtu_length,
+        session_id: image.session_id,
+        stream_id: image.stream_id,
+        stripped_channel: image.stripped_channel.clone(),
+        original_channel: image.original_channel.clone(),
+        source_identity: image.source_identity.clone(),
+    }
+}

@@ -1,0 +1,148 @@
+//! Removal of old private archives: those of queries that nobody restarted for a day.
+//!
+//! Only directories that are certainly ours are touched: named by 32 hexadecimal digits, with a lock file that nobody holds, and
+//! in them only files of an archive's names.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use aeron_archive::catalog::{CATALOG_FILE, NEW_CATALOG_FILE};
+use aeron_archive::mark_file::MARK_FILE;
+use aeron_archive::segments::{SEGMENT_EXTENSION, SegmentFileName};
+
+use super::lock::{LOCK_FILE, LockFile, Taken, Token};
+use super::place;
+use super::purge::SIDECARS;
+use super::{ARCHIVE_TTL_HOURS, PrivateError};
+
+/// Removes the archives in `directory` that are free and whose mark file was last written more than [`ARCHIVE_TTL_HOURS`] before
+/// `now`; answers which. What cannot be removed is passed over: the next one who starts tries again.
+pub fn remove_expired(directory: &Path, now: SystemTime) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(directory) else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter(|entry| entry.file_name().to_str().and_then(Token::parse).is_some())
+        .map(|entry| entry.path())
+        .filter(|path| remove_if_expired(path, now).unwrap_or(false))
+        .collect()
+}
+
+fn remove_if_expired(path: &Path, now: SystemTime) -> Result<bool, PrivateError> {
+    let found = path
+        .symlink_metadata()
+        .map_err(|source| PrivateError::io("look at", path, source))?;
+    place::check(path, &found)?;
+    // Age is looked at first, so that a start does not take the locks of its neighbours for nothing.
+    if !is_expired(path, now) {
+        return Ok(false);
+    }
+    let Taken::Ours(_lock) = LockFile::try_take(path)? else {
+        return Ok(false);
+    };
+    // Somebody may have used it between the two.
+    if !is_expired(path, now) {
+        return Ok(false);
+    }
+    remove(path).map_err(|source| PrivateError::io("remove", path, source))
+}
+
+/// Whether mark file, or else lock file, are old enough.
+fn is_expired(path: &Path, now: SystemTime) -> bool {
+    let time_to_live = Duration::from_secs(ARCHIVE_TTL_HOURS as u64 * 3600);
+    let modified = |name: &str| {
+        path.join(name)
+            .symlink_metadata()
+            .and_then(|file| file.modified())
+    };
+    let last = modified(MARK_FILE).or_else(|_| modified(LOCK_FILE));
+    last.is_ok_and(|last| now.duration_since(last).is_ok_and(|age| age > time_to_live))
+}
+
+/// Removes an archive's files, the lock file last: who is killed before leaves an archive that is removed the next time. A
+/// directory with files of somebody else stays, with them.
+fn remove(path: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        if entry.file_name().to_str().is_some_and(is_ours) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    fs::remove_file(path.join(LOCK_FILE))?;
+    Ok(fs::remove_dir(path).is_ok())
+}
+
+fn is_ours(name: &str) -> bool {
+    let is_fixed = [CATALOG_FILE, NEW_CATALOG_FILE, MARK_FILE].contains(&name);
+    let is_error_log = name.starts_with("archive-") && name.ends_with("-error.log");
+    let is_segment = SegmentFileName::parse(name).is_some_and(|file| {
+        file.extension == SEGMENT_EXTENSION || SIDECARS.contains(&file.extension)
+    });
+    is_fixed || is_error_log || is_segment
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+
+    fn archive(directory: &Path, name: &str) -> PathBuf {
+        let path = directory.join(name);
+        fs::create_dir(&path).unwrap();
+        for file in ["archive.catalog", "archive-mark.dat", "0-0.rec", "0-0.idx"] {
+            fs::write(path.join(file), "").unwrap();
+        }
+        path
+    }
+
+    fn private(directory: &Path) -> PathBuf {
+        let path = archive(directory, &Token::random().unwrap().to_string());
+        drop(LockFile::create(&path).unwrap());
+        path
+    }
+
+    /// 08-31
+    #[test]
+    fn archives_go_a_day_after_their_last_sign_of_life_and_locked_ones_never() {
+        let root = tempfile::tempdir().unwrap();
+        let old = private(root.path());
+        let locked = private(root.path());
+        let Taken::Ours(_lock) = LockFile::try_take(&locked).unwrap() else {
+            panic!("nobody holds it")
+        };
+        let now = SystemTime::now();
+        assert!(remove_expired(root.path(), now + DAY / 2).is_empty());
+        let removed = remove_expired(root.path(), now + DAY * 2);
+        assert_eq!(removed, std::slice::from_ref(&old));
+        assert!(!old.exists());
+        assert_eq!(fs::read_dir(&locked).unwrap().count(), 5);
+    }
+
+    /// 08-31
+    #[test]
+    fn foreign_files_and_real_archives_are_never_touched() {
+        let root = tempfile::tempdir().unwrap();
+        let real = archive(root.path(), "9f0c000000000000000000000000beef");
+        let other_name = archive(root.path(), "aeron-archive");
+        drop(LockFile::create(&other_name).unwrap());
+        let with_guest = private(root.path());
+        fs::write(with_guest.join("notes.txt"), "mine").unwrap();
+        let link = root.path().join("9f0c000000000000000000000000cafe");
+        std::os::unix::fs::symlink(&with_guest, &link).unwrap();
+        fs::write(root.path().join("9f0c000000000000000000000000dead"), "").unwrap();
+
+        let removed = remove_expired(root.path(), SystemTime::now() + DAY * 2);
+        assert!(removed.is_empty(), "{removed:?}");
+        assert_eq!(fs::read_dir(&real).unwrap().count(), 4);
+        assert_eq!(fs::read_dir(&other_name).unwrap().count(), 5);
+        assert_eq!(
+            fs::read_to_string(with_guest.join("notes.txt")).unwrap(),
+            "mine"
+        );
+        assert!(link.is_symlink());
+    }
+}

@@ -1,0 +1,194 @@
+//! The bytes of an index file: one header, then one entry per block, 64 bytes each and each with its checksum.
+//!
+//! 64 bytes never cross a page, so a write that a kill cuts short leaves an entry whole or absent.
+
+use super::super::heads::Counts;
+
+/// Bytes of the header and of each entry.
+pub const ENTRY_LENGTH: usize = 64;
+
+/// Length of a checksum, which ends header and entry.
+const CHECKSUM_AT: usize = ENTRY_LENGTH - 4;
+/// "AIDX" and the version of the layout.
+const MAGIC: u64 = u64::from_le_bytes(*b"AIDX\x01\0\0\0");
+/// Stands for a position or a time that is not known. No time of this value exists, and no position is negative.
+const NONE: i64 = i64::MIN;
+
+/// What an index file begins with: whose it is, and what the recording held before its segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IndexHeader {
+    /// The recording.
+    pub recording_id: i64,
+    /// Position of the segment's first byte.
+    pub base_position: i64,
+    /// Head of the recording when the segment began; `None` before its first message.
+    pub head: Option<i64>,
+    /// Complete messages before the segment.
+    pub counts: Counts,
+}
+
+/// What is known of the recording at the end of one block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IndexEntry {
+    /// Position after the block.
+    pub end_position: i64,
+    /// Head of the recording with the block; `None` before its first message.
+    pub head: Option<i64>,
+    /// Complete messages of the recording up to the head.
+    pub counts: Counts,
+    /// When the block was polled, in microseconds since the epoch; `None` when that was lost.
+    pub arrival_us: Option<i64>,
+}
+
+impl IndexHeader {
+    /// The bytes of the header.
+    pub fn encode(&self) -> [u8; ENTRY_LENGTH] {
+        seal([
+            MAGIC as i64,
+            self.recording_id,
+            self.base_position,
+            self.head.unwrap_or(NONE),
+            self.counts.messages,
+            self.counts.payload_bytes,
+            0,
+        ])
+    }
+
+    /// The header in these bytes; `None` unless they are one, whole and unharmed.
+    pub fn decode(bytes: &[u8; ENTRY_LENGTH]) -> Option<Self> {
+        let [
+            magic,
+            recording_id,
+            base_position,
+            head,
+            messages,
+            payload_bytes,
+            rest,
+        ] = unseal(bytes)?;
+        let header = Self {
+            recording_id,
+            base_position,
+            head: known(head),
+            counts: Counts {
+                messages,
+                payload_bytes,
+            },
+        };
+        (magic == MAGIC as i64 && rest == 0 && is_position(head) && base_position >= 0)
+            .then_some(header)
+    }
+}
+
+impl IndexEntry {
+    /// The bytes of the entry.
+    pub fn encode(&self) -> [u8; ENTRY_LENGTH] {
+        seal([
+            self.end_position,
+            self.head.unwrap_or(NONE),
+            self.counts.messages,
+            self.counts.payload_bytes,
+            self.arrival_us.unwrap_or(NONE),
+            0,
+            0,
+        ])
+    }
+
+    /// The entry in these bytes; `None` unless they are one, whole and unharmed.
+    pub fn decode(bytes: &[u8; ENTRY_LENGTH]) -> Option<Self> {
+        let [end_position, head, messages, payload_bytes, arrival, ..] = unseal(bytes)?;
+        let entry = Self {
+            end_position,
+            head: known(head),
+            counts: Counts {
+                messages,
+                payload_bytes,
+            },
+            arrival_us: known(arrival),
+        };
+        (end_position > 0 && is_position(head) && head <= end_position).then_some(entry)
+    }
+}
+
+fn known(value: i64) -> Option<i64> {
+    (value != NONE).then_some(value)
+}
+
+fn is_position(value: i64) -> bool {
+    value >= 0 || value == NONE
+}
+
+/// The words, four zero bytes and the checksum of all that.
+fn seal(words: [i64; 7]) -> [u8; ENTRY_LENGTH] {
+    let mut bytes = [0; ENTRY_LENGTH];
+    for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
+        place.copy_from_slice(&word.to_le_bytes());
+    }
+    let checksum = crc32fast::hash(&bytes[..CHECKSUM_AT]);
+    bytes[CHECKSUM_AT..].copy_from_slice(&checksum.to_le_bytes());
+    bytes
+}
+
+fn unseal(bytes: &[u8; ENTRY_LENGTH]) -> Option<[i64; 7]> {
+    let checksum = crc32fast::hash(&bytes[..CHECKSUM_AT]);
+    if bytes[CHECKSUM_AT..] != checksum.to_le_bytes() {
+        return None;
+    }
+    let mut words = [0; 7];
+    for (word, place) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+        *word = i64::from_le_bytes(place.try_into().ok()?);
+    }
+    Some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn counts() -> impl Strategy<Value = Counts> {
+        any::<(i64, i64)>().prop_map(|(messages, payload_bytes)| Counts {
+            messages,
+            payload_bytes,
+        })
+    }
+
+    prop_compose! {
+        fn headers()(
+            recording_id: i64, base_position in 0..=i64::MAX,
+            head in prop::option::of(0..=i64::MAX), counts in counts(),
+        ) -> IndexHeader {
+            IndexHeader { recording_id, base_position, head, counts }
+        }
+    }
+
+    prop_compose! {
+        fn entries()(end_position in 1..=i64::MAX)(
+            end_position in Just(end_position), head in prop::option::of(0..=end_position),
+            counts in counts(), arrival_us in prop::option::of(-i64::MAX..=i64::MAX),
+        ) -> IndexEntry {
+            IndexEntry { end_position, head, counts, arrival_us }
+        }
+    }
+
+    #[test]
+    fn nothing_written_is_no_entry() {
+        assert_eq!(IndexEntry::decode(&[0; ENTRY_LENGTH]), None);
+        assert_eq!(IndexHeader::decode(&[0; ENTRY_LENGTH]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_and_no_flipped_bit_passes(
+            header in headers(), entry in entries(), bit in 0..ENTRY_LENGTH * 8,
+        ) {
+            prop_assert_eq!(IndexHeader::decode(&header.encode()), Some(header));
+            prop_assert_eq!(IndexEntry::decode(&entry.encode()), Some(entry));
+            let mut flipped = entry.encode();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            prop_assert_eq!(IndexEntry::decode(&flipped), None);
+            let mut flipped = header.encode();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            prop_assert_eq!(IndexHeader::decode(&flipped), None);
+        }
+    }
+}

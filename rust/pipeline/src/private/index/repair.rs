@@ -1,0 +1,431 @@
+//! Making the index of a recording whole again when the archive is opened.
+//!
+//! A kill leaves at most one block without its entry, because an entry is written before the next block is: that block gets the
+//! time at which its segment was last written. Whatever else is missing or damaged came from outside. It is found again by
+//! scanning the segments, all but the arrival times; those stay unknown for good, which is visible, where a wrong time would not be.
+
+use std::io;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use aeron_archive::reader::RecordingReader;
+use aeron_archive::segments::{SegmentFileName, sidecar_name};
+use aeron_archive::storage::{Access, Storage, StorageFile};
+use aeron_archive::stream::RecordedStream;
+
+use super::super::MAX_BLOCK_LENGTH;
+use super::super::heads::{Counts, HeadTracker, Progress};
+use super::{
+    ENTRY_LENGTH, INDEX_EXTENSION, IndexEntry, IndexError, IndexFile, IndexHeader, IndexWriter,
+    NEW_INDEX_EXTENSION,
+};
+
+/// Entries read at once.
+const ENTRIES_PER_READ: usize = 1024;
+
+/// How a recording ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tail {
+    /// Its recorder stopped it: every block has its entry.
+    Stopped,
+    /// Its recorder was killed: the last block may have none. `told` is a position that somebody was told of; blocks up to it
+    /// had their entries.
+    Killed {
+        /// In the stream; the start position if nobody was told of any.
+        told: i64,
+    },
+}
+
+/// What the index of a recording says of its end, and what was lost of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repair {
+    /// How far its messages go.
+    pub progress: Progress,
+    /// Complete messages that its segments still hold.
+    pub counts: Counts,
+    /// Ranges whose arrival times are lost, one per segment that was repaired.
+    pub lost: Vec<LostArrivals>,
+}
+
+/// A range of a recording whose arrival times are lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LostArrivals {
+    /// First position.
+    pub from: i64,
+    /// End position.
+    pub to: i64,
+}
+
+/// End of the last block whose entry is whole, in the index of the recording's last segments; `None` when no index says
+/// anything.
+///
+/// # Errors
+/// The file system refuses.
+pub fn indexed_end<S: Storage>(storage: &S, stream: &RecordedStream) -> io::Result<Option<i64>> {
+    let first = stream.segment_base(stream.start_position());
+    let mut bases: Vec<i64> = storage
+        .names()?
+        .iter()
+        .filter_map(|name| SegmentFileName::parse(name))
+        .filter(|name| name.extension == INDEX_EXTENSION)
+        .filter(|name| name.recording_id == stream.recording_id())
+        .map(|name| name.base)
+        .filter(|&base| base >= first && stream.segment_base(base) == base)
+        .collect();
+    bases.sort_unstable();
+    for &base in bases.iter().rev() {
+        let id = stream.recording_id();
+        if let Some(file) = IndexFile::open(storage, id, base, Access::Read)? {
+            let examined = Examined::of(&file, stream, base, base + stream.segment_length())?;
+            return Ok(Some(examined.highest_end));
+        }
+    }
+    Ok(None)
+}
+
+/// Makes the index of a recording that ends at `end` whole, segment by segment.
+///
+/// # Errors
+/// The file system refuses, or a segment that must be scanned cannot be read; what was repaired until then stays.
+pub fn repair<S: Storage>(
+    storage: &S,
+    stream: &RecordedStream,
+    end: i64,
+    tail: Tail,
+) -> Result<Repair, IndexError> {
+    let mut repair = Repair {
+        progress: Progress::default(),
+        counts: Counts::default(),
+        lost: Vec::new(),
+    };
+    let mut before = None;
+    let mut base = stream.segment_base(stream.start_position());
+    loop {
+        let segment = Segment {
+            storage,
+            stream,
+            base,
+            end: end.min(base + stream.segment_length()),
+            is_last: end <= base + stream.segment_length(),
+        };
+        let state = segment.repair(before, tail, &mut repair.lost)?;
+        repair.progress = state.progress;
+        before = Some(state);
+        if segment.is_last {
+            let id = stream.recording_id();
+            let first = stream.segment_base(stream.start_position());
+            let first = IndexFile::open(storage, id, first, Access::Read)
+                .map_err(|source| segment.error(source))?;
+            let purged = first.map_or(Counts::default(), |file| file.header().counts);
+            repair.counts = repair.progress.counts - purged;
+            return Ok(repair);
+        }
+        base += stream.segment_length();
+    }
+}
+
+/// One segment whose index is looked at.
+struct Segment<'a, S> {
+    storage: &'a S,
+    stream: &'a RecordedStream,
+    base: i64,
+    /// Where what is recorded in it ends.
+    end: i64,
+    is_last: bool,
+}
+
+/// What is known at the end of a segment.
+#[derive(Debug, Clone, Copy, Default)]
+struct State {
+    progress: Progress,
+    /// The latest arrival time until then.
+    arrival_us: Option<i64>,
+}
+
+/// What an index file holds before the first thing that is wrong with it.
+#[derive(Debug)]
+struct Examined {
+    /// Sound entries at the begin.
+    sound: u64,
+    /// End of what they say.
+    end: i64,
+    state: State,
+    /// Whether nothing stands behind them, but for a part of an entry.
+    is_clean: bool,
+    /// Arrival time of a block that goes on behind the limit: the recording was cut in it.
+    cut_block: Option<i64>,
+    /// The greatest end of all whole entries.
+    highest_end: i64,
+}
+
+impl Examined {
+    /// Follows the entries of a file as far as each goes on from the one before and none goes beyond `limit`.
+    fn of<F: StorageFile>(
+        file: &IndexFile<F>,
+        stream: &RecordedStream,
+        base: i64,
+        limit: i64,
+    ) -> io::Result<Self> {
+        let begin = base.max(stream.start_position());
+        let header = file.header();
+        let mut examined = Self {
+            sound: 0,
+            end: begin,
+            state: State {
+                progress: Progress {
+                    head: header.head,
+                    counts: header.counts,
+                },
+                arrival_us: None,
+            },
+            is_clean: true,
+            cut_block: None,
+            highest_end: begin,
+        };
+        let mut bytes = vec![0; ENTRIES_PER_READ * ENTRY_LENGTH];
+        let mut number = 0;
+        loop {
+            let count = file.read(number, &mut bytes)?;
+            if count == 0 {
+                return Ok(examined);
+            }
+            for slot in bytes[..count * ENTRY_LENGTH].chunks_exact(ENTRY_LENGTH) {
+                examined.take(slot.first_chunk().and_then(IndexEntry::decode), limit);
+            }
+            number += count as u64;
+        }
+    }
+
+    fn take(&mut self, entry: Option<IndexEntry>, limit: i64) {
+        match entry {
+            Some(entry) if self.is_clean && entry.end_position > limit => {
+                self.cut_block = entry.arrival_us;
+                self.is_clean = false;
+            }
+            Some(entry) if self.is_clean && self.is_next(&entry) => {
+                self.sound += 1;
+                self.end = entry.end_position;
+                self.state.progress = Progress {
+                    head: entry.head,
+                    counts: entry.counts,
+                };
+                self.state.arrival_us = self.state.arrival_us.max(entry.arrival_us);
+            }
+            _ => self.is_clean = false,
+        }
+        if let Some(entry) = entry.filter(|entry| entry.end_position <= limit) {
+            self.highest_end = self.highest_end.max(entry.end_position);
+        }
+    }
+
+    fn is_next(&self, entry: &IndexEntry) -> bool {
+        let progress = self.state.progress;
+        let is_later = entry.arrival_us.is_none() || entry.arrival_us >= self.state.arrival_us;
+        let grown = entry.counts - progress.counts;
+        entry.end_position > self.end
+            && entry.head >= progress.head
+            && grown.messages >= 0
+            && grown.payload_bytes >= 0
+            && is_later
+    }
+}
+
+impl<S: Storage> Segment<'_, S> {
+    /// Makes the index of the segment whole, and answers what is known at its end.
+    fn repair(
+        &self,
+        before: Option<State>,
+        tail: Tail,
+        lost: &mut Vec<LostArrivals>,
+    ) -> Result<State, IndexError> {
+        let id = self.stream.recording_id();
+        let file = IndexFile::open(self.storage, id, self.base, Access::Write)
+            .map_err(|source| self.error(source))?;
+        let Some(file) = file else {
+            let header = self.header(before)?;
+            return self.rewrite(&header, None, before, lost);
+        };
+        let examined = Examined::of(&file, self.stream, self.base, self.end)
+            .map_err(|source| self.error(source))?;
+        let before_arrival = before.and_then(|before| before.arrival_us);
+        let state = State {
+            arrival_us: examined.state.arrival_us.max(before_arrival),
+            ..examined.state
+        };
+        if examined.is_clean && examined.end == self.end {
+            return Ok(state);
+        }
+        if examined.is_clean && self.is_killed_tail(examined.end, tail)? {
+            let arrival_us = self.modified()?.max(state.arrival_us);
+            let mut writer = IndexWriter::behind(file);
+            return self.scan(examined.end, state, arrival_us, &mut |entry| {
+                writer.append(entry)
+            });
+        }
+        let header = *file.header();
+        self.rewrite(&header, Some((&file, &examined)), Some(state), lost)
+    }
+
+    /// Whether what has no entry is the one block whose entry a kill prevented.
+    fn is_killed_tail(&self, indexed: i64, tail: Tail) -> Result<bool, IndexError> {
+        let Tail::Killed { told } = tail else {
+            return Ok(false);
+        };
+        if !self.is_last || told > indexed {
+            return Ok(false);
+        }
+        if self.end - indexed <= MAX_BLOCK_LENGTH as i64 {
+            return Ok(true);
+        }
+        // Padding is a block of its own, and may be longer.
+        let mut reader = RecordingReader::new(self.storage, *self.stream, indexed, self.end)?;
+        let frame = reader.next_frame()?;
+        Ok(frame.is_some_and(|frame| frame.is_padding() && frame.end_position() == self.end))
+    }
+
+    /// The header that the index had.
+    fn header(&self, before: Option<State>) -> Result<IndexHeader, IndexError> {
+        let progress = match before {
+            Some(state) => state.progress,
+            None => Progress {
+                head: None,
+                counts: self.counts_from_next()?,
+            },
+        };
+        Ok(IndexHeader {
+            recording_id: self.stream.recording_id(),
+            base_position: self.base,
+            head: progress.head,
+            counts: progress.counts,
+        })
+    }
+
+    /// Counts before the segment, so that those at its end agree with the next one's. Only differences have a meaning, so any
+    /// will do when there is no next one.
+    fn counts_from_next(&self) -> Result<Counts, IndexError> {
+        let next = self.base + self.stream.segment_length();
+        let id = self.stream.recording_id();
+        let next = IndexFile::open(self.storage, id, next, Access::Read)
+            .map_err(|source| self.error(source))?;
+        let Some(next) = next else {
+            return Ok(Counts::default());
+        };
+        let begin = self.base.max(self.stream.start_position());
+        let state = self.scan(begin, State::default(), None, &mut |_| Ok(()))?;
+        Ok(next.header().counts - state.progress.counts)
+    }
+
+    /// Writes the index anew: the sound entries as they were, then what a scan finds, and puts it in the place of the old one.
+    fn rewrite(
+        &self,
+        header: &IndexHeader,
+        sound: Option<(&IndexFile<S::File>, &Examined)>,
+        before: Option<State>,
+        lost: &mut Vec<LostArrivals>,
+    ) -> Result<State, IndexError> {
+        let name = |extension| sidecar_name(header.recording_id, self.base, extension);
+        let new_name = name(NEW_INDEX_EXTENSION);
+        match self.storage.remove(&new_name) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(self.error(error)),
+            _ => {}
+        }
+        let mut writer = IndexWriter::create_as(self.storage, &new_name, header)
+            .map_err(|source| self.error(source))?;
+        let mut from = self.base.max(self.stream.start_position());
+        if let Some((file, examined)) = sound {
+            for number in 0..examined.sound {
+                let entry = file.entry(number).map_err(|source| self.error(source))?;
+                let entry = entry.ok_or_else(|| IndexError::Damaged {
+                    name: name(INDEX_EXTENSION),
+                })?;
+                writer.append(&entry).map_err(|source| self.error(source))?;
+            }
+            from = examined.end;
+        }
+        let begin = State {
+            progress: before.map_or(
+                Progress {
+                    head: header.head,
+                    counts: header.counts,
+                },
+                |state| state.progress,
+            ),
+            arrival_us: before.and_then(|state| state.arrival_us),
+        };
+        let arrival_us = sound.and_then(|(_, examined)| examined.cut_block);
+        let state = self.scan(from, begin, arrival_us, &mut |entry| writer.append(entry))?;
+        self.storage
+            .rename(&new_name, &name(INDEX_EXTENSION))
+            .map_err(|source| self.error(source))?;
+        if from < self.end && arrival_us.is_none() {
+            lost.push(LostArrivals { from, to: self.end });
+        }
+        Ok(state)
+    }
+
+    /// Finds the blocks from `from` to the segment's end again, with one arrival time for all.
+    fn scan(
+        &self,
+        from: i64,
+        before: State,
+        arrival_us: Option<i64>,
+        write: &mut dyn FnMut(&IndexEntry) -> io::Result<()>,
+    ) -> Result<State, IndexError> {
+        let start = self.stream.start_position();
+        // A message that is under way at `from` began behind the head.
+        let begin = before
+            .progress
+            .head
+            .map_or(from, |head| head.clamp(start, from));
+        let mut tracker = HeadTracker::new(before.progress);
+        let mut reader = RecordingReader::new(self.storage, *self.stream, begin, self.end)?;
+        let mut written = from;
+        while let Some(frame) = reader.next_frame()? {
+            tracker.take(&frame);
+            let end_position = frame.end_position();
+            if end_position <= from {
+                continue;
+            }
+            if end_position == self.end || end_position - written >= MAX_BLOCK_LENGTH as i64 {
+                written = end_position;
+                let Progress { head, counts } = tracker.progress();
+                let entry = IndexEntry {
+                    end_position,
+                    head,
+                    counts,
+                    arrival_us,
+                };
+                write(&entry).map_err(|source| self.error(source))?;
+            }
+        }
+        Ok(State {
+            progress: tracker.progress(),
+            arrival_us: arrival_us.max(before.arrival_us),
+        })
+    }
+
+    /// When the segment was last written, in microseconds since the epoch.
+    fn modified(&self) -> Result<Option<i64>, IndexError> {
+        let name = self.stream.segment_name(self.base);
+        let modified = self
+            .storage
+            .open(&name, Access::Read)
+            .and_then(|file| file.modified())
+            .map_err(|source| IndexError::Storage { name, source })?;
+        Ok(Some(epoch_us(modified)))
+    }
+
+    fn error(&self, source: io::Error) -> IndexError {
+        IndexError::Storage {
+            name: sidecar_name(self.stream.recording_id(), self.base, INDEX_EXTENSION),
+            source,
+        }
+    }
+}
+
+/// Microseconds since the epoch.
+fn epoch_us(time: SystemTime) -> i64 {
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(since) => i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
+        Err(_) => 0,
+    }
+}

@@ -1,0 +1,46 @@
+//! The private archive: an archive directory that one query's source process keeps for itself, with index sidecars.
+//!
+//! A live stream is recorded here first and read from here. [`PrivateArchive`] is the state machine: recordings that start, end
+//! and come back, what is retained, and what is purged behind a commit. It works on any [`Storage`](aeron_archive::storage::Storage),
+//! so that tests kill it at every step. [`Place`] and [`Ownership`] are what is around it on a real file system: where archives
+//! are, and that each has one living owner.
+
+mod archive;
+mod error;
+mod expired;
+mod heads;
+mod index;
+mod lock;
+mod open;
+mod owned;
+mod ownership;
+mod place;
+mod published;
+mod purge;
+mod sessions;
+mod visible;
+mod writer;
+
+pub use archive::{ImageDescription, PrivateArchive, RecordingInfo};
+pub use error::PrivateError;
+pub use heads::{Counts, HeadTracker, Progress};
+pub use index::{Arrivals, Cut, Index, IndexError};
+pub use lock::{LockDamage, LockRecord, Owner, Token};
+pub use open::{Known, LostRange, LostTimes, OpenReport};
+pub use owned::OwnedArchive;
+pub use ownership::{Claim, Ownership};
+pub use place::{Chosen, Place};
+pub use published::Published;
+pub use visible::{check_unused, end_of_recording, visible};
+pub use writer::RecordingWriter;
+
+/// Most bytes of a block, and so of one poll.
+pub const MAX_BLOCK_LENGTH: usize = 256 * 1024;
+/// Most recordings that run at once.
+pub const MAX_LIVE_RECORDINGS: usize = 4096;
+/// Least length of a segment: files are not made more often than that, however short the terms are.
+pub const MIN_SEGMENT_LENGTH: i32 = 1024 * 1024;
+/// How long the rest of a recording that ended amid a message waits for its session to come back.
+pub const SESSION_RETURN_TIMEOUT_MS: i64 = 60_000;
+/// Age at which the archive of a dead query is removed.
+pub const ARCHIVE_TTL_HOURS: i64 = 24;

@@ -1,0 +1,310 @@
+//! Opening a private archive: finding the end of every recording whose writer died, making the index whole, and saying what is
+//! lost.
+//!
+//! Only for who holds the archive's lock. A kill at any step leaves an archive that opens again.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Arc;
+
+use aeron_archive::catalog::{
+    Catalog, CatalogEntry, CatalogError, DEFAULT_CAPACITY, RecordingDescriptor, RecordingState,
+};
+use aeron_archive::purge::remove_orphans;
+use aeron_archive::recovery::{self, RecoveryError};
+use aeron_archive::storage::Storage;
+use aeron_archive::stream::RecordedStream;
+
+use super::archive::{PrivateArchive, Recording, State};
+use super::heads::{Counts, Progress};
+use super::index::{IndexError, Tail, indexed_end, repair};
+use super::published::Published;
+use super::purge::SIDECARS;
+use super::sessions::SessionKey;
+use super::{ARCHIVE_TTL_HOURS, PrivateError};
+
+/// What an offset says of a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Known {
+    /// The recording.
+    pub recording_id: i64,
+    /// Position up to which it was taken for good.
+    pub committed: i64,
+    /// Position that somebody was told of: the end of the batch that was logged last.
+    pub told: i64,
+}
+
+/// What opening an archive found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OpenReport {
+    /// Ranges that cannot be read any more, by recording. A recording that is named here and exists should be
+    /// [given up](PrivateArchive::give_up) if the query is to go on.
+    pub lost: Vec<LostRange>,
+    /// Ranges whose arrival times are lost.
+    pub lost_times: Vec<LostTimes>,
+    /// For the log, one line each.
+    pub lines: Vec<String>,
+}
+
+/// A range of a recording that was recorded and cannot be read any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LostRange {
+    /// The recording.
+    pub recording_id: i64,
+    /// First position.
+    pub from: i64,
+    /// End position.
+    pub to: i64,
+    /// What is wrong, for people.
+    pub reason: String,
+}
+
+/// A range of a recording whose arrival times are lost. Its rows are not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LostTimes {
+    /// The recording.
+    pub recording_id: i64,
+    /// First position.
+    pub from: i64,
+    /// End position.
+    pub to: i64,
+    /// Whether a batch that was logged and not committed has rows of it.
+    pub is_needed: bool,
+}
+
+impl<S: Storage + Clone> PrivateArchive<S> {
+    /// Makes the archive of a new query in an empty directory.
+    ///
+    /// # Errors
+    /// There is a catalog already, or the file system refuses.
+    pub fn create(storage: S, max_retained_bytes: u64) -> Result<Self, PrivateError> {
+        let catalog = Catalog::create(&storage, DEFAULT_CAPACITY)?;
+        Ok(Self::new(storage, catalog, max_retained_bytes))
+    }
+
+    /// Opens the archive of a dead query. `known` is what the checkpoint says; nothing below it is ever cut.
+    ///
+    /// # Errors
+    /// The catalog or a segment is damaged in a way that no kill leaves, or the file system refuses. What is lost is no error.
+    pub fn open(
+        storage: S,
+        known: &[Known],
+        max_retained_bytes: u64,
+        now_ms: i64,
+    ) -> Result<(Self, OpenReport), PrivateError> {
+        let catalog = match Catalog::open(&storage, DEFAULT_CAPACITY) {
+            // Killed before it was made: nothing can have been recorded.
+            Err(CatalogError::Io { source, .. })
+                if known.is_empty() && source.kind() == io::ErrorKind::NotFound =>
+            {
+                return Ok((
+                    Self::create(storage, max_retained_bytes)?,
+                    OpenReport::default(),
+                ));
+            }
+            catalog => catalog?,
+        };
+        remove_orphans(&storage, &catalog, &SIDECARS)?;
+        let mut archive = Self::new(storage, catalog, max_retained_bytes);
+        let mut report = OpenReport::default();
+        let descriptors: Vec<_> = archive.catalog.recordings().cloned().collect();
+        for descriptor in &descriptors {
+            let known = find(known, descriptor.recording_id);
+            archive.open_recording(descriptor, known, now_ms, &mut report)?;
+        }
+        for known in known {
+            archive.report_if_gone(known, &mut report);
+            archive.note_committed(known.recording_id, known.committed);
+        }
+        archive.compact(now_ms)?;
+        Ok((archive, report))
+    }
+
+    fn open_recording(
+        &mut self,
+        descriptor: &RecordingDescriptor,
+        known: Option<&Known>,
+        now_ms: i64,
+        report: &mut OpenReport,
+    ) -> Result<(), PrivateError> {
+        let stream = RecordedStream::new(&descriptor.into())?;
+        let start = descriptor.start_position;
+        let committed = known.map_or(start, |known| known.committed.max(start));
+        let told = known.map_or(start, |known| known.told.max(committed));
+        let end = self.end_of(descriptor, &stream, told, report)?;
+        let lost = |from: i64, to: i64, reason: String| LostRange {
+            recording_id: descriptor.recording_id,
+            from: from.min(to),
+            to,
+            reason,
+        };
+        let tail = match descriptor.is_unfinished() {
+            true => Tail::Killed { told },
+            false => Tail::Stopped,
+        };
+        let repaired = match self.missing_segment(&stream, committed, end)? {
+            Some(name) => Err(format!("{name} is missing")),
+            None => match repair(&self.storage, &stream, end, tail) {
+                Ok(repaired) => Ok(repaired),
+                Err(IndexError::Read(error)) => Err(error.to_string()),
+                Err(error) => return Err(error.into()),
+            },
+        };
+        if descriptor.is_unfinished() {
+            self.catalog.stop(descriptor.recording_id, end, now_ms)?;
+        }
+        let progress = match repaired {
+            Ok(repaired) => {
+                if told > end {
+                    let reason = format!("its segment files end at {end}");
+                    report.lost.push(lost(end, told, reason));
+                }
+                let times = repaired.lost.iter().map(|range| LostTimes {
+                    recording_id: descriptor.recording_id,
+                    from: range.from,
+                    to: range.to,
+                    is_needed: range.from < told && range.to > committed,
+                });
+                report.lost_times.extend(times);
+                Progress {
+                    head: repaired.progress.head,
+                    counts: repaired.counts,
+                }
+            }
+            Err(reason) => {
+                report.lost.push(lost(committed, end.max(told), reason));
+                Progress {
+                    head: Some(committed.min(end)),
+                    counts: Counts::default(),
+                }
+            }
+        };
+        let recording = Recording {
+            key: SessionKey::of_recording(descriptor),
+            stream,
+            published: Arc::new(Published::new(end, start, progress)),
+            state: State::Ended {
+                at_ms: now_ms,
+                is_end_of_stream: false,
+            },
+        };
+        self.recordings.insert(descriptor.recording_id, recording);
+        Ok(())
+    }
+
+    /// Where a recording ends: as the catalog says, or as its files do.
+    fn end_of(
+        &self,
+        descriptor: &RecordingDescriptor,
+        stream: &RecordedStream,
+        told: i64,
+        report: &mut OpenReport,
+    ) -> Result<i64, PrivateError> {
+        if !descriptor.is_unfinished() {
+            return Ok(descriptor.stop_position);
+        }
+        let start = descriptor.start_position;
+        let indexed = indexed_end(&self.storage, stream).map_err(|source| IndexError::Storage {
+            name: "index".to_owned(),
+            source,
+        })?;
+        let recorded = indexed.map_or(told, |indexed| indexed.max(told));
+        let end = match recovery::recover(&self.storage, stream, recorded) {
+            // Whatever is left of it.
+            Err(RecoveryError::Lost { .. }) => recovery::recover(&self.storage, stream, start)?,
+            end => end?,
+        };
+        let torn = if end.is_torn {
+            ", a torn frame behind it was removed"
+        } else {
+            ""
+        };
+        report.lines.push(format!(
+            "recording {} of stream {} session {} was not stopped by its writer: it ends at {}{torn}",
+            descriptor.recording_id, descriptor.stream_id, descriptor.session_id, end.position
+        ));
+        Ok(end.position)
+    }
+
+    /// Name of a segment file that is not there, of those that hold what is between two positions.
+    fn missing_segment(
+        &self,
+        stream: &RecordedStream,
+        from: i64,
+        end: i64,
+    ) -> Result<Option<String>, PrivateError> {
+        let names = self
+            .storage
+            .names()
+            .map_err(aeron_archive::purge::PurgeError::List)?;
+        let names: BTreeSet<String> = names.into_iter().collect();
+        let mut base = stream.segment_base(from);
+        while base < end {
+            let name = stream.segment_name(base);
+            if !names.contains(&name) {
+                return Ok(Some(name));
+            }
+            base += stream.segment_length();
+        }
+        Ok(None)
+    }
+
+    /// A logged range of a recording that is not there any more, or that a tool marked as broken, is lost.
+    fn report_if_gone(&self, known: &Known, report: &mut OpenReport) {
+        if self.recordings.contains_key(&known.recording_id) {
+            return;
+        }
+        let entry = self.catalog.entry(known.recording_id);
+        let is_invalid = entry.is_some_and(|entry| entry.state == RecordingState::Invalid);
+        let to = match entry {
+            Some(entry) if is_invalid => entry.descriptor.stop_position.max(known.told),
+            _ => known.told,
+        };
+        if known.committed >= to {
+            return;
+        }
+        let reason = match is_invalid {
+            true => "the catalog marks it as invalid".to_owned(),
+            false => "the catalog does not have it any more".to_owned(),
+        };
+        report.lost.push(LostRange {
+            recording_id: known.recording_id,
+            from: known.committed,
+            to,
+            reason,
+        });
+    }
+
+    /// Drops most entries of purged recordings once they are more than half. Those stay that a session which comes back may ask
+    /// for.
+    fn compact(&mut self, now_ms: i64) -> Result<(), PrivateError> {
+        let entries = self.catalog.entries();
+        let is_deleted = |entry: &&CatalogEntry| entry.state == RecordingState::Deleted;
+        if entries.iter().filter(is_deleted).count() * 2 <= entries.len() {
+            return Ok(());
+        }
+        let oldest_ms = now_ms.saturating_sub(ARCHIVE_TTL_HOURS * 3_600_000);
+        let key = |entry: &CatalogEntry| SessionKey::of_recording(&entry.descriptor);
+        let kept: BTreeSet<i64> = entries
+            .iter()
+            .enumerate()
+            .filter(|(_, entry)| entry.descriptor.stop_timestamp_ms >= oldest_ms)
+            .filter(|(at, entry)| {
+                !entries[at + 1..]
+                    .iter()
+                    .any(|later| key(later) == key(entry))
+            })
+            .map(|(_, entry)| entry.descriptor.recording_id)
+            .collect();
+        self.catalog.compact(&self.storage, |entry| {
+            kept.contains(&entry.descriptor.recording_id)
+        })?;
+        Ok(())
+    }
+}
+
+fn find(known: &[Known], recording_id: i64) -> Option<&Known> {
+    known
+        .iter()
+        .find(|known| known.recording_id == recording_id)
+}
