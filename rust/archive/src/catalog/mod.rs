@@ -416,3 +416,29 @@ fn header(next_recording_id: i64) -> [u8; HEADER_LENGTH] {
 fn io_error(doing: &'static str, source: io::Error) -> CatalogError {
     CatalogError::Io { doing, source }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory_storage::MemoryStorage;
+
+    /// 07-65
+    #[test]
+    fn a_catalog_does_not_grow_beyond_the_greatest_length() {
+        let storage = MemoryStorage::new();
+        let mut catalog = Catalog::create(&storage, DEFAULT_CAPACITY).unwrap();
+        catalog.end = MAX_CAPACITY - 128;
+        catalog.make_room(128).expect("just fits");
+        assert_eq!(catalog.capacity(), MAX_CAPACITY);
+        assert_eq!(
+            catalog.make_room(129).unwrap_err().to_string(),
+            "catalog is full, max capacity reached: 2147483647"
+        );
+
+        catalog.capacity = MAX_CAPACITY / 2;
+        assert_eq!(
+            catalog.make_room(129).unwrap_err().to_string(),
+            "recording is too big: total recording length is 129 bytes, available space is 128 bytes"
+        );
+    }
+}

@@ -1,0 +1,221 @@
+//! Files that no archive wrote: refused by name, offset and value.
+
+use aeron_archive::catalog::{Catalog, RecordingDescriptor};
+use aeron_archive::memory_storage::MemoryStorage;
+
+use crate::common::{CATALOG, TERM_LENGTH, empty, open, recording};
+
+/// A catalog of two recordings of which the bytes at `offset` are other ones.
+fn with(offset: usize, bytes: &[u8]) -> MemoryStorage {
+    let (storage, mut catalog) = empty();
+    catalog.add(recording(1)).unwrap();
+    catalog.add(recording(2)).unwrap();
+    let mut file = storage.bytes(CATALOG).unwrap();
+    file[offset..offset + bytes.len()].copy_from_slice(bytes);
+    storage.put(CATALOG, &file);
+    storage
+}
+
+fn refusal(storage: &MemoryStorage) -> String {
+    let refusal = Catalog::open(storage, 0).expect_err("not a catalog");
+    refusal.to_string()
+}
+
+/// 08-17, 08-27, 07-67
+#[test]
+fn another_major_version_is_refused() {
+    let refusal = refusal(&with(0, &[0, 0, 2, 0]));
+    assert_eq!(
+        refusal,
+        "incompatible catalog file version 2.0.0, archive software is 3.1.0"
+    );
+    let minor = with(0, &[7, 9, 3, 0]);
+    assert_eq!(open(&minor).entries().len(), 2, "only the major one counts");
+}
+
+/// 08-17
+#[test]
+fn a_next_id_that_was_given_already_is_refused_to_writers() {
+    let storage = with(8, &1i64.to_le_bytes());
+    assert_eq!(
+        refusal(&storage),
+        "archive.catalog is damaged: next recording id 1 is not above the last one, 1"
+    );
+    assert!(refusal(&with(8, &(-7i64).to_le_bytes())).contains("id -7"));
+    let reader = Catalog::open_read_only(&storage).unwrap();
+    assert_eq!(reader.entries().len(), 2);
+}
+
+/// 08-17
+#[test]
+fn a_next_id_of_zero_is_counted_anew() {
+    assert_eq!(open(&with(8, &[0; 8])).next_recording_id(), 2);
+}
+
+/// 08-17, 08-27
+#[test]
+fn each_damaged_field_is_named_with_its_offset_and_value() {
+    let i32_of = i32::to_le_bytes;
+    // Two entries of 192 bytes, from 32 and 224 on.
+    let cases: [(usize, &[u8], &str); 16] = [
+        (4, &i32_of(31), "length at offset 4 is 31, expected 32"),
+        (16, &i32_of(0), "alignment at offset 16 is 0, expected 64"),
+        (
+            32,
+            &i32_of(161),
+            "length at offset 32 is 161, expected a multiple of 64",
+        ),
+        (32, &i32_of(i32::MAX), "length at offset 32 is 2147483647"),
+        (
+            32,
+            &i32_of(0x7FFF_FFE0),
+            "length at offset 32 is 2147483616, expected at most 1 MiB",
+        ),
+        (
+            224,
+            &i32_of(65_536 - 32),
+            "length at offset 224 is 65504, expected an entry that ends within",
+        ),
+        (
+            32,
+            &i32_of(32),
+            "length at offset 64 is 32, expected at least 92",
+        ),
+        (
+            36,
+            &i32_of(3),
+            "state at offset 36 is 3, expected 0, 1 or 2",
+        ),
+        (
+            272,
+            &[0; 8],
+            "recordingId at offset 272 is 0, expected an id greater",
+        ),
+        (
+            80,
+            &[0xFF; 8],
+            "recordingId at offset 80 is -1, expected an id greater",
+        ),
+        (104, &[1], "startPosition at offset 104 is 1,"),
+        (
+            112,
+            &[8, 0, 0, 0, 0, 0, 0, 0],
+            "stopPosition at offset 112 is 8,",
+        ),
+        (124, &i32_of(3), "segmentFileLength at offset 124 is 3,"),
+        (
+            128,
+            &i32_of(i32::MIN),
+            "termBufferLength at offset 128 is -2147483648,",
+        ),
+        (
+            144,
+            &i32_of(-1),
+            "strippedChannel at offset 144 is 4294967295,",
+        ),
+        (
+            148,
+            &[0xC3],
+            "strippedChannel at offset 148 is 195, expected text",
+        ),
+    ];
+    for (offset, bytes, expected) in cases {
+        let refusal = refusal(&with(offset, bytes));
+        let expected = format!("archive.catalog is damaged: {expected}");
+        assert!(refusal.starts_with(&expected), "{refusal}\nnot {expected}");
+    }
+}
+
+#[test]
+fn what_a_deleted_recording_was_is_not_questioned() {
+    let (storage, mut catalog) = empty();
+    let id = catalog.add(recording(1)).unwrap();
+    catalog.delete(id, -1).unwrap();
+    let mut file = storage.bytes(CATALOG).unwrap();
+    file[124..132].fill(0xFF);
+    storage.put(CATALOG, &file);
+    assert_eq!(open(&storage).entry(id).unwrap().descriptor.term_length, -1);
+}
+
+#[test]
+fn positions_of_a_stream_end_with_its_last_term() {
+    let last = i64::from(TERM_LENGTH) << 31;
+    for (position, fine) in [(last, true), (last + 32, false), (i64::MAX - 31, false)] {
+        let start = RecordingDescriptor {
+            start_position: position,
+            ..recording(1)
+        };
+        assert_eq!(start.check().is_ok(), fine, "{position}");
+    }
+}
+
+/// 08-27, 08-35
+#[test]
+fn a_file_cut_anywhere_is_refused_or_has_fewer_entries() {
+    let whole = with(0, &[]).bytes(CATALOG).unwrap();
+    for length in 0..512 {
+        let storage = MemoryStorage::new();
+        storage.put(CATALOG, &whole[..length]);
+        let opened = Catalog::open_read_only(&storage);
+        match length {
+            0..32 => assert!(opened.is_err(), "{length}"),
+            32..64 => assert!(opened.unwrap().entries().is_empty(), "{length}"),
+            64..224 => assert!(opened.is_err(), "{length}"),
+            224..256 => assert_eq!(opened.unwrap().entries().len(), 1, "{length}"),
+            256..416 => assert!(opened.is_err(), "{length}"),
+            _ => assert_eq!(opened.unwrap().entries().len(), 2, "{length}"),
+        }
+    }
+}
+
+/// 08-35
+#[test]
+fn a_long_sparse_file_takes_no_memory() {
+    let storage = with(0, &[]);
+    let file = aeron_archive::storage::Storage::open(
+        &storage,
+        CATALOG,
+        aeron_archive::storage::Access::Write,
+    )
+    .unwrap();
+    aeron_archive::storage::StorageFile::set_length(&file, 1 << 40).unwrap();
+    assert_eq!(
+        refusal(&storage),
+        "catalog capacity 1099511627776 is not within 32 to 2147483647 bytes"
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_read_says_so() {
+    let storage = with(0, &[]);
+    storage.fail_reads(Some(std::io::ErrorKind::PermissionDenied));
+    assert_eq!(
+        refusal(&storage),
+        "archive.catalog: cannot read it: permission denied"
+    );
+    let nothing = MemoryStorage::new();
+    assert_eq!(
+        refusal(&nothing),
+        "archive.catalog: cannot open it: entity not found"
+    );
+}
+
+/// 08-27, 08-35
+#[test]
+fn any_flipped_bit_is_refused_or_read_without_harm() {
+    let whole = with(0, &[]).bytes(CATALOG).unwrap();
+    for bit in 0..448 * 8 {
+        let storage = MemoryStorage::new();
+        storage.put(CATALOG, &whole);
+        assert!(storage.flip_bit(CATALOG, bit / 8, (bit % 8) as u32));
+        if let Ok(mut catalog) = Catalog::open(&storage, 0) {
+            for recording in catalog.recordings() {
+                assert_eq!(recording.check(), Ok(()));
+                let base = recording.first_segment_base();
+                assert!(base <= recording.start_position);
+            }
+            let next = catalog.next_recording_id();
+            assert_eq!(catalog.add(recording(3)).unwrap(), next);
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! The mark file: its bytes, against one of a real archive, and the life of an owner.
+
+use aeron_archive::mark_file::{
+    self, ACTIVITY_TIMEOUT_MS, FILE_LENGTH, HEADER_LENGTH, LINK_FILE, MARK_FILE, MarkFile,
+    MarkFileError, MarkFileState, Owner,
+};
+use aeron_archive::memory_storage::{Fault, MemoryFile, MemoryStorage};
+use aeron_archive::storage::Storage;
+
+const REAL: &[u8] = include_bytes!("vectors/mark-file.bin");
+const NOW: i64 = 1_795_000_000_000;
+
+fn ours() -> Owner {
+    Owner::without_server(4711, NOW - 5, "/dev/shm/aeron-x".into())
+}
+
+fn take(storage: &MemoryStorage, now_ms: i64) -> MarkFile<MemoryFile> {
+    MarkFile::take(storage, &ours(), now_ms).expect("nothing is in the way")
+}
+
+fn ready(storage: &MemoryStorage) -> MarkFile<MemoryFile> {
+    let mut mark = take(storage, NOW);
+    mark.ready(NOW).unwrap();
+    mark
+}
+
+fn state(storage: &MemoryStorage) -> MarkFileState {
+    mark_file::read(storage).unwrap().expect("a mark file")
+}
+
+fn with_header(header: &[u8]) -> MemoryStorage {
+    let storage = MemoryStorage::new();
+    storage.put(MARK_FILE, header);
+    storage
+}
+
+/// 08-18, 07-71
+#[test]
+fn the_same_owner_gives_the_same_bytes_as_a_real_archive() {
+    let real = state(&with_header(REAL));
+    let storage = MemoryStorage::new();
+    let mut mark = MarkFile::take(&storage, &real.owner, NOW).unwrap();
+    mark.ready(real.activity_timestamp_ms).unwrap();
+    let bytes = storage.bytes(MARK_FILE).unwrap();
+    assert_eq!(bytes.len(), 1_056_768);
+    assert_eq!(bytes[..REAL.len()], *REAL);
+    assert!(bytes[REAL.len()..].iter().all(|&byte| byte == 0));
+}
+
+/// 08-18, 07-71
+#[test]
+fn a_mark_file_of_a_real_archive_is_read() {
+    let real = state(&with_header(REAL));
+    assert_eq!(real.version.to_string(), "3.1.0");
+    assert_eq!(real.error_buffer_length, 1 << 20);
+    assert_eq!(
+        (real.owner.archive_id, real.owner.control_stream_id),
+        (7, 10)
+    );
+    assert_eq!(
+        (
+            real.owner.local_control_stream_id,
+            real.owner.events_stream_id
+        ),
+        (10, 30)
+    );
+    assert_eq!(
+        real.owner.control_channel,
+        "aeron:udp?endpoint=127.0.0.1:18110"
+    );
+    assert_eq!(
+        real.owner.local_control_channel,
+        "aeron:ipc?term-length=64k"
+    );
+    assert_eq!(real.owner.events_channel, "");
+    assert_eq!(real.owner.aeron_directory, "/dev/shm/aeron-catalog-cap");
+    assert!(real.activity_timestamp_ms > real.owner.start_timestamp_ms);
+}
+
+/// 08-18
+#[test]
+fn an_owner_without_a_server_has_no_id_no_streams_and_no_channels() {
+    let storage = MemoryStorage::new();
+    let _mark = ready(&storage);
+    let state = state(&storage);
+    assert_eq!(state.owner, ours());
+    assert_eq!(
+        (state.owner.archive_id, state.owner.events_stream_id),
+        (-1, 0)
+    );
+    assert_eq!(state.activity_timestamp_ms, NOW);
+}
+
+/// 08-18, 07-72
+#[test]
+fn a_sign_of_life_is_given_once_a_second_and_the_end_is_minus_one() {
+    let storage = MemoryStorage::new();
+    let mut mark = ready(&storage);
+    let written = storage.steps();
+    for (now_ms, seen) in [
+        (NOW + 999, NOW),
+        (NOW + 1_000, NOW + 1_000),
+        (NOW + 1_999, NOW + 1_000),
+        (NOW + 2_500, NOW + 2_500),
+    ] {
+        mark.heartbeat(now_ms).unwrap();
+        assert_eq!(state(&storage).activity_timestamp_ms, seen);
+    }
+    assert_eq!(storage.steps(), written + 2);
+    mark.close().unwrap();
+    assert_eq!(state(&storage).activity_timestamp_ms, -1);
+    assert!(!state(&storage).is_active(NOW + 2_500));
+}
+
+/// 08-18, 07-73
+#[test]
+fn an_owner_is_active_for_ten_seconds_after_its_last_sign_of_life() {
+    let storage = MemoryStorage::new();
+    let _mark = ready(&storage);
+    let state = state(&storage);
+    assert!(state.check_inactive(NOW + ACTIVITY_TIMEOUT_MS).is_ok());
+    let active = state
+        .check_inactive(NOW + ACTIVITY_TIMEOUT_MS - 1)
+        .unwrap_err();
+    assert_eq!(
+        active.to_string(),
+        "active mark file detected: pid=4711, last sign of life 9999 ms ago, inactive after 10000"
+    );
+    assert!(
+        state.is_active(i64::MIN),
+        "a clock that went back does not make it dead"
+    );
+    let starting = MarkFileState {
+        activity_timestamp_ms: i64::MAX,
+        ..state
+    };
+    assert!(starting.is_active(NOW), "another archive is just starting");
+}
+
+/// 08-18
+#[test]
+fn a_start_that_was_killed_at_any_step_has_version_0_and_does_not_block_the_next() {
+    for old in [false, true] {
+        for step in 0..8 {
+            for progress in 0..4 {
+                let storage = MemoryStorage::new();
+                if old {
+                    let mut mark = ready(&storage);
+                    mark.record_error(NOW, "an error").unwrap();
+                }
+                let before = mark_file::read(&storage).unwrap();
+                storage.fail_at(storage.steps() + step, Fault::Kill { progress });
+                let started = MarkFile::take(&storage, &ours(), NOW + 20_000)
+                    .and_then(|mut mark| mark.ready(NOW + 20_000));
+                storage.restart();
+                match mark_file::read(&storage).expect("never damaged") {
+                    Some(state) if state.version.0 != 0 => {
+                        assert!(started.is_ok() || progress > 0 || Some(state) == before);
+                    }
+                    _ => assert!(started.is_err()),
+                }
+
+                let _mark = ready(&storage);
+                assert_eq!(state(&storage).owner, ours());
+                assert_eq!(storage.bytes(MARK_FILE).unwrap().len() as u64, FILE_LENGTH);
+                assert!(mark_file::read_errors(&storage).unwrap().is_empty());
+                let saved = storage.names().unwrap();
+                let saved = saved.iter().any(|name| name.ends_with("-error.log"));
+                assert_eq!(saved, old, "no error is lost");
+            }
+        }
+    }
+}
+
+#[test]
+fn before_the_owner_is_ready_the_version_is_0() {
+    let storage = MemoryStorage::new();
+    let mut mark = take(&storage, NOW);
+    let starting = state(&storage);
+    assert_eq!(
+        (starting.version.0, starting.activity_timestamp_ms),
+        (0, NOW)
+    );
+    assert_eq!(starting.owner.pid, 4711);
+    mark.ready(NOW + 7).unwrap();
+    assert_eq!(state(&storage).activity_timestamp_ms, NOW + 7);
+}
+
+/// 08-18
+#[test]
+fn errors_are_counted_by_their_text() {
+    let storage = MemoryStorage::new();
+    let mut mark = ready(&storage);
+    for (after_ms, text) in [(1, "disk full"), (2, "image gone: ä"), (3, "disk full")] {
+        mark.record_error(NOW + after_ms, text).unwrap();
+    }
+    let errors = mark_file::read_errors(&storage).unwrap();
+    let seen: Vec<_> = errors
+        .iter()
+        .map(|error| {
+            let (first, last) = (error.first_observation_ms, error.last_observation_ms);
+            (
+                error.text.as_str(),
+                error.observation_count,
+                first - NOW,
+                last - NOW,
+            )
+        })
+        .collect();
+    assert_eq!(seen, [("disk full", 2, 1, 3), ("image gone: ä", 1, 2, 2)]);
+}
+
+#[test]
+fn an_error_log_that_is_full_says_so_and_still_counts_what_it_has() {
+    let storage = MemoryStorage::new();
+    let mut mark = ready(&storage);
+    mark.record_error(NOW, "small").unwrap();
+    mark.record_error(NOW, &"x".repeat(1024 * 1024 - 32 - 24))
+        .unwrap();
+    let full = mark.record_error(NOW, "").unwrap_err();
+    assert_eq!(
+        full.to_string(),
+        "error log of 1048576 bytes is full: an entry of 24 bytes does not fit"
+    );
+    mark.record_error(NOW + 1, "small").unwrap();
+    assert_eq!(
+        mark_file::read_errors(&storage).unwrap()[0].observation_count,
+        2
+    );
+}
+
+#[test]
+fn an_error_that_could_not_be_written_is_new_the_next_time() {
+    let storage = MemoryStorage::new();
+    let mut mark = ready(&storage);
+    for step in 0..2 {
+        storage.fail_at(
+            storage.steps() + step,
+            Fault::Error(std::io::ErrorKind::StorageFull),
+        );
+        let failure = mark.record_error(NOW, "text").unwrap_err();
+        assert!(matches!(failure, MarkFileError::Io { .. }));
+        assert!(mark_file::read_errors(&storage).unwrap().is_empty());
+    }
+    mark.record_error(NOW + 5, "text").unwrap();
+    let errors = mark_file::read_errors(&storage).unwrap();
+    assert_eq!(
+        (errors[0].observation_count, errors[0].first_observation_ms),
+        (1, NOW + 5)
+    );
+}
+
+/// 07-75
+#[test]
+fn errors_of_the_owner_before_are_saved_beside_and_the_log_is_zeros() {
+    let storage = MemoryStorage::new();
+    ready(&storage)
+        .record_error(NOW, "what went wrong")
+        .unwrap();
+    let _next = take(&storage, 0);
+    let bytes = storage.bytes(MARK_FILE).unwrap();
+    assert!(bytes[HEADER_LENGTH..].iter().all(|&byte| byte == 0));
+    let names = storage.names().unwrap();
+    let saved = names
+        .iter()
+        .find(|name| name.ends_with("-error.log"))
+        .unwrap();
+    // archive-1970-01-01-00-00-00-000+0000-error.log, in the machine's zone.
+    assert!(
+        saved.starts_with("archive-19") && saved.len() == 46,
+        "{saved}"
+    );
+    assert!(
+        saved[8..31]
+            .bytes()
+            .all(|byte| byte == b'-' || byte.is_ascii_digit()),
+        "{saved}"
+    );
+    let report = String::from_utf8(storage.bytes(saved).unwrap()).unwrap();
+    assert!(report.contains("1 observations from"), "{report}");
+    assert!(report.contains(" what went wrong\n"), "{report}");
+    assert!(
+        report.ends_with("1 distinct errors observed.\n"),
+        "{report}"
+    );
+}
+
+/// 07-74
+#[test]
+fn a_link_to_another_directory_is_read_and_removed_by_who_keeps_the_mark_file_here() {
+    let storage = MemoryStorage::new();
+    assert_eq!(mark_file::read_link(&storage).unwrap(), None);
+    storage.put(LINK_FILE, b"/var/marks");
+    let elsewhere = mark_file::read_link(&storage).unwrap();
+    assert_eq!(elsewhere.as_deref(), Some("/var/marks"));
+    storage.put(LINK_FILE, &[b'x'; 4097]);
+    assert!(mark_file::read_link(&storage).is_err());
+    storage.put(LINK_FILE, &[0xFF]);
+    assert!(mark_file::read_link(&storage).is_err());
+    let _mark = take(&storage, NOW);
+    assert_eq!(storage.names().unwrap(), [MARK_FILE]);
+}
+
+/// 08-27
+#[test]
+fn another_major_version_is_refused_by_name() {
+    let mut header = REAL.to_vec();
+    header[10] = 2;
+    let refusal = mark_file::read(&with_header(&header)).unwrap_err();
+    assert_eq!(
+        refusal.to_string(),
+        "mark file version 2.1.0 is not compatible with software: 3.1.0"
+    );
+}
+
+/// 08-27, 08-35
+#[test]
+fn each_damaged_field_is_named_with_its_offset_and_value() {
+    let cases: [(usize, &[u8], &str); 5] = [
+        (
+            0,
+            &[127, 0],
+            "blockLength at offset 0 is 127, expected at least 128",
+        ),
+        (
+            0,
+            &[0xFF, 0xFF],
+            "controlChannel at offset 65543 is 0, expected 4 bytes of a length",
+        ),
+        (
+            136,
+            &[0xFF; 4],
+            "controlChannel at offset 136 is 4294967295, expected a length",
+        ),
+        (
+            140,
+            &[0x80],
+            "controlChannel at offset 140 is 128, expected text",
+        ),
+        (
+            207,
+            &[0, 0, 1],
+            "aeronDirectory at offset 207 is 65536, expected a length",
+        ),
+    ];
+    for (offset, bytes, expected) in cases {
+        let mut header = REAL.to_vec();
+        header[offset..offset + bytes.len()].copy_from_slice(bytes);
+        let storage = with_header(&header);
+        let refusal = mark_file::read(&storage).unwrap_err().to_string();
+        let expected = format!("archive-mark.dat is damaged: {expected}");
+        assert!(refusal.starts_with(&expected), "{refusal}\nnot {expected}");
+        let _taken = ready(&storage);
+        assert_eq!(
+            state(&storage).owner,
+            ours(),
+            "who may takes it all the same"
+        );
+    }
+}
+
+/// 08-18
+#[test]
+fn a_file_that_was_created_and_not_written_has_version_0() {
+    for length in [0, 1, 100, HEADER_LENGTH, HEADER_LENGTH + 5] {
+        assert_eq!(state(&with_header(&vec![0; length])).version.0, 0);
+    }
+    assert_eq!(mark_file::read(&MemoryStorage::new()).unwrap(), None);
+}
+
+#[test]
+fn files_of_older_archives_are_read() {
+    // Version 1 of the schema: no archive id. Before it: no message header and no error log.
+    let mut old = REAL.to_vec();
+    old[6] = 1;
+    assert_eq!(state(&with_header(&old)).owner.archive_id, -1);
+    assert_eq!(state(&with_header(&old)).error_buffer_length, 1 << 20);
+
+    let oldest = state(&with_header(&REAL[8..]));
+    assert_eq!(
+        (oldest.owner.archive_id, oldest.error_buffer_length),
+        (-1, 0)
+    );
+    assert_eq!(oldest.owner.aeron_directory, "/dev/shm/aeron-catalog-cap");
+    assert_eq!(oldest.owner.pid, state(&with_header(REAL)).owner.pid);
+}
+
+#[test]
+fn texts_that_do_not_fit_in_the_header_are_refused_with_nothing_touched() {
+    let storage = MemoryStorage::new();
+    let fitting = HEADER_LENGTH - 136 - 16;
+    for (length, fits) in [(fitting, true), (fitting + 1, false)] {
+        let owner = Owner::without_server(1, 2, "d".repeat(length));
+        assert_eq!(MarkFile::take(&storage, &owner, NOW).is_ok(), fits);
+    }
+    let owner = Owner::without_server(1, 2, "d".repeat(fitting + 1));
+    assert_eq!(
+        MarkFile::take(&storage, &owner, NOW)
+            .unwrap_err()
+            .to_string(),
+        "mark file header of 8193 bytes exceeds 8192"
+    );
+}
