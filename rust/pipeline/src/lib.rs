@@ -4,9 +4,12 @@
 
 pub mod columns;
 pub mod layout;
+pub mod live;
 pub mod machine;
 pub mod offsets;
 pub mod partition;
 pub mod pause;
+pub mod planning;
 pub mod private;
+pub mod receiver;
 pub mod sink;

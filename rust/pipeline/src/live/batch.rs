@@ -1,0 +1,246 @@
+//! [`Batch`]: from an offset to the next one, and from two offsets to partitions.
+
+use std::collections::HashMap;
+
+use aeron_archive::storage::Directory;
+
+use super::{LiveCode, LiveError};
+use crate::offsets::{Offset, Taken};
+use crate::partition::{Partition, RecordingPiece};
+use crate::planning::{self, Cutting, Limits, Range, Rows};
+use crate::private::{Index, RecordingInfo};
+use crate::receiver::{Receiver, ReceiverSettings, has_news};
+
+/// What a batch is planned with.
+pub(super) struct Batch<'a> {
+    pub receiver: &'a Receiver,
+    pub settings: &'a ReceiverSettings,
+    /// Recordings that were lost when the archive was opened, and counted then.
+    pub given_up: &'a [i64],
+}
+
+/// A recording and what is to be read of it.
+type Piece<'a> = (&'a RecordingInfo, Range<Index<Directory>>);
+
+impl Batch<'_> {
+    /// Whether all that `start` names is still there.
+    pub fn check(&self, start: &Offset, recordings: &[RecordingInfo]) -> Result<(), LiveError> {
+        for taken in start.recordings() {
+            let end = find(recordings, taken.recording_id).map(end_of);
+            if let Some(end) = end.filter(|&end| end < taken.position) {
+                let loss = self.loss(taken, end, taken.position, "it ends before that");
+                return Err(LiveError::new(LiveCode::DataLoss, loss));
+            }
+        }
+        Ok(())
+    }
+
+    /// The end of a batch that begins at `start`; `None` when there is nothing to take.
+    pub fn end(
+        &self,
+        start: &Offset,
+        recordings: &[RecordingInfo],
+        frozen: Option<&HashMap<i64, i64>>,
+        limits: Limits,
+        rows: Rows,
+    ) -> Result<Option<Offset>, LiveError> {
+        let news = recordings
+            .iter()
+            .filter_map(|recording| self.news(start, recording, frozen));
+        let (recorded, ranges): (Vec<_>, Vec<_>) = news.unzip();
+        if ranges.is_empty() {
+            return Ok(None);
+        }
+        let ends = planning::take(&ranges, limits, rows)?;
+        let mut taken: Vec<Taken> = start.recordings().to_vec();
+        // What was purged wholly is not asked for again.
+        taken.retain(|taken| find(recordings, taken.recording_id).is_some());
+        for ((recording, range), position) in recorded.into_iter().zip(&ranges).zip(ends) {
+            if position > range.from {
+                let end = taken_of(recording, position);
+                taken.retain(|taken| taken.recording_id != end.recording_id);
+                taken.push(end);
+            }
+        }
+        Ok(Some(Offset::new(start.archive().clone(), taken)?))
+    }
+
+    fn news<'r>(
+        &self,
+        start: &Offset,
+        recording: &'r RecordingInfo,
+        frozen: Option<&HashMap<i64, i64>>,
+    ) -> Option<Piece<'r>> {
+        let id = recording.stream.recording_id();
+        let taken = start.position(id);
+        if !has_news(recording, taken) {
+            return None;
+        }
+        let head = recording.published.head()?;
+        let to = match frozen {
+            Some(frozen) => head.min(*frozen.get(&id)?),
+            None => head,
+        };
+        let from = taken.unwrap_or(recording.stream.start_position());
+        (to > from).then(|| self.piece(recording, from, to))
+    }
+
+    /// The partitions of a batch. `start` is `None` when the batch is the first one of its archive.
+    pub fn partitions(
+        &self,
+        start: Option<&Offset>,
+        end: &Offset,
+        cutting: Cutting,
+    ) -> Result<Vec<String>, LiveError> {
+        let recordings = self.receiver.recordings();
+        let mut pieces = Vec::new();
+        for taken in end.recordings() {
+            let from = start.and_then(|start| start.position(taken.recording_id));
+            if from != Some(taken.position) {
+                pieces.extend(self.logged(&recordings, from, taken)?);
+            }
+        }
+        let (recorded, ranges): (Vec<_>, Vec<_>) = pieces.into_iter().unzip();
+        let cut = planning::cut(&ranges, cutting)?;
+        let location = self.receiver.location()?;
+        let partition = |cut: &planning::Piece| {
+            let partition = Partition {
+                archive: location.clone(),
+                recording: describe(recorded[cut.range]),
+                from: cut.from,
+                to: cut.to,
+                end: cut.to,
+                index_hint: ranges[cut.range].messages.entry_number(cut.from).ok(),
+            };
+            partition.to_json()
+        };
+        Ok(cut.iter().map(partition).collect())
+    }
+
+    /// A range that was logged; `None` when it is lost, and that is accepted.
+    fn logged<'r>(
+        &self,
+        recordings: &'r [RecordingInfo],
+        from: Option<i64>,
+        taken: &Taken,
+    ) -> Result<Option<Piece<'r>>, LiveError> {
+        let to = taken.position;
+        let Some(recording) = find(recordings, taken.recording_id) else {
+            if self.given_up.contains(&taken.recording_id) {
+                return Ok(None);
+            }
+            let from = from.unwrap_or(0);
+            return self.lose(taken, from, to, "the archive does not have it any more");
+        };
+        let start_position = recording.stream.start_position();
+        let from = from.unwrap_or(start_position);
+        if from > to {
+            let key = taken.key();
+            let text = format!("the offset of {key} goes backwards, from {from} to {to}");
+            return Err(LiveError::new(LiveCode::Offset, text));
+        }
+        if from < start_position {
+            return self.lose(taken, from, start_position, "it was purged");
+        }
+        let end = end_of(recording);
+        if to > end {
+            return self.lose(taken, end, to, "it ends before that");
+        }
+        Ok(Some(self.piece(recording, from, to)))
+    }
+
+    fn lose<T>(
+        &self,
+        taken: &Taken,
+        from: i64,
+        to: i64,
+        reason: &str,
+    ) -> Result<Option<T>, LiveError> {
+        let loss = self.loss(taken, from, to, reason);
+        if self.settings.fail_on_data_loss {
+            return Err(LiveError::new(LiveCode::DataLoss, loss));
+        }
+        self.receiver.count_loss(to - from, loss);
+        Ok(None)
+    }
+
+    fn loss(&self, taken: &Taken, from: i64, to: i64, reason: &str) -> String {
+        let path = self.receiver.location().map(|location| location.path);
+        format!(
+            "recording {} of stream {} session {} from {from} to {to} of {} cannot be read: {reason}; failOnDataLoss=false counts what is lost and goes on",
+            taken.recording_id,
+            taken.stream_id,
+            taken.session_id,
+            path.unwrap_or_default()
+        )
+    }
+
+    fn piece<'r>(&self, recording: &'r RecordingInfo, from: i64, to: i64) -> Piece<'r> {
+        let messages = index(self.receiver, recording);
+        (recording, Range { messages, from, to })
+    }
+}
+
+/// Counts what `answered` leaves of the recordings.
+pub(super) fn count_backlog(receiver: &Receiver, recordings: &[RecordingInfo], answered: &[Taken]) {
+    let (mut bytes, mut messages) = (0, 0);
+    for recording in recordings {
+        let id = recording.stream.recording_id();
+        let taken = answered.iter().find(|taken| taken.recording_id == id);
+        let taken = taken.map(|taken| taken.position);
+        if let (true, Some(head)) = (has_news(recording, taken), recording.published.head()) {
+            let from = taken.unwrap_or(recording.stream.start_position());
+            bytes += head - from;
+            let counts = index(receiver, recording).count(from, head);
+            messages += counts.map_or(0, |counts| counts.messages);
+        }
+    }
+    let statistics = receiver.statistics();
+    statistics.backlog_bytes.set(bytes);
+    statistics.backlog_messages.set(messages);
+}
+
+/// The head of a recording, as an offset would name it.
+pub(super) fn head_of(recording: &RecordingInfo) -> Option<Taken> {
+    let head = recording.published.head()?;
+    Some(taken_of(recording, head))
+}
+
+fn index(receiver: &Receiver, recording: &RecordingInfo) -> Index<Directory> {
+    Index::new(receiver.storage(), recording.stream)
+}
+
+fn find(recordings: &[RecordingInfo], recording_id: i64) -> Option<&RecordingInfo> {
+    let mut recordings = recordings.iter();
+    recordings.find(|recording| recording.stream.recording_id() == recording_id)
+}
+
+/// End of what can be taken of a recording.
+fn end_of(recording: &RecordingInfo) -> i64 {
+    let start = recording.stream.start_position();
+    recording.published.head().unwrap_or(start)
+}
+
+fn taken_of(recording: &RecordingInfo, position: i64) -> Taken {
+    Taken {
+        stream_id: recording.stream_id,
+        session_id: recording.session_id,
+        recording_id: recording.stream.recording_id(),
+        position,
+    }
+}
+
+fn describe(recording: &RecordingInfo) -> RecordingPiece {
+    let stream = &recording.stream;
+    let positions = stream.positions();
+    RecordingPiece {
+        id: stream.recording_id(),
+        stream_id: recording.stream_id,
+        session_id: recording.session_id,
+        initial_term_id: positions.initial_term_id(),
+        term_length: positions.term_length() as i32,
+        segment_length: stream.segment_length() as i32,
+        start_position: stream.start_position(),
+        channel: None,
+    }
+}

@@ -1,0 +1,20 @@
+//! The messages of a recording, for planning.
+
+use aeron_archive::storage::Directory;
+
+use crate::planning::Messages;
+use crate::private::{Counts, Cut, Index, IndexError};
+
+impl Messages for Index<Directory> {
+    type Error = IndexError;
+
+    fn counts(&self, from: i64, to: i64) -> Result<Counts, IndexError> {
+        self.count(from, to)
+    }
+
+    fn cut(&self, from: i64, to: i64, quota: Counts) -> Result<Cut, IndexError> {
+        Self::cut(self, from, to, |counts| {
+            counts.messages <= quota.messages && counts.payload_bytes <= quota.payload_bytes
+        })
+    }
+}

@@ -1,0 +1,522 @@
+//! [`LiveSource`]: the hooks.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::batch::{self, Batch};
+use super::{Interrupt, LiveCode, LiveError, POLL_TIMEOUT_MS, SLICE};
+use crate::offsets::{ArchiveName, Offset, Taken, write_recordings};
+use crate::pause::{self, Point};
+use crate::planning::{Cutting, Limits};
+use crate::private::{Known, Place, RecordingInfo, Token};
+use crate::receiver::{MakeContext, OpenArchive, Receiver, ReceiverSettings};
+
+/// What a query reads, and how.
+pub struct LiveSettings {
+    /// Channel of all subscriptions.
+    pub channel: String,
+    /// Streams to subscribe to.
+    pub stream_ids: Vec<i32>,
+    /// How to connect to a media driver.
+    pub make_context: MakeContext,
+    /// Where private archives are made; `None` for the default places.
+    pub archive_dir: Option<PathBuf>,
+    /// Most bytes recorded and not yet committed.
+    pub max_retained_bytes: u64,
+    /// Limits of a batch whose trigger honours them.
+    pub limits: Limits,
+    /// How a batch is cut into partitions.
+    pub cutting: Cutting,
+    /// Whether data that is lost ends the query; else it is counted.
+    pub fail_on_data_loss: bool,
+    /// Whether rows have their arrival time.
+    pub needs_timestamp: bool,
+}
+
+/// A live stream as Spark's streaming query sees it: a receiver, and the arithmetic of its offsets.
+///
+/// The hooks are for one thread at a time, as Spark calls them. [`close`](Self::close) may be called at any time from any thread,
+/// also from inside an [`Interrupt`] that one of them asks.
+pub struct LiveSource {
+    settings: Arc<ReceiverSettings>,
+    limits: Limits,
+    cutting: Cutting,
+    /// There from the moment in which it opens. Never locked for longer than a look.
+    receiver: Mutex<Option<Arc<Receiver>>>,
+    is_closed: AtomicBool,
+    state: Mutex<State>,
+}
+
+/// What the hooks remember from call to call.
+#[derive(Default)]
+struct State {
+    /// The archive of a query that begins, as it was answered.
+    initial: Option<Token>,
+    /// The archive that is open.
+    open: Option<Token>,
+    /// Recordings that were given up when it was opened.
+    given_up: Vec<i64>,
+    /// An archive that is gone, and the one that takes its place.
+    successor: Option<(Token, Token)>,
+    is_available_now: bool,
+    /// How far each recording may be taken once that is decided for good.
+    frozen: Option<HashMap<i64, i64>>,
+    /// How far the last answer takes the recordings.
+    answered: Vec<Taken>,
+    /// What the receiver was told of that.
+    told: Vec<Taken>,
+    /// Bytes lost that no receiver knows of.
+    lost_bytes: i64,
+    lines: Vec<String>,
+}
+
+/// What is there to plan with.
+enum Opened {
+    Receiver(Arc<Receiver>),
+    /// Nothing is open; this is the answer as long as that is so.
+    NotYet(Offset),
+}
+
+impl LiveSource {
+    /// A source that has opened nothing.
+    ///
+    /// # Errors
+    /// `archive_dir` is not an absolute path.
+    pub fn new(settings: LiveSettings) -> Result<Self, LiveError> {
+        let place = Place::new(settings.archive_dir.as_deref())?;
+        let receiver = ReceiverSettings {
+            channel: settings.channel,
+            stream_ids: settings.stream_ids,
+            make_context: settings.make_context,
+            place,
+            max_retained_bytes: settings.max_retained_bytes,
+            fail_on_data_loss: settings.fail_on_data_loss,
+            needs_timestamp: settings.needs_timestamp,
+        };
+        Ok(Self {
+            settings: Arc::new(receiver),
+            limits: settings.limits,
+            cutting: settings.cutting,
+            receiver: Mutex::new(None),
+            is_closed: AtomicBool::new(false),
+            state: Mutex::default(),
+        })
+    }
+
+    /// Stops the recordings, removes the subscriptions and gives the archive free. Idempotent.
+    pub fn close(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+        let receiver = self.slot().take();
+        if let Some(receiver) = receiver {
+            receiver.close();
+        }
+    }
+
+    /// Lines for the log that were not taken yet.
+    pub fn take_lines(&self) -> Vec<String> {
+        let mut lines = std::mem::take(&mut self.state().lines);
+        if let Some(receiver) = &*self.slot() {
+            lines.extend(receiver.take_lines());
+        }
+        lines
+    }
+}
+
+/// The hooks.
+impl LiveSource {
+    /// The empty set of a new archive; the same one whenever it is asked for.
+    ///
+    /// # Errors
+    /// The system has no random bytes.
+    pub fn initial_offset(&self) -> Result<String, LiveError> {
+        self.check_open()?;
+        let mut state = self.state();
+        let id = match state.initial {
+            Some(id) => id,
+            None => *state.initial.insert(new_id()?),
+        };
+        Ok(initial(id).to_string())
+    }
+
+    /// From now on no batch goes beyond what is there when the first one is asked for.
+    pub fn prepare_for_available_now(&self) {
+        let mut state = self.state();
+        state.is_available_now = true;
+        state.frozen = None;
+    }
+
+    /// How far the batch behind `start` goes: `start` itself if nothing comes within [`POLL_TIMEOUT_MS`].
+    ///
+    /// # Errors
+    /// `start` is not an offset of this source, its archive cannot be opened, data is lost, or all that is recorded was taken and
+    /// the media driver is gone or the disk is full.
+    pub fn latest_offset(
+        &self,
+        start: &str,
+        is_limited: bool,
+        interrupt: Interrupt<'_>,
+    ) -> Result<String, LiveError> {
+        self.check_open()?;
+        let start = Offset::parse(start)?;
+        let state = &mut *self.state();
+        let receiver = match self.open_for_latest(state, &start, interrupt)? {
+            Opened::Receiver(receiver) => receiver,
+            Opened::NotYet(offset) => return Ok(offset.to_string()),
+        };
+        if state.told != start.recordings() {
+            state.told = start.recordings().to_vec();
+            receiver.set_taken(start.recordings());
+        }
+        self.freeze(state, &receiver, &start);
+        let limits = if is_limited {
+            self.limits
+        } else {
+            Limits::default()
+        };
+        let end = self.next_end(state, &receiver, &start, limits, interrupt)?;
+        state.answered = end.recordings().to_vec();
+        Ok(end.to_string())
+    }
+
+    /// The pieces of the batch from `start` to `end`, both logged by now. Opens the archive of `end`.
+    ///
+    /// # Errors
+    /// As [`latest_offset`](Self::latest_offset); the batch cannot be read any more.
+    pub fn partitions(
+        &self,
+        start: &str,
+        end: &str,
+        interrupt: Interrupt<'_>,
+    ) -> Result<Vec<String>, LiveError> {
+        self.check_open()?;
+        let (start, end) = (Offset::parse(start)?, Offset::parse(end)?);
+        let state = &mut *self.state();
+        let start = Some(&start).filter(|start| start.archive() == end.archive());
+        let Some(receiver) = self.open_for_batch(state, start, &end, interrupt)? else {
+            return Ok(Vec::new());
+        };
+        let batch = Batch {
+            receiver: &receiver,
+            settings: &self.settings,
+            given_up: &state.given_up,
+        };
+        let partitions = batch.partitions(start, &end, self.cutting)?;
+        if let (true, Some(fault)) = (partitions.is_empty(), receiver.fault()) {
+            return Err(fault.error);
+        }
+        state.answered = end.recordings().to_vec();
+        pause::at(Point::Planned);
+        Ok(partitions)
+    }
+
+    /// Lets go what lies before `end`; returns at once.
+    ///
+    /// # Errors
+    /// `end` is no offset.
+    pub fn commit(&self, end: &str) -> Result<(), LiveError> {
+        self.check_open()?;
+        let end = Offset::parse(end)?;
+        let open = self.state().open;
+        if let (Some(receiver), Ok(id)) = (&*self.slot(), private_id(&end))
+            && open == Some(id)
+        {
+            receiver.commit(end.recordings());
+        }
+        Ok(())
+    }
+
+    /// What the user sees while the query runs, as JSON.
+    ///
+    /// # Errors
+    /// The source is closed.
+    pub fn report(&self) -> Result<String, LiveError> {
+        self.check_open()?;
+        let state = self.state();
+        let receiver = self.slot().clone();
+        let mut heads = Vec::new();
+        let mut text = String::from(r#"{"recordings": "#);
+        if let Some(receiver) = &receiver {
+            let recordings = receiver.recordings();
+            heads.extend(recordings.iter().filter_map(batch::head_of));
+            batch::count_backlog(receiver, &recordings, &state.answered);
+        }
+        // Writing to a text cannot fail.
+        let _ = write_recordings(&mut text, &heads);
+        let statistics = receiver.as_ref().map(|receiver| receiver.statistics());
+        for (place, name) in crate::receiver::STATISTICS.into_iter().enumerate() {
+            let mut value = statistics.map_or(0, |all| all.all()[place].get());
+            if name == "lostBytes" {
+                value += state.lost_bytes;
+            }
+            let _ = write!(text, r#", "{name}": {value}"#);
+        }
+        text.push('}');
+        Ok(text)
+    }
+}
+
+/// Opening.
+impl LiveSource {
+    fn open_for_latest(
+        &self,
+        state: &mut State,
+        start: &Offset,
+        interrupt: Interrupt<'_>,
+    ) -> Result<Opened, LiveError> {
+        let id = private_id(start)?;
+        if let Some(receiver) = self.opened(state, id)? {
+            return Ok(Opened::Receiver(receiver));
+        }
+        if state.initial == Some(id) && start.recordings().is_empty() {
+            return Ok(Opened::NotYet(start.clone()));
+        }
+        if state.successor.is_none_or(|(gone, _)| gone != id) {
+            let known = start.recordings().iter().map(|taken| Known {
+                recording_id: taken.recording_id,
+                committed: taken.position,
+                told: taken.position,
+            });
+            match self.open(state, id, known.collect(), interrupt) {
+                Err(error) if self.is_accepted(&error) => self.replace(state, id, 0, &error)?,
+                opened => return opened.map(Opened::Receiver),
+            }
+        }
+        let successor = state.successor.map_or(id, |(_, new)| new);
+        Ok(Opened::NotYet(initial(successor)))
+    }
+
+    /// Opens the archive of a batch that is logged; `None` when it is gone and that was accepted.
+    fn open_for_batch(
+        &self,
+        state: &mut State,
+        start: Option<&Offset>,
+        end: &Offset,
+        interrupt: Interrupt<'_>,
+    ) -> Result<Option<Arc<Receiver>>, LiveError> {
+        let id = private_id(end)?;
+        if let Some(receiver) = self.opened(state, id)? {
+            return Ok(Some(receiver));
+        }
+        if end.recordings().is_empty() {
+            pause::at(Point::BatchZero);
+        }
+        let position = |taken: &Taken| start.and_then(|start| start.position(taken.recording_id));
+        let known: Vec<Known> = end
+            .recordings()
+            .iter()
+            .map(|taken| Known {
+                recording_id: taken.recording_id,
+                committed: position(taken).unwrap_or(0),
+                told: taken.position,
+            })
+            .collect();
+        let lost = known.iter().map(|known| known.told - known.committed);
+        let lost: i64 = lost.sum();
+        match self.open(state, id, known, interrupt) {
+            Err(error) if self.is_accepted(&error) => {
+                self.replace(state, id, lost, &error)?;
+                Ok(None)
+            }
+            opened => opened.map(Some),
+        }
+    }
+
+    /// The receiver, if it has this archive open.
+    fn opened(&self, state: &State, id: Token) -> Result<Option<Arc<Receiver>>, LiveError> {
+        match state.open {
+            None => Ok(None),
+            Some(open) if open == id => self.slot().clone().map(Some).ok_or_else(LiveError::closed),
+            Some(open) => Err(LiveError::new(
+                LiveCode::Offset,
+                format!(
+                    "the checkpoint belongs to private archive {id}, and this query records into {open}: use one checkpoint for one query"
+                ),
+            )),
+        }
+    }
+
+    fn open(
+        &self,
+        state: &mut State,
+        id: Token,
+        known: Vec<Known>,
+        interrupt: Interrupt<'_>,
+    ) -> Result<Arc<Receiver>, LiveError> {
+        let receiver = Receiver::start(Arc::clone(&self.settings), OpenArchive { id, known })?;
+        let receiver = Arc::new(receiver);
+        *self.slot() = Some(Arc::clone(&receiver));
+        let opened = loop {
+            match receiver.wait_until_open(SLICE) {
+                Ok(None) => {}
+                Ok(Some(opened)) => break Ok(opened),
+                Err(error) => break Err(error),
+            }
+            if interrupt() {
+                break Err(interrupted());
+            }
+            if self.is_closed.load(Ordering::SeqCst) {
+                break Err(LiveError::closed());
+            }
+        };
+        match opened {
+            Ok(opened) => {
+                state.open = Some(id);
+                state.given_up = opened.given_up;
+                Ok(receiver)
+            }
+            Err(error) => {
+                state.lines.extend(receiver.take_lines());
+                self.slot().take();
+                receiver.close();
+                Err(error)
+            }
+        }
+    }
+
+    /// Whether the query goes on in spite of an error.
+    fn is_accepted(&self, error: &LiveError) -> bool {
+        error.code() == LiveCode::DataLoss && !self.settings.fail_on_data_loss
+    }
+
+    /// Begins anew with another archive, because that of the checkpoint is gone.
+    fn replace(
+        &self,
+        state: &mut State,
+        gone: Token,
+        lost_bytes: i64,
+        error: &LiveError,
+    ) -> Result<(), LiveError> {
+        state.lines.push(error.to_string());
+        state.lost_bytes += lost_bytes;
+        state.successor = Some((gone, new_id()?));
+        Ok(())
+    }
+}
+
+/// Planning.
+impl LiveSource {
+    /// Decides how far a query goes that ends by itself.
+    fn freeze(&self, state: &mut State, receiver: &Receiver, start: &Offset) {
+        if !state.is_available_now || state.frozen.is_some() {
+            return;
+        }
+        let recordings = receiver.recordings();
+        let heads: HashMap<i64, i64> = recordings
+            .iter()
+            .filter(|recording| recording.published.counts().messages > 0)
+            .filter_map(batch::head_of)
+            .map(|head| (head.recording_id, head.position))
+            .collect();
+        if heads.is_empty() && start.recordings().is_empty() {
+            state.lines.push(
+                "trigger availableNow on a fresh checkpoint ends without rows: a live stream has no past".to_owned(),
+            );
+        }
+        state.frozen = Some(heads);
+    }
+
+    fn next_end(
+        &self,
+        state: &State,
+        receiver: &Receiver,
+        start: &Offset,
+        limits: Limits,
+        interrupt: Interrupt<'_>,
+    ) -> Result<Offset, LiveError> {
+        let deadline = Instant::now() + Duration::from_millis(POLL_TIMEOUT_MS);
+        let batch = Batch {
+            receiver,
+            settings: &self.settings,
+            given_up: &state.given_up,
+        };
+        let frozen = state.frozen.as_ref();
+        loop {
+            let fault = receiver.fault();
+            if let Some(fault) = fault.as_ref().filter(|fault| fault.is_urgent) {
+                return Err(fault.error.clone());
+            }
+            let recordings = receiver.recordings();
+            batch.check(start, &recordings)?;
+            if let Some(end) = batch.end(start, &recordings, frozen, limits, self.cutting.rows)? {
+                return Ok(end);
+            }
+            if let Some(fault) = fault {
+                return Err(fault.error);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if frozen.is_some() || left.is_zero() {
+                return Ok(start.clone());
+            }
+            receiver.wait_for_data(left.min(SLICE), |recordings| {
+                recordings
+                    .iter()
+                    .any(|recording| is_behind(start, recording))
+            });
+            if interrupt() {
+                return Err(interrupted());
+            }
+            self.check_open()?;
+        }
+    }
+}
+
+impl LiveSource {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Option<Arc<Receiver>>> {
+        self.receiver.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check_open(&self) -> Result<(), LiveError> {
+        match self.is_closed.load(Ordering::SeqCst) {
+            true => Err(LiveError::closed()),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Drop for LiveSource {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Whether a recording goes beyond an offset.
+fn is_behind(start: &Offset, recording: &RecordingInfo) -> bool {
+    crate::receiver::has_news(recording, start.position(recording.stream.recording_id()))
+}
+
+fn new_id() -> Result<Token, LiveError> {
+    Token::random().map_err(|error| {
+        LiveError::new(
+            LiveCode::Archive,
+            format!("no random bytes for an id: {error}"),
+        )
+    })
+}
+
+fn initial(id: Token) -> Offset {
+    Offset::initial(ArchiveName::Private(id.to_string()))
+}
+
+fn interrupted() -> LiveError {
+    LiveError::new(LiveCode::Interrupted, "interrupted")
+}
+
+fn private_id(offset: &Offset) -> Result<Token, LiveError> {
+    let id = match offset.archive() {
+        ArchiveName::Private(id) => Token::parse(id),
+        ArchiveName::Shared(_) => None,
+    };
+    id.ok_or_else(|| {
+        let name = offset.archive();
+        let text = format!("the checkpoint belongs to archive {name}: it needs an archive server, not in this version");
+        LiveError::new(LiveCode::Offset, text)
+    })
+}

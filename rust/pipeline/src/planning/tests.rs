@@ -1,0 +1,267 @@
+use std::convert::Infallible;
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Messages of a made-up recording: end position and payload bytes of each.
+#[derive(Debug, Clone)]
+struct Model(Vec<(i64, i64)>);
+
+impl Model {
+    /// Messages with these payloads, one after the other from position 0 on.
+    fn of(payloads: &[i64]) -> Self {
+        let mut end = 0;
+        let message = |&payload: &i64| {
+            end += 32 + (payload + 31) / 32 * 32;
+            (end, payload)
+        };
+        Self(payloads.iter().map(message).collect())
+    }
+
+    fn head(&self) -> i64 {
+        self.0.last().map_or(0, |message| message.0)
+    }
+
+    fn between(&self, from: i64, to: i64) -> impl Iterator<Item = &(i64, i64)> {
+        self.0
+            .iter()
+            .filter(move |message| from < message.0 && message.0 <= to)
+    }
+
+    fn all(&self) -> Range<&Self> {
+        self.from(0)
+    }
+
+    fn from(&self, from: i64) -> Range<&Self> {
+        Range {
+            messages: self,
+            from,
+            to: self.head(),
+        }
+    }
+}
+
+impl Messages for &Model {
+    type Error = Infallible;
+
+    fn counts(&self, from: i64, to: i64) -> Result<Counts, Infallible> {
+        Ok(Counts {
+            messages: self.between(from, to).count() as i64,
+            payload_bytes: self.between(from, to).map(|message| message.1).sum(),
+        })
+    }
+
+    fn cut(&self, from: i64, to: i64, quota: Counts) -> Result<Cut, Infallible> {
+        let mut cut = Cut {
+            position: from,
+            counts: Counts::default(),
+        };
+        for &(position, payload_bytes) in self.between(from, to) {
+            let one = Counts {
+                messages: 1,
+                payload_bytes,
+            };
+            if !fits(cut.counts + one, quota) {
+                break;
+            }
+            cut = Cut {
+                position,
+                counts: cut.counts + one,
+            };
+        }
+        Ok(cut)
+    }
+}
+
+fn take_of(models: &[Model], limits: Limits, rows: Rows) -> Vec<Counts> {
+    let ranges: Vec<_> = models.iter().map(Model::all).collect();
+    let ends = take(&ranges, limits, rows).unwrap();
+    let counts = models
+        .iter()
+        .zip(ends)
+        .map(|(model, end)| (&model).counts(0, end));
+    counts.map(Result::unwrap).collect()
+}
+
+fn rows(limit: u64) -> Limits {
+    Limits {
+        rows: Some(limit),
+        payload_bytes: None,
+    }
+}
+
+fn messages_taken(models: &[Model], limits: Limits) -> Vec<i64> {
+    let counts = take_of(models, limits, Rows::Messages);
+    counts.iter().map(|counts| counts.messages).collect()
+}
+
+/// 08-39
+#[test]
+fn shares_are_in_proportion_and_the_remainder_goes_to_the_oldest() {
+    let models = [
+        Model::of(&[8; 30]),
+        Model::of(&[8; 60]),
+        Model::of(&[8; 10]),
+    ];
+    assert_eq!(messages_taken(&models, Limits::default()), [30, 60, 10]);
+    assert_eq!(messages_taken(&models, rows(100)), [30, 60, 10]);
+    assert_eq!(messages_taken(&models, rows(50)), [15, 30, 5]);
+    assert_eq!(messages_taken(&models, rows(19)), [7, 11, 1]);
+    assert_eq!(messages_taken(&models, rows(1)), [1, 0, 0]);
+}
+
+/// 08-39
+#[test]
+fn a_message_over_the_byte_limit_passes_alone() {
+    let bytes = |limit| Limits {
+        rows: None,
+        payload_bytes: Some(limit),
+    };
+    let models = [Model::of(&[]), Model::of(&[500, 1]), Model::of(&[500])];
+    assert_eq!(messages_taken(&models, bytes(499)), [0, 1, 0]);
+    assert_eq!(messages_taken(&models, bytes(500)), [0, 1, 0]);
+    assert_eq!(messages_taken(&models, bytes(1001)), [0, 2, 1]);
+    assert_eq!(messages_taken(&models, bytes(0)), [0, 1, 0]);
+}
+
+/// 08-39: rows and bytes given both, the smaller one holds.
+#[test]
+fn both_limits_hold_at_once() {
+    let models = [Model::of(&[100; 10])];
+    let both = |rows, payload_bytes| Limits {
+        rows: Some(rows),
+        payload_bytes: Some(payload_bytes),
+    };
+    assert_eq!(messages_taken(&models, both(3, 900)), [3]);
+    assert_eq!(messages_taken(&models, both(9, 399)), [3]);
+}
+
+/// 08-39: in typed mode a row is a record, and several may be in a message.
+#[test]
+fn typed_rows_are_counted_by_their_length() {
+    let models = [Model::of(&[48, 96, 144, 48])];
+    let typed = Rows::Records { length: 48 };
+    let taken = |limit| take_of(&models, rows(limit), typed)[0];
+    assert_eq!(typed.of(taken(7)), 7);
+    assert_eq!(typed.of(taken(3)), 3);
+    assert_eq!(typed.of(taken(5)), 3);
+}
+
+#[test]
+fn an_end_of_a_recording_that_holds_no_message_gives_no_piece() {
+    let empty = Model::of(&[]);
+    let range = Range {
+        messages: &empty,
+        from: 0,
+        to: 4096,
+    };
+    let cutting = Cutting {
+        min_partitions: 4,
+        max_rows: Some(1),
+        rows: Rows::Messages,
+    };
+    assert_eq!(cut(&[range], cutting), Ok(vec![]));
+}
+
+#[test]
+fn an_absurd_number_of_partitions_is_refused_with_the_numbers() {
+    let model = Model::of(&vec![8; MAX_PARTITIONS + 1]);
+    let cutting = Cutting {
+        min_partitions: 1,
+        max_rows: Some(1),
+        rows: Rows::Messages,
+    };
+    let error = cut(&[model.all()], cutting).unwrap_err().to_string();
+    assert!(error.contains("maxRowsPerPartition=1"), "{error}");
+    assert!(error.contains("100001 rows"), "{error}");
+}
+
+fn models() -> impl Strategy<Value = Vec<Model>> {
+    let payloads = prop::collection::vec(0i64..2000, 0..60);
+    prop::collection::vec(payloads.prop_map(|payloads| Model::of(&payloads)), 1..6)
+}
+
+fn row_kinds() -> impl Strategy<Value = Rows> {
+    prop_oneof![
+        Just(Rows::Messages),
+        (1u32..200).prop_map(|length| Rows::Records { length }),
+    ]
+}
+
+proptest! {
+    /// 08-39: no batch is over a limit, unless it is a single message; batches go on until everything is taken, once.
+    #[test]
+    fn limits_hold_in_every_batch_and_every_batch_makes_progress(
+        models in models(),
+        row_kind in row_kinds(),
+        row_limit in prop::option::of(1u64..100),
+        byte_limit in prop::option::of(1u64..10_000),
+    ) {
+        let limits = Limits { rows: row_limit, payload_bytes: byte_limit };
+        let mut positions = vec![0; models.len()];
+        loop {
+            let ranges: Vec<_> = models.iter().zip(&positions)
+                .map(|(model, &from)| model.from(from)).collect();
+            let ends = take(&ranges, limits, row_kind).unwrap();
+            let taken: Vec<Counts> = ranges.iter().zip(&ends)
+                .map(|(range, &end)| range.messages.counts(range.from, end).unwrap()).collect();
+            let total = sum(&taken);
+            let is_all = ranges.iter().zip(&ends).all(|(range, &end)| range.to == end);
+            prop_assert!(is_all || total.messages > 0, "no progress");
+            if total.messages > 1 {
+                prop_assert!(row_limit.is_none_or(|limit| row_kind.of(total) <= limit));
+                prop_assert!(byte_limit.is_none_or(|limit| total.payload_bytes as u64 <= limit));
+            }
+            for (range, &end) in ranges.iter().zip(&ends) {
+                let is_end = range.messages.0.iter().any(|message| message.0 == end);
+                prop_assert!(end >= range.from && (end == range.from || is_end));
+            }
+            positions = ends;
+            if is_all {
+                break;
+            }
+        }
+    }
+
+    /// 08-39: nobody gets less than the proportion of a row limit, rounded down.
+    #[test]
+    fn shares_of_rows_are_fair(models in models(), limit in 1u64..100) {
+        let taken = messages_taken(&models, rows(limit));
+        let total: usize = models.iter().map(|model| model.0.len()).sum();
+        for (model, taken) in models.iter().zip(taken) {
+            let own = model.0.len();
+            let fair = (limit as usize * own / total.max(1)).min(own);
+            prop_assert!(taken as usize >= fair);
+        }
+    }
+
+    /// 08-43
+    #[test]
+    fn partitions_are_cut_at_messages_and_together_are_the_range(
+        models in models(),
+        rows in row_kinds(),
+        min_partitions in 1usize..50,
+        max_rows in prop::option::of(1u64..50),
+    ) {
+        let ranges: Vec<_> = models.iter().map(Model::all).collect();
+        let pieces = cut(&ranges, Cutting { min_partitions, max_rows, rows }).unwrap();
+        for (number, model) in models.iter().enumerate() {
+            let own: Vec<_> = pieces.iter().filter(|piece| piece.range == number).collect();
+            let mut at = 0;
+            for piece in own {
+                prop_assert_eq!(piece.from, at);
+                prop_assert!(model.0.iter().any(|message| message.0 == piece.to));
+                let counts = model.between(piece.from, piece.to).count();
+                let records = rows.of((&model).counts(piece.from, piece.to).unwrap());
+                prop_assert!(counts == 1 || max_rows.is_none_or(|most| records <= most));
+                at = piece.to;
+            }
+            prop_assert_eq!(at, model.head());
+        }
+        let messages: usize = models.iter().map(|model| model.0.len()).sum();
+        if rows == Rows::Messages {
+            prop_assert!(pieces.len() >= min_partitions.min(messages));
+        }
+    }
+}

@@ -1,0 +1,452 @@
+//! [`Agent`]: the receiver's duty cycle.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::mpsc::Receiver as Queue;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use aeron_agent::{BackoffIdleStrategy, IdleStrategy};
+use aeron_client::{Context, Image};
+
+use super::connection::{Connection, ImageEvent, is_driver_there};
+use super::counters::Counters;
+use super::home::Home;
+use super::recorded::{BlockBuffer, PollError, Recorded, Session, describe};
+use super::shared::{Fault, Phase, Shared};
+use super::{Command, OpenArchive, ReceiverSettings, channel};
+use crate::live::{LiveCode, LiveError};
+use crate::private::RecordingInfo;
+
+/// The longest sleep of the thread without work.
+const MAX_PARK_NS: u64 = 1_000_000;
+/// How often the archive shows that it is alive, and a driver is looked for.
+const SECOND: Duration = Duration::from_secs(1);
+/// How often numbers are shown, and the archive is asked for what may go.
+const REPORT_INTERVAL: Duration = Duration::from_millis(100);
+
+/// What runs on the receiver's thread.
+pub(super) struct Agent {
+    settings: Arc<ReceiverSettings>,
+    stripped_channel: String,
+    shared: Arc<Shared>,
+    commands: Queue<Command>,
+    home: Home,
+    connection: Option<Connection>,
+    counters: Option<Counters>,
+    /// Since when the subscriptions are there.
+    subscribed_since_ms: Option<i64>,
+    recorded: Vec<Recorded>,
+    buffer: BlockBuffer,
+    /// How far Spark has taken each recording.
+    taken: HashMap<i64, i64>,
+    /// Sessions that went away in this run before they had ended.
+    lost_sessions: HashSet<Session>,
+    has_warned_of_space: bool,
+    is_purging: bool,
+    next_second: Instant,
+    next_report: Instant,
+    /// Since when nothing is polled because too much is retained.
+    full_since: Option<Instant>,
+}
+
+impl Agent {
+    /// Opens the archive, subscribes, and records until it is told to stop.
+    pub fn run(
+        settings: Arc<ReceiverSettings>,
+        open: OpenArchive,
+        shared: Arc<Shared>,
+        commands: Queue<Command>,
+    ) {
+        match Self::open(settings, &open, &shared, commands) {
+            Ok(mut agent) => {
+                agent.work_until_stopped();
+                agent.close();
+            }
+            Err(error) => shared.change(|state| state.phase = Phase::Ended(error)),
+        }
+    }
+
+    fn open(
+        settings: Arc<ReceiverSettings>,
+        open: &OpenArchive,
+        shared: &Arc<Shared>,
+        commands: Queue<Command>,
+    ) -> Result<Self, LiveError> {
+        let stripped_channel = channel::stripped(&settings.channel).map_err(|error| {
+            LiveError::new(LiveCode::Option, format!("option channel: {error}"))
+        })?;
+        let context = (settings.make_context)()?;
+        let (home, opened) = Home::open(&settings, open, &context.aeron_dir, shared)?;
+        let now = Instant::now();
+        let mut agent = Self {
+            stripped_channel,
+            shared: Arc::clone(shared),
+            commands,
+            home,
+            connection: None,
+            counters: None,
+            subscribed_since_ms: None,
+            recorded: Vec::new(),
+            buffer: BlockBuffer::new(),
+            taken: HashMap::new(),
+            lost_sessions: HashSet::new(),
+            has_warned_of_space: false,
+            is_purging: true,
+            next_second: now,
+            next_report: now,
+            full_since: None,
+            settings,
+        };
+        agent.show_recordings();
+        if let Err(error) = agent.connect(context) {
+            agent.set_fault(error, false);
+        }
+        shared.change(|state| state.phase = Phase::Open(opened));
+        Ok(agent)
+    }
+
+    fn connect(&mut self, context: Context) -> Result<(), LiveError> {
+        let (channel, stream_ids) = (&self.settings.channel, &self.settings.stream_ids);
+        let connection = Connection::open(context, channel, stream_ids, &self.shared)?;
+        self.counters = Some(Counters::new(connection.aeron(), self.home.archive_id()));
+        self.connection = Some(connection);
+        self.subscribed_since_ms = Some(now_ms());
+        Ok(())
+    }
+
+    fn work_until_stopped(&mut self) {
+        let mut idle = BackoffIdleStrategy::new(
+            BackoffIdleStrategy::DEFAULT_MAX_SPINS,
+            BackoffIdleStrategy::DEFAULT_MAX_YIELDS,
+            BackoffIdleStrategy::DEFAULT_MIN_PARK_NS,
+            MAX_PARK_NS,
+        );
+        while !self.shared.is_stopping() {
+            if self.do_work() == 0 {
+                idle.idle_once();
+            } else {
+                idle.reset();
+            }
+        }
+    }
+
+    fn do_work(&mut self) -> usize {
+        let mut work = self.take_commands() + self.run_client();
+        let bytes = self.poll_images();
+        if bytes > 0 {
+            self.shared.wake();
+        }
+        work += bytes + self.purge();
+        self.keep_time();
+        work
+    }
+
+    fn take_commands(&mut self) -> usize {
+        let mut count = 0;
+        while let Ok(command) = self.commands.try_recv() {
+            count += 1;
+            match command {
+                Command::Taken(positions) => self.taken = positions.into_iter().collect(),
+                Command::Commit(positions) => {
+                    if let Err(error) = self.home.archive.commit(positions) {
+                        self.set_fault(error.into(), false);
+                    }
+                    self.is_purging = true;
+                    self.show_recordings();
+                }
+            }
+        }
+        count
+    }
+
+    /// Runs the client, and sees to its images; if it has ended, so have they.
+    fn run_client(&mut self) -> usize {
+        let Some(connection) = &self.connection else {
+            return 0;
+        };
+        let mut work = connection.do_work();
+        let failure = connection.failure();
+        while let Some(event) = self.connection.as_ref().and_then(Connection::next_event) {
+            work += 1;
+            match event {
+                ImageEvent::Available(image) => self.begin(image),
+                ImageEvent::Unavailable(image) => self.end(&image),
+            }
+        }
+        if let Some(error) = failure {
+            self.disconnect(error);
+        }
+        work
+    }
+
+    fn begin(&mut self, image: Image) {
+        self.shared.statistics.joined.add(1);
+        let channel = &self.settings.channel;
+        let started = describe(&image, channel, &self.stripped_channel)
+            .and_then(|image| Ok(self.home.archive.start_recording(&image, now_us())?));
+        match started {
+            Ok(writer) => self.recorded.push(Recorded { image, writer }),
+            Err(error) => {
+                let error = self.home.in_archive(&error);
+                self.set_fault(error, false);
+            }
+        }
+        self.show_recordings();
+        self.warn_of_space();
+    }
+
+    fn end(&mut self, image: &Image) {
+        let is_it = |recorded: &Recorded| {
+            recorded.image.correlation_id() == image.correlation_id()
+                && recorded.image.subscription_registration_id()
+                    == image.subscription_registration_id()
+        };
+        if let Some(at) = self.recorded.iter().position(is_it) {
+            self.end_at(at);
+        }
+    }
+
+    /// Ends the recording at this place of the list, at what is recorded.
+    fn end_at(&mut self, at: usize) {
+        let Recorded { image, writer } = self.recorded.swap_remove(at);
+        let is_end_of_stream = image.is_end_of_stream();
+        if !is_end_of_stream {
+            self.lost_sessions.insert(Session::of(&image));
+        }
+        self.shared.statistics.ended.add(1);
+        let ended = self
+            .home
+            .archive
+            .end_recording(writer, is_end_of_stream, now_ms());
+        if let Err(error) = ended {
+            self.set_fault(error.into(), false);
+        }
+        self.is_purging = true;
+        self.show_recordings();
+    }
+
+    /// Records a block of each image, as far as there is room; answers the bytes.
+    fn poll_images(&mut self) -> usize {
+        let mut retained = self.home.archive.retained_bytes();
+        let limit = self.settings.max_retained_bytes;
+        // Spark commits a batch only when there is another one: whoever has taken everything is given something.
+        let mut is_starving = retained >= limit && self.is_all_taken();
+        self.note_full(retained >= limit && !is_starving);
+        let mut total = 0;
+        let mut at = 0;
+        while at < self.recorded.len() {
+            let recorded = &mut self.recorded[at];
+            let limit = recorded.writer.block_limit(retained < limit || is_starving);
+            match recorded.poll(limit, &mut self.buffer, now_us) {
+                Ok(0) if recorded.is_over() => {
+                    self.end_at(at);
+                    continue;
+                }
+                Ok(bytes) => {
+                    total += bytes;
+                    retained += bytes as u64;
+                    is_starving &= bytes == 0;
+                    self.note_gap(at, bytes);
+                }
+                Err(error) => {
+                    self.fail(at, &error);
+                    continue;
+                }
+            }
+            at += 1;
+        }
+        total
+    }
+
+    /// Whether Spark has taken every complete message.
+    fn is_all_taken(&self) -> bool {
+        self.home.archive.recordings().all(|recording| {
+            let taken = self.taken.get(&recording.stream.recording_id());
+            !has_news(&recording, taken.copied())
+        })
+    }
+
+    fn note_full(&mut self, is_full: bool) {
+        let now = Instant::now();
+        if let Some(since) = self.full_since.take() {
+            let full = now.duration_since(since);
+            // What is less than a millisecond is kept for the next time.
+            let whole_ms = full.as_millis() as u64;
+            self.shared
+                .statistics
+                .retention_full_ms
+                .add(whole_ms as i64);
+            let rest = since + Duration::from_millis(whole_ms);
+            self.full_since = is_full.then_some(rest);
+        } else if is_full {
+            self.full_since = Some(now);
+        }
+    }
+
+    /// Counts what was missed of the session before this recording, once that is known.
+    fn note_gap(&mut self, at: usize, bytes: usize) {
+        let recorded = &mut self.recorded[at];
+        let gap = if bytes > 0 {
+            recorded.writer.take_gap()
+        } else {
+            None
+        };
+        let Some(gap) = gap else {
+            return;
+        };
+        let statistics = &self.shared.statistics;
+        statistics.gap_bytes.add(gap);
+        let image = &recorded.image;
+        if !self.lost_sessions.contains(&Session::of(image)) {
+            return;
+        }
+        let line = format!(
+            "{gap} bytes of stream {} session {} are lost: its image went away before the stream ended, and came back at a later position",
+            image.stream_id(),
+            image.session_id()
+        );
+        if self.settings.fail_on_data_loss {
+            let remedy = "set failOnDataLoss=false to go on after that";
+            let error = LiveError::new(LiveCode::DataLoss, format!("{line}; {remedy}"));
+            self.set_fault(error, true);
+        } else {
+            statistics.lost_bytes.add(gap);
+            self.shared.add_line(line);
+        }
+    }
+
+    /// Ends a recording that cannot go on. Its image is kept where it stands, so that a restart loses nothing.
+    fn fail(&mut self, at: usize, error: &PollError) {
+        let error = self.home.in_archive(error);
+        self.end_at(at);
+        self.set_fault(error, false);
+    }
+
+    /// The client has ended: its images are gone.
+    fn disconnect(&mut self, error: LiveError) {
+        while let Some(last) = self.recorded.len().checked_sub(1) {
+            self.end_at(last);
+        }
+        self.connection = None;
+        self.counters = None;
+        self.subscribed_since_ms = None;
+        if self.settings.fail_on_data_loss {
+            self.set_fault(error, false);
+        } else {
+            self.shared
+                .add_line(format!("{error}; looking for another one every second"));
+        }
+    }
+
+    fn purge(&mut self) -> usize {
+        if !self.is_purging {
+            return 0;
+        }
+        match self.home.archive.work(now_ms(), self.subscribed_since_ms) {
+            Ok(true) => {
+                self.show_recordings();
+                1
+            }
+            Ok(false) => {
+                self.is_purging = false;
+                0
+            }
+            Err(error) => {
+                // It is tried again with the next report.
+                self.is_purging = false;
+                self.shared.add_line(error.to_string());
+                0
+            }
+        }
+    }
+
+    fn keep_time(&mut self) {
+        let now = Instant::now();
+        if now >= self.next_report {
+            self.next_report = now + REPORT_INTERVAL;
+            self.report();
+        }
+        if now >= self.next_second {
+            self.next_second = now + SECOND;
+            self.home.show_life(now_ms(), &self.shared);
+            self.reconnect();
+        }
+    }
+
+    fn report(&mut self) {
+        let statistics = &self.shared.statistics;
+        statistics.images.set(self.recorded.len() as i64);
+        let retained = self.home.archive.retained_bytes();
+        statistics.retained_bytes.set(retained as i64);
+        if let (Some(counters), Some(connection)) = (&mut self.counters, &self.connection) {
+            counters.update(connection.aeron(), statistics, &self.shared.recordings());
+        }
+        self.is_purging = true;
+    }
+
+    /// Connects to the driver that has taken the place of the one that stopped, if there is one.
+    fn reconnect(&mut self) {
+        if self.connection.is_some() || self.settings.fail_on_data_loss {
+            return;
+        }
+        let context = (self.settings.make_context)();
+        let Some(context) = context.ok().filter(is_driver_there) else {
+            return;
+        };
+        match self.connect(context) {
+            Ok(()) => self
+                .shared
+                .add_line("connected to a media driver again".to_owned()),
+            Err(error) => self.shared.add_line(error.to_string()),
+        }
+    }
+
+    fn warn_of_space(&mut self) {
+        if self.has_warned_of_space {
+            return;
+        }
+        if let Some(line) = self.home.archive.space_warning() {
+            self.has_warned_of_space = true;
+            self.shared.add_line(line);
+        }
+    }
+
+    fn show_recordings(&self) {
+        let recordings = self.home.archive.recordings().collect();
+        self.shared.change(|state| state.recordings = recordings);
+    }
+
+    fn set_fault(&mut self, error: LiveError, is_urgent: bool) {
+        self.home.record_error(&error);
+        self.shared.set_fault(Fault { error, is_urgent });
+    }
+
+    /// Stop positions first: they are what a restart begins with. Then the publishers are let go.
+    fn close(mut self) {
+        while let Some(last) = self.recorded.len().checked_sub(1) {
+            self.end_at(last);
+        }
+        if let Some(connection) = &self.connection {
+            connection.close();
+        }
+        self.home.close();
+        self.shared
+            .change(|state| state.phase = Phase::Ended(LiveError::closed()));
+    }
+}
+
+/// Whether a recording has complete messages behind `taken`.
+pub(crate) fn has_news(recording: &RecordingInfo, taken: Option<i64>) -> bool {
+    let published = &recording.published;
+    let from = taken.unwrap_or(recording.stream.start_position());
+    published.head().is_some_and(|head| head > from) && published.counts().messages > 0
+}
+
+fn now_us() -> i64 {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
+    since_epoch.map_or(0, |since_epoch| since_epoch.as_micros() as i64)
+}
+
+fn now_ms() -> i64 {
+    now_us() / 1000
+}

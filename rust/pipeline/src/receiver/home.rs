@@ -1,0 +1,224 @@
+//! [`Home`]: the private archive of a receiver, opened, owned and kept alive.
+
+use std::fmt::Display;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aeron_agent::{EpochClock, SystemEpochClock};
+use aeron_archive::storage::Directory;
+
+use super::shared::Shared;
+use super::{OpenArchive, OpenedArchive, ReceiverSettings};
+use crate::live::{LiveCode, LiveError};
+use crate::machine;
+use crate::partition::ArchiveLocation;
+use crate::private::{
+    Claim, LostRange, LostTimes, OpenReport, OwnedArchive, Ownership, PrivateArchive, PrivateError,
+};
+
+/// What going on in spite of a loss needs.
+const REMEDY: &str = "failOnDataLoss=false counts what is lost and goes on";
+
+/// An archive that this process owns.
+pub(super) struct Home {
+    /// Its recordings.
+    pub archive: PrivateArchive<Directory>,
+    ownership: Ownership,
+    id: String,
+    path: String,
+}
+
+impl Home {
+    /// Opens or makes the archive. What is lost of it ends this with an error, or is given up.
+    pub fn open(
+        settings: &ReceiverSettings,
+        open: &OpenArchive,
+        aeron_dir: &Path,
+        shared: &Arc<Shared>,
+    ) -> Result<(Self, OpenedArchive), LiveError> {
+        let mut claim = Claim {
+            id: open.id,
+            aeron_directory: &aeron_dir.to_string_lossy(),
+            options_hash: options_hash(settings),
+            clock: &SystemEpochClock,
+            pause: &mut |time| pause(time, shared, aeron_dir),
+        };
+        let (place, bound) = (&settings.place, settings.max_retained_bytes);
+        let opened = OwnedArchive::open(place, &open.known, bound, &mut claim);
+        let owned = opened.map_err(|error| open_error(error, open, shared))?;
+        let mut home = Self {
+            archive: owned.archive,
+            id: open.id.to_string(),
+            path: owned.ownership.path().display().to_string(),
+            ownership: owned.ownership,
+        };
+        match home.accept(owned.report, settings, shared) {
+            Ok(given_up) => {
+                let location = home.location();
+                Ok((home, OpenedArchive { location, given_up }))
+            }
+            Err(error) => {
+                home.close();
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives up what is lost, unless that is an error; answers it by recording.
+    fn accept(
+        &mut self,
+        report: OpenReport,
+        settings: &ReceiverSettings,
+        shared: &Shared,
+    ) -> Result<Vec<i64>, LiveError> {
+        for line in report.lines {
+            shared.add_line(line);
+        }
+        let mut given_up = Vec::new();
+        for range in report.lost {
+            let line = self.lost_line(&range);
+            self.lose(line, settings, shared)?;
+            if self.archive.descriptor(range.recording_id).is_some() {
+                self.archive.give_up(range.recording_id)?;
+            }
+            shared.statistics.lost_bytes.add(range.to - range.from);
+            given_up.push(range.recording_id);
+        }
+        for times in report.lost_times {
+            let line = self.lost_times_line(&times);
+            if times.is_needed && settings.needs_timestamp {
+                self.lose(line, settings, shared)?;
+                shared.statistics.lost_bytes.add(times.to - times.from);
+            } else {
+                shared.add_line(line);
+            }
+        }
+        Ok(given_up)
+    }
+
+    fn lose(
+        &self,
+        line: String,
+        settings: &ReceiverSettings,
+        shared: &Shared,
+    ) -> Result<(), LiveError> {
+        if settings.fail_on_data_loss {
+            let text = format!("{line}; {REMEDY}");
+            return Err(LiveError::new(LiveCode::DataLoss, text));
+        }
+        shared.add_line(line);
+        Ok(())
+    }
+
+    fn lost_line(&self, range: &LostRange) -> String {
+        let LostRange {
+            recording_id,
+            from,
+            to,
+            reason,
+        } = range;
+        let path = &self.path;
+        format!("recording {recording_id} from {from} to {to} of {path} cannot be read: {reason}")
+    }
+
+    fn lost_times_line(&self, times: &LostTimes) -> String {
+        let LostTimes {
+            recording_id,
+            from,
+            to,
+            ..
+        } = times;
+        let path = &self.path;
+        format!(
+            "arrival times of recording {recording_id} from {from} to {to} of {path} are lost: timestamp is null there"
+        )
+    }
+
+    fn location(&self) -> ArchiveLocation {
+        let record = self.ownership.record();
+        ArchiveLocation {
+            path: self.path.clone(),
+            nonce: Some(record.nonce.to_string()),
+            boot_id: record.boot_id.clone(),
+            host: machine::host_name(),
+        }
+    }
+
+    /// Id of the archive.
+    pub fn archive_id(&self) -> &str {
+        &self.id
+    }
+
+    /// An error of the archive, with its directory.
+    pub fn in_archive(&self, error: &impl Display) -> LiveError {
+        let path = &self.path;
+        LiveError::new(
+            LiveCode::Archive,
+            format!("private archive {path}: {error}"),
+        )
+    }
+
+    /// Gives a sign of life; at most once a second does anything.
+    pub fn show_life(&mut self, now_ms: i64, shared: &Shared) {
+        if let Err(error) = self.ownership.heartbeat(now_ms) {
+            shared.add_line(error.to_string());
+        }
+    }
+
+    /// Notes an error where tools look for it.
+    pub fn record_error(&mut self, error: &LiveError) {
+        // Whoever asks is told of the error itself.
+        let _ = self
+            .ownership
+            .record_error(SystemEpochClock.time_ms(), &error.to_string());
+    }
+
+    /// Says in the mark file that the owner has ended, and frees the lock.
+    pub fn close(self) {
+        // An archive that could not be ended in order is taken over like that of a killed owner.
+        let _ = self.ownership.end();
+    }
+}
+
+/// Sleeps, unless the receiver is to stop.
+fn pause(time: Duration, shared: &Shared, path: &Path) -> Result<(), PrivateError> {
+    std::thread::sleep(time);
+    if shared.is_stopping() {
+        return Err(PrivateError::Io {
+            doing: "wait for",
+            path: path.to_owned(),
+            source: std::io::ErrorKind::Interrupted.into(),
+        });
+    }
+    Ok(())
+}
+
+fn open_error(error: PrivateError, open: &OpenArchive, shared: &Shared) -> LiveError {
+    match error {
+        _ if shared.is_stopping() => LiveError::closed(),
+        PrivateError::Missing { path } => {
+            let ranges: Vec<String> = open.known.iter().map(range_text).collect();
+            let (path, ranges) = (path.display(), ranges.join(", "));
+            let text = format!("private archive {path} is gone, with {ranges}; {REMEDY}");
+            LiveError::new(LiveCode::DataLoss, text)
+        }
+        error => error.into(),
+    }
+}
+
+fn range_text(known: &crate::private::Known) -> String {
+    format!(
+        "recording {} from {} to {}",
+        known.recording_id, known.committed, known.told
+    )
+}
+
+/// Of what decides what is recorded: FNV-1a, which no version changes.
+fn options_hash(settings: &ReceiverSettings) -> u64 {
+    let streams = settings.stream_ids.iter().flat_map(|id| id.to_le_bytes());
+    let bytes = settings.channel.bytes().chain(streams);
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
