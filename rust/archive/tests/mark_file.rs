@@ -285,6 +285,17 @@ fn errors_of_the_owner_before_are_saved_beside_and_the_log_is_zeros() {
     );
 }
 
+#[test]
+fn whatever_stands_where_the_log_will_be_is_not_taken_for_errors() {
+    let mut header = REAL.to_vec();
+    header[10] = 2;
+    header.resize(HEADER_LENGTH + 5000, 0xAB);
+    let storage = with_header(&header);
+    ready(&storage).record_error(NOW, "text").unwrap();
+    let errors = mark_file::read_errors(&storage).unwrap();
+    assert_eq!((errors.len(), errors[0].text.as_str()), (1, "text"));
+}
+
 /// 07-74
 #[test]
 fn a_link_to_another_directory_is_read_and_removed_by_who_keeps_the_mark_file_here() {

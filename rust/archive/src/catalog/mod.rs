@@ -23,6 +23,7 @@ use std::io;
 
 use aeron_memory::cnc::SemanticVersion;
 
+use crate::Damage;
 use crate::bytes::{put_i32, put_i64};
 use crate::storage::{Access, Storage, StorageFile};
 use descriptor::{
@@ -330,8 +331,13 @@ impl<S: Storage> Catalog<S> {
 
     /// Marks the next id as used.
     fn take_id(&mut self) -> Result<(), CatalogError> {
-        // As many recordings as there are ids take longer than any file system holds.
-        let next = self.next_recording_id.saturating_add(1);
+        let used = self.next_recording_id;
+        let next = used.checked_add(1).ok_or(Damage {
+            field: "nextRecordingId",
+            offset: NEXT_RECORDING_ID_OFFSET as u64,
+            value: used,
+            expected: "an id that is not the last of all",
+        })?;
         self.write(&next.to_le_bytes(), NEXT_RECORDING_ID_OFFSET as u64)?;
         self.next_recording_id = next;
         Ok(())

@@ -117,7 +117,8 @@ pub fn read_errors<S: Storage>(storage: &S) -> Result<Vec<ErrorObservation>, Mar
         return Ok(Vec::new());
     };
     let state = read_state(&file)?;
-    Ok(observations(&read_error_log(&file, &state)?))
+    let log = read_error_log(&file, state.error_buffer_length)?;
+    Ok(observations(&log))
 }
 
 /// The directory that holds the mark file of this one, if it is another.
@@ -160,6 +161,7 @@ impl<F: StorageFile> MarkFile<F> {
         let file = match open(storage, MARK_FILE, Access::Write)? {
             Some(file) => {
                 save_errors(storage, &file, now_ms)?;
+                clear_errors(&file)?;
                 file
             }
             None => storage
@@ -260,21 +262,27 @@ fn read_state(file: &impl StorageFile) -> Result<MarkFileState, MarkFileError> {
     MarkFileState::decode(&header)
 }
 
-/// Puts the errors of the owner before into a file of their own, and zeros the log.
+/// Puts the errors of the owner before into a file of their own. A header that cannot be read has no log.
 fn save_errors<S: Storage>(storage: &S, file: &S::File, now_ms: i64) -> Result<(), MarkFileError> {
-    // A header that cannot be read has no log either.
     let Ok(state) = read_state(file) else {
         return Ok(());
     };
-    let mut log = read_error_log(file, &state)?;
-    let Some(last) = log.iter().rposition(|&byte| byte != 0) else {
-        return Ok(());
-    };
-    let errors = observations(&log);
-    if !errors.is_empty() {
-        save_report(storage, &errors, now_ms)?;
+    let errors = observations(&read_error_log(file, state.error_buffer_length)?);
+    match errors.is_empty() {
+        true => Ok(()),
+        false => save_report(storage, &errors, now_ms),
     }
-    log.truncate(last + 1);
+}
+
+/// Zeros whatever stands where the log of the new owner will be.
+fn clear_errors(file: &impl StorageFile) -> Result<(), MarkFileError> {
+    let mut log = read_error_log(file, ERROR_BUFFER_LENGTH as i32)?;
+    // Most of it is zero, and takes no space as long as it is not written.
+    let used = log
+        .iter()
+        .rposition(|&byte| byte != 0)
+        .map_or(0, |last| last + 1);
+    log.truncate(used);
     log.fill(0);
     file.write_all_at(&log, HEADER_LENGTH as u64)
         .map_err(writing)
@@ -300,16 +308,13 @@ fn save_report<S: Storage>(
     }
 }
 
-/// The bytes of the error log, as far as the file has them.
-fn read_error_log(
-    file: &impl StorageFile,
-    state: &MarkFileState,
-) -> Result<Vec<u8>, MarkFileError> {
+/// The bytes of an error log that is declared to have a length, as far as the file has them.
+fn read_error_log(file: &impl StorageFile, declared: i32) -> Result<Vec<u8>, MarkFileError> {
     let available = file
         .length()
         .map_err(reading)?
         .saturating_sub(HEADER_LENGTH as u64);
-    let declared = u64::try_from(state.error_buffer_length).unwrap_or(0);
+    let declared = u64::try_from(declared).unwrap_or(0);
     let length = declared.min(available).min(MAX_ERROR_BUFFER_LENGTH);
     let mut log = vec![0; length as usize];
     file.read_exact_at(&mut log, HEADER_LENGTH as u64)

@@ -126,6 +126,18 @@ fn each_damaged_field_is_named_with_its_offset_and_value() {
     }
 }
 
+/// 08-17
+#[test]
+fn the_last_id_of_all_is_not_given() {
+    let storage = with(8, &i64::MAX.to_le_bytes());
+    let mut catalog = open(&storage);
+    assert_eq!(
+        catalog.add(recording(3)).unwrap_err().to_string(),
+        "archive.catalog is damaged: nextRecordingId at offset 8 is 9223372036854775807, expected an id that is not the last of all"
+    );
+    assert_eq!(open(&storage).entries().len(), 2);
+}
+
 #[test]
 fn what_a_deleted_recording_was_is_not_questioned() {
     let (storage, mut catalog) = empty();
