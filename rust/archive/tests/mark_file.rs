@@ -112,7 +112,7 @@ fn a_sign_of_life_is_given_once_a_second_and_the_end_is_minus_one() {
     assert!(!state(&storage).is_active(NOW + 2_500));
 }
 
-/// 08-18, 07-73
+/// 08-18
 #[test]
 fn an_owner_is_active_for_ten_seconds_after_its_last_sign_of_life() {
     let storage = MemoryStorage::new();
@@ -296,7 +296,6 @@ fn whatever_stands_where_the_log_will_be_is_not_taken_for_errors() {
     assert_eq!((errors.len(), errors[0].text.as_str()), (1, "text"));
 }
 
-/// 07-74
 #[test]
 fn a_link_to_another_directory_is_read_and_removed_by_who_keeps_the_mark_file_here() {
     let storage = MemoryStorage::new();

@@ -98,6 +98,7 @@ impl<S: Storage> Catalog<S> {
     /// The file is none, is damaged, or is of another version; or the file system refuses.
     pub fn open(storage: &S, capacity: u64) -> Result<Self, CatalogError> {
         let mut catalog = Self::open_with(storage, Access::Write)?;
+        remove_new_file(storage).map_err(|error| io_error("remove an unfinished one", error))?;
         if capacity > MAX_CAPACITY {
             return Err(CatalogError::InvalidCapacity { capacity });
         }
@@ -400,14 +401,19 @@ impl<S: Storage> Catalog<S> {
 
 /// Writes `bytes` to a file of `capacity` bytes, which becomes the catalog in one step.
 fn write_new_file<S: Storage>(storage: &S, bytes: &[u8], capacity: u64) -> io::Result<S::File> {
-    match storage.remove(NEW_CATALOG_FILE) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    remove_new_file(storage)?;
     let file = storage.create(NEW_CATALOG_FILE, capacity)?;
     file.write_all_at(bytes, 0)?;
     storage.rename(NEW_CATALOG_FILE, CATALOG_FILE)?;
     Ok(file)
+}
+
+/// Removes what was left of a new catalog by a kill.
+fn remove_new_file(storage: &impl Storage) -> io::Result<()> {
+    match storage.remove(NEW_CATALOG_FILE) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 fn header(next_recording_id: i64) -> [u8; HEADER_LENGTH] {

@@ -43,7 +43,7 @@ fn everything_that_was_written_is_read_again() {
     assert_eq!(reopened.recording(8).unwrap().start_position, 64);
 }
 
-/// 08-17, 07-66
+/// 08-17
 #[test]
 fn a_deleted_recording_is_unknown_but_its_entry_tells_where_it_stopped() {
     let (storage, mut catalog) = empty();
@@ -62,7 +62,6 @@ fn a_deleted_recording_is_unknown_but_its_entry_tells_where_it_stopped() {
     }
 }
 
-/// 07-66
 #[test]
 fn an_invalid_recording_is_unknown() {
     let (storage, mut catalog) = empty();

@@ -60,7 +60,6 @@ fn finish(storage: &MemoryStorage, mut deletion: Deletion) -> usize {
     steps
 }
 
-/// 08-16
 #[test]
 fn segments_begin_at_the_term_of_the_start_position_and_are_named_by_their_base() {
     // The example that was seen with a real archive.
@@ -75,7 +74,6 @@ fn segments_begin_at_the_term_of_the_start_position_and_are_named_by_their_base(
     assert_eq!(segment_base(last, last - 64, 1 << 30, 1 << 30), last);
 }
 
-/// 08-16
 #[test]
 fn a_name_is_a_segment_only_as_an_archive_writes_it() {
     let parsed = SegmentFileName::parse("7-131072.rec").unwrap();
@@ -126,7 +124,7 @@ fn a_purge_moves_the_start_position_and_takes_exactly_the_segments_behind_it() {
     assert_eq!(bases(&storage, 1), [first + 4 * SEGMENT]);
 }
 
-/// 08-30, 07-110
+/// 08-30
 #[test]
 fn a_purge_refuses_a_start_that_is_no_segment_or_gives_up_none_or_too_much() {
     let (storage, mut catalog, recording) = five_segments();
@@ -162,7 +160,7 @@ fn a_purge_refuses_a_start_that_is_no_segment_or_gives_up_none_or_too_much() {
     assert_eq!(bases(&storage, 1).len(), 5);
 }
 
-/// 08-30, 07-109
+/// 08-30
 #[test]
 fn a_recording_is_purged_wholly_once_it_has_ended() {
     let (storage, mut catalog, recording) = five_segments();
