@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self, TypeAlias, final, type_check_only
+from typing import Any, ClassVar, Protocol, Self, TypeAlias, TypedDict, final, type_check_only
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ __all__ = [
     "Header",
     "IdleStrategy",
     "Image",
+    "Layout",
     "LogFile",
     "LogFrame",
     "LossObservation",
@@ -38,6 +39,8 @@ __all__ = [
     "NoOpIdleStrategy",
     "Publication",
     "PublicationErrorFrame",
+    "SharedPublications",
+    "SinkTask",
     "SleepingIdleStrategy",
     "SleepingMillisIdleStrategy",
     "Subscription",
@@ -317,6 +320,7 @@ class _Publication:  # what both kinds have
     ) -> int | NotSent: ...
     def offer_parts(self, parts: Iterable[Buffer]) -> int | NotSent: ...
     def offer_batch(self, messages: _Messages, *, offsets: _Offsets | None = None, start: int = 0) -> int: ...
+    def offer_arrow(self, data: _ArrowArray, *, start: int = 0, timeout: float | None = 0.0) -> int: ...
     def publish(self, message: Buffer, timeout: float | None = None) -> int: ...
     def try_claim(self, length: int) -> BufferClaim | NotSent: ...
     def claim(self, length: int, timeout: float | None = None) -> BufferClaim: ...
@@ -847,6 +851,62 @@ class LogFrame:
     def payload_length(self) -> int: ...
     @property
     def header(self) -> str: ...
+
+# ---- the data pipeline: aeron.spark
+
+@type_check_only
+class _ClientSettings(TypedDict):
+    aeron_dir: str | PathLike[str] | None
+    driver_timeout_ms: int | None
+    client_name: str | None
+    resource_linger_duration_ns: int | None
+    idle_sleep_duration_ns: int | None
+    pre_touch_mapped_memory: bool | None
+
+@type_check_only
+class _Published(TypedDict):
+    rows: int
+    messages: int
+    bytes: int
+    streams: list[tuple[int, int, int, int, int]]
+
+@final
+class Layout:
+    def __new__(cls, text: str) -> Self: ...
+    @property
+    def record_length(self) -> int: ...
+    def __arrow_c_schema__(self) -> object: ...
+
+@final
+class SharedPublications:
+    def __new__(cls, idle_ms: int = 30000) -> Self: ...
+    def task(
+        self,
+        channel: str,
+        stream_id: int | None,
+        *,
+        query: str,
+        partition: int,
+        attempt: int = 0,
+        connect_timeout_ms: int = 10000,
+        offer_timeout_ms: int = 30000,
+        reserved_value: str = "zero",
+        batch_id: int = 0,
+        value_schema: str | None = None,
+        records_per_message: int = 1,
+        client: _ClientSettings | None = None,
+    ) -> SinkTask: ...
+    def close(self) -> None: ...
+    def __len__(self) -> int: ...
+    @property
+    def is_usable(self) -> bool: ...
+
+@final
+class SinkTask:
+    def write(self, batch: _ArrowArray) -> None: ...
+    def finish(self, *, drain: bool = False) -> _Published: ...
+    @property
+    def published(self) -> _Published: ...
 
 def default_directory() -> Path: ...
 def is_driver_active(aeron_dir: str | PathLike[str], *, timeout_ms: int = 10000) -> bool: ...

@@ -15,6 +15,8 @@ from aeron.spark.versions import check_pyspark
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+    from aeron.spark.sink import AeronStreamWriter, AeronWriter
+
 __all__ = ["AeronDataSource"]
 
 
@@ -37,3 +39,15 @@ class AeronDataSource(DataSource):
 
         options = check_source(self.options)
         return default_schema(options.value_format, include_headers=options.include_headers)
+
+    def writer(self, schema: StructType, overwrite: bool) -> AeronWriter:
+        """What ``df.write`` publishes with."""
+        from aeron.spark.sink import AeronWriter
+
+        return AeronWriter(self.options, schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> AeronStreamWriter:
+        """What ``df.writeStream`` publishes with, in any output mode."""
+        from aeron.spark.sink import AeronStreamWriter
+
+        return AeronStreamWriter(self.options, schema)

@@ -13,7 +13,8 @@ use pyo3::types::{PyCapsule, PyTuple};
 
 use crate::batch::Shared;
 
-const SCHEMA_CAPSULE: &std::ffi::CStr = c"arrow_schema";
+/// Name of the capsule that holds a schema.
+pub const SCHEMA_CAPSULE: &std::ffi::CStr = c"arrow_schema";
 const ARRAY_CAPSULE: &std::ffi::CStr = c"arrow_array";
 
 fn fields() -> Fields {
@@ -110,6 +111,7 @@ pub fn array_of(object: &Bound<'_, PyAny>) -> PyResult<Option<ArrayRef>> {
     Ok(Some(make_array(data)))
 }
 
-fn value_error(error: ArrowError) -> PyErr {
+/// What Arrow says of a value.
+pub fn value_error(error: ArrowError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }

@@ -28,6 +28,7 @@ mod log_file;
 mod loss_report;
 mod offer;
 mod operations;
+mod pipeline;
 mod publication;
 mod results;
 mod source;
@@ -93,6 +94,7 @@ mod _aeron {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::fork::watch();
+        crate::pipeline::register(module)?;
         crate::fast::attach::<PyPublication>(module.py())?;
         crate::fast::attach::<PyExclusivePublication>(module.py())?;
         module

@@ -107,7 +107,7 @@ fn not_sent(py: Python<'_>, outlet: &impl Outlet, error: OfferError) -> PyResult
 }
 
 /// Whether there is use in trying again.
-fn is_temporary(error: OfferError) -> bool {
+pub fn is_temporary(error: OfferError) -> bool {
     matches!(
         error,
         OfferError::Append(

@@ -13,6 +13,7 @@ use crate::fast::Offers;
 use crate::fork::OfProcess;
 use crate::offer::{self, Outlet};
 use crate::operations;
+use crate::pipeline::offer_arrow;
 use crate::source::{self, Sink};
 use crate::waiting::Patience;
 
@@ -113,6 +114,22 @@ macro_rules! publication_class {
             ) -> PyResult<usize> {
                 let mut sink = BatchSink { py: messages.py(), outlet: self.get()?, sent_any: false };
                 source::send(messages, offsets, start, &mut sink)
+            }
+
+            /// Sends the rows of an Arrow record batch (columns `value` and, if there, `reserved_value`), or the values of an array,
+            /// from `start` on, for up to `timeout` seconds; answers how many were appended, and the caller resumes there.
+            #[pyo3(
+                signature = (data, *, start = 0, timeout = Some(0.0)),
+                text_signature = "($self, data, *, start=0, timeout=0.0)"
+            )]
+            fn offer_arrow(
+                &self,
+                data: &Bound<'_, PyAny>,
+                start: usize,
+                timeout: Option<f64>,
+            ) -> PyResult<usize> {
+                let patience = Patience::new(timeout, self.max_idle_park_ns)?;
+                offer_arrow(self.get()?, data, start, patience)
             }
 
             /// Sends, waiting up to `timeout` seconds (`None`: for ever) for a subscriber and for room; answers the position.

@@ -58,6 +58,15 @@ impl Patience {
         self.wait_detached(py, start, poll)
     }
 
+    /// As [`wait`](Self::wait), for a `poll` that works for long: the GIL is released at once.
+    pub fn wait_without_gil<T: Send>(
+        self,
+        py: Python<'_>,
+        poll: impl FnMut() -> Option<T> + Send,
+    ) -> PyResult<Option<T>> {
+        self.wait_detached(py, Instant::now(), poll)
+    }
+
     fn wait_detached<T: Send>(
         self,
         py: Python<'_>,

@@ -206,7 +206,7 @@ impl SinkTask {
                 first: first_row,
             },
         };
-        for RowsOfStream { stream_id, order } in self.streams_of(rows)? {
+        for RowsOfStream { stream_id, order } in self.open_streams(rows)? {
             let order = order.as_deref();
             if self.stream(stream_id)?.pack(rows, order) {
                 self.send_packed(stream_id, Packing::complete)?;
@@ -253,7 +253,20 @@ impl SinkTask {
         }
     }
 
-    /// The streams of rows.
+    /// The rows of each stream; all the streams are open then.
+    fn open_streams(&mut self, rows: &Rows<'_>) -> Result<Vec<RowsOfStream>, SinkError> {
+        let streams = self.streams_of(rows)?;
+        let is_new = |rows: &&RowsOfStream| !self.streams.contains_key(&rows.stream_id);
+        let count = self.streams.len() + streams.iter().filter(is_new).count();
+        if count > MAX_STREAMS {
+            return Err(self.too_many_streams(count));
+        }
+        for rows in &streams {
+            self.stream(rows.stream_id)?;
+        }
+        Ok(streams)
+    }
+
     fn streams_of(&self, rows: &Rows<'_>) -> Result<Vec<RowsOfStream>, SinkError> {
         match (rows.headers.stream_ids, self.settings.stream_id) {
             (Some(stream_ids), _) => Ok(by_stream(stream_ids)),
@@ -366,11 +379,14 @@ impl SinkTask {
     fn not_opened(&self, stream_id: i32, error: LeaseError) -> SinkError {
         match error {
             LeaseError::Client(error) => self.driver_error(stream_id, error),
-            LeaseError::TooManyStreams => self.failed(format!(
-                "column 'stream_id': {stream_id} would be stream {} of this worker, the limit is {MAX_STREAMS}",
-                MAX_STREAMS + 1
-            )),
+            LeaseError::TooManyStreams => self.too_many_streams(MAX_STREAMS + 1),
         }
+    }
+
+    fn too_many_streams(&self, count: usize) -> SinkError {
+        self.failed(format!(
+            "column 'stream_id' has {count} distinct values or more in this worker, the limit is {MAX_STREAMS}"
+        ))
     }
 
     fn driver_error(&self, stream_id: i32, error: Error) -> SinkError {

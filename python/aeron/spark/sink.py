@@ -1,0 +1,318 @@
+"""Writing to Aeron streams: what Spark makes of ``df.write.format("aeron")`` and ``df.writeStream.format("aeron")``.
+
+A writer travels to every worker. There native code frames the record batches that Spark has straight into the term
+buffers, without an object per row, through publications that the worker process keeps from task to task. A task answers
+with an :class:`AeronCommitMessage`. Delivery is at least once: what was offered cannot be taken back.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import BinaryType, DataType, IntegerType, LongType, StringType, StructType
+
+from aeron._aeron import Layout, SharedPublications
+from aeron.spark.errors import AeronOptionError, AeronSparkError
+from aeron.spark.options import WriteOptions, write_options
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from aeron._aeron import _ClientSettings
+
+__all__ = [
+    "PUBLICATION_IDLE_MS",
+    "AeronCommitMessage",
+    "AeronStreamWriter",
+    "AeronWriter",
+    "PublishedStream",
+    "check_schema",
+]
+
+PUBLICATION_IDLE_MS = 30_000
+"""How long a worker keeps publications and clients that no task uses."""
+
+_COLUMNS = "select value [, stream_id] [, reserved_value], or set valueFormat=struct"
+_OPTIONAL: Mapping[str, DataType] = {"stream_id": IntegerType(), "reserved_value": LongType()}
+
+_log = logging.getLogger("aeron.spark")
+
+
+@dataclass(frozen=True)
+class PublishedStream:
+    """What a task published on one stream: between these positions of the session, which other tasks write too."""
+
+    stream_id: int
+    session_id: int
+    first_position: int
+    last_position: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class AeronCommitMessage(WriterCommitMessage):
+    """What one task published; every stream has a part in it on which the task sent."""
+
+    partition: int
+    attempt: int
+    rows: int
+    messages: int
+    bytes: int
+    streams: tuple[PublishedStream, ...]
+
+
+# ---- planning -------------------------------------------------------------------------------------------------------
+
+
+def check_schema(schema: StructType, options: WriteOptions) -> None:
+    """Refuses columns that cannot be written, before a row is.
+
+    Raises :class:`~aeron.spark.errors.AeronOptionError`.
+    """
+    columns = {field.name: field.dataType for field in schema.fields}
+    if options.value_format == "struct":
+        _check_record_columns(columns, options)
+    else:
+        _check_value_columns(columns)
+    for name, type_ in _OPTIONAL.items():
+        if name in columns and columns[name] != type_:
+            raise _wrong_type(name, columns[name], _sql(type_))
+    _check_reserved_value("reserved_value" in columns, options)
+    if "stream_id" not in columns and options.stream_id is None:
+        raise AeronOptionError("option streamId: missing; give a stream id like 1001, or a column stream_id (INT)")
+
+
+def _check_value_columns(columns: Mapping[str, DataType]) -> None:
+    for name in columns:
+        if name != "value" and name not in _OPTIONAL:
+            raise AeronOptionError(f"column '{name}' is not written by format aeron; {_COLUMNS}")
+    if "value" not in columns:
+        raise AeronOptionError(f"column 'value' is missing; {_COLUMNS}")
+    if not isinstance(columns["value"], BinaryType | StringType):
+        raise _wrong_type("value", columns["value"], "BINARY or STRING")
+
+
+def _check_record_columns(columns: Mapping[str, DataType], options: WriteOptions) -> None:
+    fields = _record_fields(options)
+    for name, type_ in fields.items():
+        if name in _OPTIONAL:
+            raise AeronOptionError(
+                f"option valueSchema: field '{name}' has the name of a column that says where rows go; rename the field"
+            )
+        if name not in columns:
+            raise AeronOptionError(f"column '{name}' is missing; valueSchema is '{options.value_schema}'")
+        if columns[name] != type_:
+            raise _wrong_type(name, columns[name], _sql(type_))
+    for name in columns:
+        if name not in fields and name not in _OPTIONAL:
+            raise AeronOptionError(
+                f"column '{name}' is not in valueSchema '{options.value_schema}'; drop it, or add it to the layout"
+            )
+
+
+def _record_fields(options: WriteOptions) -> dict[str, DataType]:
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    layout = pa.schema(Layout(options.value_schema or ""))
+    return {field.name: field.dataType for field in from_arrow_schema(layout).fields}
+
+
+def _check_reserved_value(has_column: bool, options: WriteOptions) -> None:
+    kind = options.reserved_value
+    if has_column and kind not in {None, "column"}:
+        raise AeronOptionError(
+            f"option reservedValue: excluded by the column reserved_value, got '{kind}'; use column, or drop the column"
+        )
+    if kind == "column" and not has_column:
+        raise AeronOptionError("option reservedValue: needs a column reserved_value (BIGINT), got 'column'; add it")
+
+
+def _wrong_type(name: str, type_: DataType, expected: str) -> AeronOptionError:
+    return AeronOptionError(f"column '{name}' cannot be {_sql(type_)}; format aeron writes {expected}, cast it")
+
+
+def _sql(type_: DataType) -> str:
+    return type_.simpleString().upper()
+
+
+def _new_second() -> int:
+    """The epoch second, or a later one if this machine's user has planned a write in it: no two have the same."""
+    path = os.path.join(tempfile.gettempdir(), f"aeron-spark-{os.getuid()}.second")
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        last = os.read(file, 20)
+        second = max(int(time.time()), int(last) + 1 if last.isdigit() else 0)
+        os.pwrite(file, b"%d" % second, 0)
+        return second
+    finally:
+        os.close(file)
+
+
+# ---- tasks ----------------------------------------------------------------------------------------------------------
+
+_publications: SharedPublications | None = None
+
+
+def _shared_publications() -> SharedPublications:
+    """Those of this process; a forked child has its own."""
+    global _publications  # noqa: PLW0603 - they are to outlive tasks, which share nothing but the process
+    if _publications is None or not _publications.is_usable:
+        _publications = SharedPublications(PUBLICATION_IDLE_MS)
+    return _publications
+
+
+def _client_settings(options: WriteOptions) -> _ClientSettings:
+    return {
+        "aeron_dir": options.aeron_dir,
+        "driver_timeout_ms": options.aeron_driver_timeout,
+        "client_name": options.aeron_client_name,
+        "resource_linger_duration_ns": options.aeron_client_resource_linger_duration,
+        "idle_sleep_duration_ns": options.aeron_client_idle_sleep_duration,
+        "pre_touch_mapped_memory": options.aeron_pre_touch_mapped_memory,
+    }
+
+
+def _write(
+    batches: Iterator[pa.RecordBatch], options: WriteOptions, reserved_value: str, query: str, batch_id: int
+) -> AeronCommitMessage:
+    context = TaskContext.get()
+    partition = context.partitionId() if context else 0
+    attempt = context.attemptNumber() if context else 0
+    task = _shared_publications().task(
+        options.channel,
+        options.stream_id,
+        query=query,
+        partition=partition,
+        attempt=attempt,
+        connect_timeout_ms=options.connect_timeout_ms,
+        offer_timeout_ms=options.offer_timeout_ms,
+        reserved_value=reserved_value,
+        batch_id=batch_id,
+        value_schema=options.value_schema,
+        records_per_message=options.records_per_message or 1,
+        client=_client_settings(options),
+    )
+    for batch in batches:
+        task.write(batch)
+    published = task.finish(drain=options.drain)
+    return AeronCommitMessage(
+        partition,
+        attempt,
+        rows=published["rows"],
+        messages=published["messages"],
+        bytes=published["bytes"],
+        streams=tuple(PublishedStream(*stream) for stream in published["streams"]),
+    )
+
+
+# ---- the writers ----------------------------------------------------------------------------------------------------
+
+
+class _Writer:
+    """What both writers are: options, checked, and what is pickled with them. Opens nothing before a task runs."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType, *, streaming: bool) -> None:
+        self._options = write_options(options, streaming=streaming)
+        check_schema(schema, self._options)
+        default = "column" if "reserved_value" in schema.fieldNames() else "zero"
+        self._reserved_value = self._options.reserved_value or default
+
+
+class AeronWriter(_Writer, DataSourceArrowWriter):
+    """Writes a DataFrame to Aeron streams.
+
+    Raises :class:`~aeron.spark.errors.AeronOptionError` for an option or a column that is wrong.
+    """
+
+    def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
+        super().__init__(options, schema, streaming=False)
+        if overwrite:
+            raise AeronOptionError(
+                "mode overwrite: what subscribers have read cannot be taken back; use .mode('append')"
+            )
+        self._second = _new_second()
+        self._query = uuid.uuid4().hex[:8]
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> AeronCommitMessage:
+        """Publishes the rows of one partition, in a worker."""
+        return _write(iterator, self._options, self._reserved_value, self._query, self._second)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Checks that every task has said what it published."""
+        _committed(messages, f"write {self._query} on {self._options.channel}")
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Says what had been published before the write failed, and stays published."""
+        _aborted(messages, f"write {self._query} on {self._options.channel}")
+
+
+class AeronStreamWriter(_Writer, DataSourceStreamArrowWriter):
+    """Writes the batches of a streaming query to Aeron streams, whatever its output mode: the rows that Spark gives.
+
+    Raises :class:`~aeron.spark.errors.AeronOptionError` for an option or a column that is wrong.
+    """
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        super().__init__(options, schema, streaming=True)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> AeronCommitMessage:
+        """Publishes the rows of one partition of a batch, in a worker."""
+        context = TaskContext.get()
+        query = (context and context.getLocalProperty("sql.streaming.queryId")) or ""
+        batch_id = (context and context.getLocalProperty("streaming.sql.batchId")) or "0"
+        return _write(iterator, self._options, self._reserved_value, query[:8], int(batch_id))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+        """Checks that every task of a batch has said what it published."""
+        _committed(messages, f"batch {batchId} on {self._options.channel}")
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+        """Says what of a batch had been published before it failed, and stays published."""
+        _aborted(messages, f"batch {batchId} on {self._options.channel}")
+
+
+def _committed(messages: Sequence[WriterCommitMessage | None], what: str) -> None:
+    known = _known(messages)
+    if len(known) != len(messages):
+        raise AeronSparkError(
+            f"{what}: {len(messages) - len(known)} of {len(messages)} tasks did not say what they sent"
+        )
+    for message in known:
+        sent = sum(stream.rows for stream in message.streams)
+        if sent != message.rows:
+            raise AeronSparkError(
+                f"{what}: partition {message.partition} counts {message.rows} rows, its streams {sent}"
+            )
+    _log.debug("%s: %s published", what, _sum_of(known))
+
+
+def _aborted(messages: Sequence[WriterCommitMessage | None], what: str) -> None:
+    known = _known(messages)
+    _log.warning(
+        "%s: aborted; %s published by %d of %d tasks, and stay so; a failed task may have published more",
+        what,
+        _sum_of(known),
+        len(known),
+        len(messages),
+    )
+
+
+def _known(messages: Sequence[WriterCommitMessage | None]) -> list[AeronCommitMessage]:
+    return [message for message in messages if isinstance(message, AeronCommitMessage)]
+
+
+def _sum_of(messages: Sequence[AeronCommitMessage]) -> str:
+    rows, sent = sum(message.rows for message in messages), sum(message.messages for message in messages)
+    return f"{rows} rows in {sent} messages"

@@ -1,0 +1,93 @@
+//! `offer_arrow` of publications: the rows of a record batch, or the values of a column, without Spark.
+
+use aeron_pipeline::sink::{Messages, Payloads, Reserved, Rows};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, RecordBatch};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::arrow::array_of;
+use crate::errors::from_offer;
+use crate::offer::{Outlet, is_temporary};
+use crate::waiting::Patience;
+
+/// Sends the rows of a record batch with a column `value` and perhaps `reserved_value`, or the values of an array, from `start`
+/// on; answers how many were appended in time. The GIL is released.
+pub fn offer_arrow(
+    outlet: &impl Outlet,
+    data: &Bound<'_, PyAny>,
+    start: usize,
+    patience: Patience,
+) -> PyResult<usize> {
+    let array = array_of(data)?.ok_or_else(unsuitable)?;
+    if array.null_count() > 0 {
+        let reason = "an array with nulls cannot be sent: fill or drop them first";
+        return Err(PyValueError::new_err(reason));
+    }
+    let Some(rows) = array.as_struct_opt() else {
+        let payloads = Payloads::of(&array).ok_or_else(unsuitable)?;
+        return offer(data.py(), outlet, payloads, Reserved::Zero, start, patience);
+    };
+    let batch = RecordBatch::from(rows);
+    let rows = Rows::of(&batch).map_err(|error| {
+        PyValueError::new_err(match error.row {
+            Some(row) => format!("row {row}: {error}"),
+            None => error.to_string(),
+        })
+    })?;
+    if rows.headers.stream_ids.is_some() {
+        let reason =
+            "a publication has one stream: a column 'stream_id' cannot route its rows, drop it";
+        return Err(PyValueError::new_err(reason));
+    }
+    let reserved = rows
+        .headers
+        .reserved_values
+        .map_or(Reserved::Zero, Reserved::Column);
+    offer(data.py(), outlet, rows.payloads, reserved, start, patience)
+}
+
+fn offer(
+    py: Python<'_>,
+    outlet: &impl Outlet,
+    payloads: Payloads<'_>,
+    reserved: Reserved<'_>,
+    start: usize,
+    patience: Patience,
+) -> PyResult<usize> {
+    let count = payloads.count();
+    if start > count {
+        return Err(PyValueError::new_err(format!(
+            "start={start} is beyond the {count} messages"
+        )));
+    }
+    let messages = Messages {
+        payloads,
+        reserved,
+        order: None,
+    };
+    let mut next = start;
+    let offered = patience.wait_without_gil(py, || {
+        while next < count {
+            match outlet.offer_batch(&messages, next) {
+                Ok(appended) => next += appended.messages,
+                Err(error) if is_temporary(error) => return None,
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        Some(Ok(()))
+    })?;
+    match offered {
+        // What was sent is answered first; the caller resumes there and gets the error.
+        Some(Err(error)) if next == start => Err(from_offer(error, || outlet.close_cause())),
+        _ => Ok(next - start),
+    }
+}
+
+#[cold]
+fn unsuitable() -> PyErr {
+    PyTypeError::new_err(
+        "offer_arrow takes an Arrow record batch with a column 'value' of binary or string (of a table: to_batches), or an \
+         array of them",
+    )
+}

@@ -1,0 +1,28 @@
+//! The data pipeline: what `aeron.spark` is made of.
+
+mod arrow_offer;
+mod layout;
+mod sink;
+
+use pyo3::prelude::*;
+
+pub use arrow_offer::offer_arrow;
+
+/// Adds the pipeline's classes to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<layout::PyLayout>()?;
+    module.add_class::<sink::PySharedPublications>()?;
+    module.add_class::<sink::PySinkTask>()
+}
+
+/// The exception of `aeron.spark.errors` for this code, with this message.
+#[cold]
+pub fn spark_error(code: &str, message: &str) -> PyErr {
+    Python::attach(|py| {
+        let make = py
+            .import("aeron.spark.errors")
+            .and_then(|module| module.getattr("spark_error"));
+        make.and_then(|make| make.call1((code, message)))
+            .map_or_else(|error| error, PyErr::from_value)
+    })
+}

@@ -1,0 +1,299 @@
+//! The sink: tasks of Spark, and the publications of their process.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aeron_client::{Aeron, Context};
+use aeron_pipeline::sink::{
+    MAX_PARTITIONS, MessageKey, Publications, Receipt, ReservedValue, SinkError, SinkSettings,
+    SinkTask, Typed,
+};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, RecordBatch};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::{layout, spark_error};
+use crate::arrow::array_of;
+use crate::errors::from_client;
+use crate::exit::{self, Closable};
+use crate::fork::OfProcess;
+use crate::waiting::{interruption, is_interrupted};
+
+/// Clients and publications of this process, which outlive the tasks that publish through them. Thread-safe.
+///
+/// They are closed when unused for `idle_ms`, and at the end of the interpreter.
+#[pyclass(frozen, module = "aeron._aeron", name = "SharedPublications")]
+pub struct PySharedPublications {
+    inner: OfProcess<Arc<ClosedAtExit>>,
+}
+
+struct ClosedAtExit(Publications);
+
+impl Closable for ClosedAtExit {
+    fn close_at_exit(&self) {
+        self.0.close();
+    }
+}
+
+impl PySharedPublications {
+    fn get(&self) -> PyResult<&Publications> {
+        self.inner.get().map(|inner| &inner.0)
+    }
+}
+
+#[pymethods]
+impl PySharedPublications {
+    #[new]
+    #[pyo3(signature = (idle_ms = 30_000))]
+    fn new(idle_ms: u64) -> Self {
+        let publications = Publications::new(Duration::from_millis(idle_ms));
+        let inner = Arc::new(ClosedAtExit(publications));
+        exit::add_client(&inner);
+        Self {
+            inner: OfProcess::new(inner),
+        }
+    }
+
+    /// A task that publishes the rows of one partition on a channel. Opens nothing before the first row.
+    ///
+    /// `client` has the client's settings, should none be connected to the driver yet.
+    #[pyo3(signature = (
+        channel,
+        stream_id,
+        *,
+        query,
+        partition,
+        attempt = 0,
+        connect_timeout_ms = 10_000,
+        offer_timeout_ms = 30_000,
+        reserved_value = "zero",
+        batch_id = 0,
+        value_schema = None,
+        records_per_message = 1,
+        client = None,
+    ))]
+    #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    fn task(
+        &self,
+        channel: String,
+        stream_id: Option<i32>,
+        query: String,
+        partition: u32,
+        attempt: u32,
+        connect_timeout_ms: u64,
+        offer_timeout_ms: u64,
+        reserved_value: &str,
+        batch_id: u64,
+        value_schema: Option<&str>,
+        records_per_message: usize,
+        client: Option<ClientSettings>,
+    ) -> PyResult<PySinkTask> {
+        let client = client.unwrap_or_default();
+        let settings = SinkSettings {
+            directory: client.context()?.aeron_dir,
+            connect: Box::new(move || client.connect()),
+            is_interrupted,
+            channel,
+            stream_id,
+            query,
+            partition,
+            attempt,
+            connect_timeout: Duration::from_millis(connect_timeout_ms),
+            offer_timeout: Duration::from_millis(offer_timeout_ms),
+            reserved_value: reserved(reserved_value, batch_id, partition)?,
+            typed: value_schema
+                .map(|text| typed(text, records_per_message))
+                .transpose()?,
+        };
+        let task = SinkTask::new(settings, self.get()?.clone());
+        Ok(PySinkTask {
+            inner: OfProcess::new(task.into()),
+        })
+    }
+
+    /// Closes all clients and publications, in use or not. Idempotent.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let publications = self.get()?;
+        py.detach(|| publications.close());
+        Ok(())
+    }
+
+    /// Number of publications that are open.
+    fn __len__(&self) -> PyResult<usize> {
+        Ok(self.get()?.count())
+    }
+
+    /// Whether they belong to this process, and not to one that it was forked from.
+    #[getter]
+    fn is_usable(&self) -> bool {
+        !self.inner.is_foreign()
+    }
+}
+
+/// Publishes the rows of one partition. Serves one thread at a time.
+#[pyclass(frozen, module = "aeron._aeron", name = "SinkTask")]
+pub struct PySinkTask {
+    inner: OfProcess<std::sync::Mutex<SinkTask>>,
+}
+
+impl PySinkTask {
+    /// Calls `f` with the task, without the GIL.
+    fn with<R: Send>(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(&mut SinkTask) -> Result<R, SinkError> + Send,
+    ) -> PyResult<R> {
+        let task = self.inner.get()?;
+        let outcome = py.detach(|| {
+            let mut task = task
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            f(&mut task)
+        });
+        outcome.map_err(|error| from_sink(&error))
+    }
+}
+
+#[pymethods]
+impl PySinkTask {
+    /// Publishes the rows of a record batch; waits for subscribers and for room, without the GIL.
+    fn write(&self, batch: &Bound<'_, PyAny>) -> PyResult<()> {
+        let rows = record_batch(batch)?;
+        self.with(batch.py(), |task| task.write(&rows))
+    }
+
+    /// Publishes what was kept back to fill a message, waits with `drain` until subscribers have read it all, and answers what
+    /// was published: `rows`, `messages`, `bytes`, and `streams` with (stream id, session id, first position, last position,
+    /// rows) of each.
+    #[pyo3(signature = (*, drain = false))]
+    fn finish<'py>(&self, py: Python<'py>, drain: bool) -> PyResult<Bound<'py, PyDict>> {
+        let receipt = self.with(py, |task| task.finish(drain))?;
+        to_dict(py, &receipt)
+    }
+
+    /// What was published so far, as `finish` answers it.
+    #[getter]
+    fn published<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let receipt = self.with(py, |task| Ok(task.receipt()))?;
+        to_dict(py, &receipt)
+    }
+}
+
+/// Settings of a client, each the default unless given.
+#[derive(Clone, Default, FromPyObject)]
+#[pyo3(from_item_all)]
+struct ClientSettings {
+    aeron_dir: Option<PathBuf>,
+    driver_timeout_ms: Option<u64>,
+    client_name: Option<String>,
+    resource_linger_duration_ns: Option<u64>,
+    idle_sleep_duration_ns: Option<u64>,
+    pre_touch_mapped_memory: Option<bool>,
+}
+
+impl ClientSettings {
+    fn connect(&self) -> Result<Aeron, aeron_client::Error> {
+        Aeron::connect(self.to_context()?)
+    }
+
+    fn context(&self) -> PyResult<Context> {
+        self.to_context().map_err(|error| from_client(&error))
+    }
+
+    fn to_context(&self) -> Result<Context, aeron_client::Error> {
+        let mut context = Context::from_env()?;
+        fn replace<T: Clone>(setting: &mut T, value: &Option<T>) {
+            if let Some(value) = value {
+                setting.clone_from(value);
+            }
+        }
+        replace(&mut context.aeron_dir, &self.aeron_dir);
+        replace(&mut context.driver_timeout_ms, &self.driver_timeout_ms);
+        replace(&mut context.client_name, &self.client_name);
+        replace(
+            &mut context.resource_linger_duration_ns,
+            &self.resource_linger_duration_ns,
+        );
+        replace(
+            &mut context.idle_sleep_duration_ns,
+            &self.idle_sleep_duration_ns,
+        );
+        replace(
+            &mut context.pre_touch_mapped_memory,
+            &self.pre_touch_mapped_memory,
+        );
+        context.interrupt_check = Some(Arc::new(is_interrupted));
+        Ok(context)
+    }
+}
+
+fn reserved(kind: &str, batch_id: u64, partition: u32) -> PyResult<ReservedValue> {
+    match kind {
+        "zero" => Ok(ReservedValue::Zero),
+        "column" => Ok(ReservedValue::Column),
+        "dedup" => {
+            let key = MessageKey::new(batch_id, partition);
+            key.map(ReservedValue::Keys).ok_or_else(|| {
+                let reason = format!(
+                    "partition {partition}: reservedValue=dedup numbers at most {MAX_PARTITIONS} partitions; coalesce them, \
+                     or use reservedValue=zero"
+                );
+                spark_error("RECORD", &reason)
+            })
+        }
+        _ => Err(spark_error(
+            "OPTION",
+            &format!(
+                "option reservedValue: unknown value, got '{kind}'; expected zero, column or dedup"
+            ),
+        )),
+    }
+}
+
+fn typed(value_schema: &str, records_per_message: usize) -> PyResult<Typed> {
+    Ok(Typed {
+        layout: layout::parse(value_schema)?,
+        records_per_message: records_per_message.max(1),
+    })
+}
+
+/// The record batch behind an object with `__arrow_c_array__`.
+fn record_batch(object: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
+    let array = array_of(object)?;
+    let rows = array.as_ref().and_then(|array| array.as_struct_opt());
+    let rows = rows.filter(|rows| rows.null_count() == 0);
+    let rows = rows.ok_or_else(|| PyTypeError::new_err("expected an Arrow record batch"))?;
+    Ok(RecordBatch::from(rows))
+}
+
+fn to_dict<'py>(py: Python<'py>, receipt: &Receipt) -> PyResult<Bound<'py, PyDict>> {
+    let streams: Vec<(i32, i32, i64, i64, u64)> = receipt
+        .streams
+        .iter()
+        .map(|stream| {
+            (
+                stream.stream_id,
+                stream.session_id,
+                stream.first_position,
+                stream.last_position,
+                stream.rows,
+            )
+        })
+        .collect();
+    let dict = PyDict::new(py);
+    dict.set_item("rows", receipt.rows)?;
+    dict.set_item("messages", receipt.messages)?;
+    dict.set_item("bytes", receipt.bytes)?;
+    dict.set_item("streams", streams)?;
+    Ok(dict)
+}
+
+fn from_sink(error: &SinkError) -> PyErr {
+    match error {
+        SinkError::Interrupted(_) => interruption(),
+        error => spark_error(error.code(), &error.to_string()),
+    }
+}

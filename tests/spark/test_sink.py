@@ -1,0 +1,290 @@
+"""``df.write`` and ``df.writeStream`` with a real Spark: every row arrives, and what is wrong is said at once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.conftest import eventually
+
+import aeron
+from aeron.spark import register
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+IPC = "aeron:ipc"
+
+
+class Reader:
+    """Takes messages of one stream on a thread of its own."""
+
+    def __init__(self, client: aeron.Aeron, stream_id: int, pause_s: float = 0.001) -> None:
+        self.messages: list[bytes] = []
+        self.reserved_values: list[int] = []
+        self.sessions: set[int] = set()
+        self._subscription = client.add_subscription(IPC, stream_id)
+        self._pause_s, self._is_ended = pause_s, threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._is_ended.wait(self._pause_s):
+            while batch := self._subscription.poll_batch():
+                self.messages += batch.to_list()
+                self.reserved_values += batch.reserved_values.tolist()
+                self.sessions.update(batch.session_ids.tolist())
+
+    def take(self, count: int) -> list[bytes]:
+        eventually(lambda: len(self.messages) >= count, timeout=20)
+        return self.messages
+
+    def end(self) -> None:
+        self._is_ended.set()
+        self._thread.join()
+        self._subscription.close()
+
+
+@pytest.fixture
+def reader(media_driver: aeron.MediaDriver) -> Iterator[Callable[..., Reader]]:
+    readers: list[Reader] = []
+    with aeron.connect(media_driver) as client:
+
+        def start(stream_id: int, **how: Any) -> Reader:
+            readers.append(Reader(client, stream_id, **how))
+            return readers[-1]
+
+        yield start
+        for each in readers:
+            each.end()
+
+
+@pytest.fixture
+def options(media_driver: aeron.MediaDriver, spark: SparkSession) -> dict[str, str]:
+    register(spark)
+    return {"channel": IPC, "aeron.dir": str(media_driver.dir)}
+
+
+def write(frame: DataFrame, options: dict[str, str], **more: object) -> None:
+    frame.write.format("aeron").options(**options).options(**more).mode("append").save()
+
+
+def refusal(frame: DataFrame, options: dict[str, str], **more: object) -> str:
+    with pytest.raises(Exception) as error:  # noqa: PT011 - which class Spark makes of it is Spark's
+        write(frame, options, **more)
+    return str(error.value)
+
+
+def test_a_frame_arrives_whole_in_the_order_of_each_task_on_one_session(
+    spark: SparkSession, options: dict[str, str], reader: Callable[..., Reader]
+) -> None:
+    """08-66, 08-67, 08-69, 08-71, 08-72"""
+    subscriber = reader(1)
+    count = 100_000
+    frame = spark.range(0, count, 1, 3).selectExpr("cast(id as string) as value")
+    write(frame, options, streamId=1, drain="true")
+    write(frame.selectExpr("cast(value as binary) as value").coalesce(1), options, streamId=1)
+    write(frame.limit(0), options, streamId=1)
+    received = [int(message) for message in subscriber.take(2 * count)]
+    first, second = received[:count], received[count:]
+    for partition in range(3):
+        rows = range(partition * count // 3, (partition + 1) * count // 3)
+        assert [row for row in first if row in rows] == list(rows)
+    assert second == list(range(count))
+    assert len(subscriber.sessions) == 1
+
+
+def test_large_arrow_types_routes_and_reserved_values(
+    spark: SparkSession, options: dict[str, str], reader: Callable[..., Reader]
+) -> None:
+    """08-67, 08-70"""
+    readers = [reader(10), reader(11)]
+    spark.conf.set("spark.sql.execution.arrow.useLargeVarTypes", "true")
+    try:
+        frame = spark.range(1000).selectExpr(
+            "cast(id as string) as value", "cast(10 + id % 2 as int) as stream_id", "id * -3 as reserved_value"
+        )
+        write(frame.coalesce(1), options)
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.useLargeVarTypes")
+    for odd, subscriber in enumerate(readers):
+        rows = range(odd, 1000, 2)
+        assert subscriber.take(500) == [b"%d" % row for row in rows]
+        assert subscriber.reserved_values == [row * -3 for row in rows]
+
+
+def test_records_are_written_by_their_layout(
+    spark: SparkSession, options: dict[str, str], reader: Callable[..., Reader]
+) -> None:
+    """08-60, 08-64"""
+    import numpy as np
+
+    subscriber = reader(20)
+    layout = "ts ts_us, @16, px f64, sym char[4], qty >i32"
+    frame = spark.range(10).selectExpr(
+        "timestamp_micros(id) as ts", "id / 4 as px", "concat('s', id) as sym", "cast(id as int) as qty"
+    )
+    write(frame.coalesce(1), options, streamId=20, valueFormat="struct", valueSchema=layout, recordsPerMessage=4)
+    assert [len(message) for message in subscriber.take(3)] == [128, 128, 64]
+    kind = np.dtype([("ts", "<i8"), ("gap", "<i8"), ("px", "<f8"), ("sym", "S4"), ("qty", ">i4")])
+    records = np.frombuffer(b"".join(subscriber.messages), kind)
+    assert [record.tolist() for record in records] == [(n, 0, n / 4, b"s%d" % n, n) for n in range(10)]
+
+
+def test_what_cannot_be_written_is_refused_before_a_row_is(spark: SparkSession, options: dict[str, str]) -> None:
+    """08-06, 08-07, 08-68, 08-69"""
+    frame = spark.range(1).selectExpr("cast('a' as binary) as value", "1.5D as px", "1 as stream_id", "2L as n")
+    columns = "select value [, stream_id] [, reserved_value], or set valueFormat=struct"
+    layout = {"valueFormat": "struct", "valueSchema": "px f64"}
+    cases: list[tuple[DataFrame, dict[str, object], str]] = [
+        (frame, {"streamId": 1}, f"column 'px' is not written by format aeron; {columns}"),
+        (frame.select("stream_id"), {}, f"column 'value' is missing; {columns}"),
+        (
+            frame.selectExpr("n as value"),
+            {"streamId": 1},
+            "column 'value' cannot be BIGINT; format aeron writes BINARY or STRING, cast it",
+        ),
+        (
+            frame.selectExpr("value", "n as stream_id"),
+            {},
+            "column 'stream_id' cannot be BIGINT; format aeron writes INT, cast it",
+        ),
+        (frame.select("value"), {}, "option streamId: missing"),
+        (frame.select("value"), {"streamId": 1, "reservedValue": "column"}, "option reservedValue: needs a column"),
+        (
+            frame.selectExpr("value", "n as reserved_value"),
+            {"streamId": 1, "reservedValue": "dedup"},
+            "option reservedValue: excluded by the column reserved_value, got 'dedup'",
+        ),
+        (frame.select("value"), {"streamId": 1, **layout}, "column 'px' is missing; valueSchema is 'px f64'"),
+        (frame.select("px", "n"), {"streamId": 1, **layout}, "column 'n' is not in valueSchema 'px f64'"),
+        (
+            frame.selectExpr("n as px"),
+            {"streamId": 1, **layout},
+            "column 'px' cannot be BIGINT; format aeron writes DOUBLE, cast it",
+        ),
+        (
+            frame.select("px"),
+            {"streamId": 1, "valueFormat": "struct", "valueSchema": "px f99"},
+            "option valueSchema: 'px'",
+        ),
+        (frame.select("value"), {"streamId": 1, "ofertimeoutms": 1}, "did you mean offerTimeoutMs?"),
+        (frame.select("value"), {"streamId": 1, "channel": "aeron:ipc?endpiont=x"}, "unknown parameter 'endpiont'"),
+    ]
+    for case, more, text in cases:
+        assert text in refusal(case, options, **more)
+    with pytest.raises(Exception, match=r"what subscribers have read cannot be taken back; use \.mode\('append'\)"):
+        frame.select("value").write.format("aeron").options(**options, streamId=1).mode("overwrite").save()
+
+
+def test_errors_of_tasks_reach_the_user_in_one_line(
+    spark: SparkSession, options: dict[str, str], media_driver: aeron.MediaDriver
+) -> None:
+    """08-66, 08-67, 08-73, 08-74, 08-75"""
+    frame = spark.range(2000).selectExpr("repeat('x', 1000) as value").coalesce(1)
+    text = refusal(frame, options, streamId=30, connectTimeoutMs=200)
+    assert (
+        "AeronNoSubscriberError: no subscriber on channel=aeron:ipc streamId=30 for 200 ms (connectTimeoutMs); "
+        "2000 rows of partition 0 not sent" in text
+    )
+    with aeron.connect(media_driver) as client:
+        subscription = client.add_subscription(IPC, 30)
+        text = refusal(frame, options, streamId=30, offerTimeoutMs=200)
+        received = sum(len(subscription.poll_batch()) for _ in range(10))
+        sent = f"rows 0..{received - 1} of partition 0 (attempt 0) were published, {received}..1999 were not"
+        assert f"publisher limit {1 << 19}; {sent}" in text
+        frame = spark.range(3).selectExpr("repeat('x', if(id = 1, 131073, 1)) as value").coalesce(1)
+        text = refusal(frame, options, streamId=30)
+        assert "row 1 of partition 0: " in text
+        assert "length 131073 exceeds the maximum of 131072 bytes" in text
+        text = refusal(spark.range(3).selectExpr("if(id = 2, null, 'a') as value").coalesce(1), options, streamId=30)
+        assert "row 2 of partition 0: column 'value' is null" in text
+    nowhere = {**options, "aeron.dir": str(Path(media_driver.dir) / "nowhere"), "aeron.driver.timeout": "300"}
+    text = refusal(spark.range(1).selectExpr("'a' as value"), nowhere, streamId=30)
+    assert "AeronDriverTimeout: channel=aeron:ipc streamId=30: CnC file not created: " in text
+
+
+def test_two_writes_never_have_the_same_keys(
+    spark: SparkSession, options: dict[str, str], reader: Callable[..., Reader]
+) -> None:
+    """08-76"""
+    subscriber = reader(40)
+    frame = spark.range(0, 10, 1, 2).selectExpr("cast(id as string) as value")
+    write(frame, options, streamId=40, reservedValue="dedup")
+    write(frame, options, streamId=40, reservedValue="dedup")
+    subscriber.take(20)
+    keys = subscriber.reserved_values
+    assert len(set(keys)) == 20
+    assert len({key >> 40 for key in keys}) == 2
+    assert {(key >> 28 & 0xFFF, key & 0xFFFFFFF) for key in keys} == {(p, row) for p in range(2) for row in range(5)}
+
+
+def rate_stream(spark: SparkSession) -> DataFrame:
+    """One million rows a second in micro-batches of 10,000, numbered."""
+    source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10_000).option("numPartitions", 2)
+    return source.load()
+
+
+def test_batches_of_a_stream_arrive_one_after_the_other_on_one_session(
+    spark: SparkSession, options: dict[str, str], reader: Callable[..., Reader], tmp_path: Path
+) -> None:
+    """08-66, 08-69, 08-71, 08-72, 08-76"""
+    subscriber = reader(50)
+    frame = rate_stream(spark).selectExpr("cast(value as string) as value")
+    writer = frame.writeStream.format("aeron").options(**options, streamId=50, reservedValue="dedup")
+    query = writer.option("checkpointLocation", str(tmp_path)).outputMode("append").start()
+    try:
+        received = [int(message) for message in subscriber.take(30_000)[:30_000]]
+    finally:
+        query.stop()
+    batches = [received[start : start + 10_000] for start in range(0, 30_000, 10_000)]
+    for number, batch in enumerate(batches):
+        assert sorted(batch) == list(range(number * 10_000, (number + 1) * 10_000))
+    assert len(subscriber.sessions) == 1
+    keys = subscriber.reserved_values[:30_000]
+    assert {key >> 40 for key in keys} == {0, 1, 2}
+    assert len(set(keys)) == 30_000
+    assert query.exception() is None
+
+
+def test_update_mode_publishes_the_rows_that_spark_gives(
+    spark: SparkSession, options: dict[str, str], reader: Callable[..., Reader], tmp_path: Path
+) -> None:
+    """08-69"""
+    subscriber = reader(60)
+    counts = rate_stream(spark).groupBy().count().selectExpr("cast(count as string) as value")
+    for mode in ("update", "complete"):
+        writer = counts.writeStream.format("aeron").options(**options, streamId=60).outputMode(mode)
+        query = writer.option("checkpointLocation", str(tmp_path / mode)).start()
+        try:
+            subscriber.take(2)
+        finally:
+            query.stop()
+        first, second = subscriber.take(2)[:2]
+        assert (first, second) == (b"10000", b"20000")
+        subscriber.messages.clear()
+
+
+def test_a_query_stopped_under_back_pressure_ends_at_once_and_its_task_within_the_timeout(
+    spark: SparkSession, options: dict[str, str], media_driver: aeron.MediaDriver, tmp_path: Path
+) -> None:
+    """08-78"""
+    with aeron.connect(media_driver) as client:
+        subscription = client.add_subscription(IPC, 70)
+        frame = rate_stream(spark).selectExpr("repeat('x', 500) as value")
+        writer = frame.writeStream.format("aeron").options(**options, streamId=70, offerTimeoutMs=4000)
+        query = writer.option("checkpointLocation", str(tmp_path)).start()
+        eventually(lambda: subscription.images, timeout=30)
+        time.sleep(1)
+        began = time.monotonic()
+        query.stop()
+        assert time.monotonic() - began < 10
+        subscription.close()
+        # The worker serves the next task.
+        subscription = client.add_subscription(IPC, 71)
+        write(spark.range(0, 2, 1, 2).selectExpr("'a' as value"), options, streamId=71)
+        eventually(lambda: len(subscription.poll_batch()) > 0)

@@ -1,0 +1,91 @@
+"""`offer_arrow` of both kinds of publications: columns as messages, without Spark."""
+
+from __future__ import annotations
+
+import threading
+
+import pyarrow as pa
+import pytest
+from tests.conftest import Stream
+
+import aeron
+
+
+@pytest.fixture(params=["exclusive", "concurrent"])
+def publication(request: pytest.FixtureRequest, stream: Stream) -> aeron.Publication | aeron.ExclusivePublication:
+    if request.param == "exclusive":
+        return stream.publication
+    shared = stream.client.add_publication("aeron:ipc", stream.stream_id)
+    shared.wait_connected(timeout=5)
+    return shared
+
+
+Publication = aeron.Publication | aeron.ExclusivePublication
+
+
+def test_rows_of_a_record_batch_are_messages_with_their_reserved_values(
+    publication: Publication, stream: Stream
+) -> None:
+    """08-67"""
+    batch = pa.record_batch({"reserved_value": [7, -1, 0], "value": [b"a", b"", b"b" * 3000]})
+    assert publication.offer_arrow(batch) == 3
+    received = stream.subscription.poll_batch()
+    assert received.to_list() == [b"a", b"", b"b" * 3000]
+    assert received.reserved_values.tolist() == [7, -1, 0]
+
+
+def test_values_of_an_array_are_messages(publication: Publication, stream: Stream) -> None:
+    """08-67"""
+    for type_ in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
+        assert publication.offer_arrow(pa.array(["zero", "one", "two"], type_).slice(1), timeout=1) == 2
+        assert stream.receive(2) == [b"one", b"two"]
+    assert publication.offer_arrow(pa.array([b"ab", b"cd"], pa.binary(2)), start=1) == 1
+    assert stream.receive() == [b"cd"]
+
+
+def test_a_full_log_ends_the_call_and_the_caller_resumes(publication: Publication, stream: Stream) -> None:
+    values = [b"%06d" % number + b"." * 994 for number in range(200)]
+    batch = pa.record_batch({"value": values})
+    sent = publication.offer_arrow(batch)
+    assert 0 < sent < 200
+    received = stream.receive(sent)
+    while sent < 200:
+        if now := publication.offer_arrow(batch, start=sent):
+            received += stream.receive(now)
+            sent += now
+    assert received == values
+
+
+def test_with_a_timeout_the_call_waits_for_room(publication: Publication, stream: Stream) -> None:
+    values = [b"%06d" % number + b"." * 994 for number in range(500)]
+    received: list[bytes] = []
+    reading = threading.Thread(target=lambda: received.extend(stream.receive(500)))
+    reading.start()
+    assert publication.offer_arrow(pa.record_batch({"value": values}), timeout=10) == 500
+    reading.join()
+    assert received == values
+    sent = publication.offer_arrow(pa.record_batch({"value": values}), timeout=0.1)
+    assert 0 < sent < 500
+
+
+def test_what_cannot_be_sent_is_refused(publication: Publication) -> None:
+    """08-67, 08-68"""
+    with pytest.raises(TypeError, match="offer_arrow takes"):
+        publication.offer_arrow([b"a"])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="offer_arrow takes"):
+        publication.offer_arrow(pa.array([1, 2]))
+    with pytest.raises(ValueError, match="nulls"):
+        publication.offer_arrow(pa.array([b"a", None]))
+    with pytest.raises(ValueError, match="row 1: column 'value' is null"):
+        publication.offer_arrow(pa.record_batch({"value": [b"a", None]}))
+    with pytest.raises(ValueError, match="no column 'value'"):
+        publication.offer_arrow(pa.record_batch({"payload": [b"a"]}))
+    with pytest.raises(ValueError, match="drop it"):
+        publication.offer_arrow(pa.record_batch({"value": [b"a"], "stream_id": pa.array([1], pa.int32())}))
+    with pytest.raises(ValueError, match="start=2 is beyond the 1 messages"):
+        publication.offer_arrow(pa.array([b"a"]), start=2)
+    with pytest.raises(aeron.MessageTooLongError):
+        publication.offer_arrow(pa.array([b"x" * 8193]))
+    publication.close()
+    with pytest.raises(aeron.PublicationClosedError):
+        publication.offer_arrow(pa.array([b"a"]))
