@@ -21,6 +21,7 @@ from aeron.spark.errors import (
     AeronRecordError,
     AeronSparkError,
 )
+from aeron.spark.layouts import layout
 from aeron.spark.progress import Progress, progress
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ __all__ = [
     "Check",
     "Progress",
     "check",
+    "layout",
     "progress",
     "register",
 ]

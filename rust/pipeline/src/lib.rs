@@ -12,4 +12,5 @@ pub mod pause;
 pub mod planning;
 pub mod private;
 pub mod receiver;
+pub mod recordings;
 pub mod sink;

@@ -25,7 +25,7 @@ pub use archive::{ImageDescription, PrivateArchive, RecordingInfo};
 pub use error::PrivateError;
 pub use heads::{Counts, HeadTracker, Progress};
 pub use index::{Arrivals, Cut, Index, IndexError};
-pub use lock::{LockDamage, LockRecord, Owner, Token};
+pub use lock::{LOCK_FILE, LockDamage, LockRecord, Owner, Token};
 pub use open::{Known, LostRange, LostTimes, OpenReport};
 pub use owned::OwnedArchive;
 pub use ownership::{Claim, Ownership};

@@ -1,0 +1,62 @@
+"""The layout of a numpy structured dtype, so that a service and a Spark job share one definition of a record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aeron.spark.errors import AeronOptionError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["layout"]
+
+_TIMESTAMPS = {"ms": "ts_ms", "us": "ts_us", "ns": "ts_ns"}
+
+
+def layout(dtype: npt.DTypeLike) -> str:
+    """The text for the option ``valueSchema`` of a structured `dtype`: its fields, their offsets, and its length.
+
+    >>> layout([("ts", "<i8"), ("px", "<f8"), ("sym", "S8")])
+    'ts i64, px f64, sym char[8]'
+
+    Texts (``S``) become ``char[n]``, raw bytes (``V``) ``bytes[n]``, ``datetime64`` of ms, us and ns a timestamp.
+    Raises :class:`~aeron.spark.errors.AeronOptionError` for a field of any other type.
+    """
+    import numpy as np
+
+    record: np.dtype[np.void] = np.dtype(dtype)
+    if record.fields is None or record.names is None:
+        raise AeronOptionError(f"option valueSchema: {record} has no fields; give a structured dtype")
+    parts, packed = [], 0
+    for name in record.names:
+        field, offset = record.fields[name][:2]
+        place = "" if offset == packed else f"@{offset} "
+        parts.append(f"{place}{name} {_type(name, field)}")
+        packed = offset + field.itemsize
+    end = "" if record.itemsize == packed else f" ={record.itemsize}"
+    return ", ".join(parts) + end
+
+
+def _type(name: str, field: np.dtype[np.generic]) -> str:
+    text = None
+    if field.subdtype is None and field.fields is None:
+        text = _scalar_type(field)
+    if text is None:
+        raise AeronOptionError(
+            f"option valueSchema: field '{name}' is {field}; "
+            "a layout has integers, f4, f8, bool, S, V, and datetime64 of ms, us, ns"
+        )
+    return ">" + text if field.newbyteorder("=") != field else text
+
+
+def _scalar_type(field: np.dtype[np.generic]) -> str | None:
+    import numpy as np
+
+    size = field.itemsize
+    if field.kind == "M":
+        unit, count = np.datetime_data(field)
+        return _TIMESTAMPS.get(unit) if count == 1 else None
+    plain = {"i": f"i{size * 8}", "u": f"u{size * 8}", "b": "bool", "S": f"char[{size}]", "V": f"bytes[{size}]"}
+    return f"f{size * 8}" if field.kind == "f" and size in {4, 8} else plain.get(field.kind)

@@ -1,0 +1,293 @@
+//! Recordings that are read in batches: which archive a directory means, which of its recordings are asked for, and the pieces
+//! in which workers read them.
+//!
+//! Nothing is changed in the directory. Any archive serves: the private one of a query that ended or died, or one that a real
+//! Aeron archive left; one that somebody still writes is refused. A recording without a stop position is read to the end that
+//! recovery would find. The pieces of a plan have each message once: it belongs to the piece in which it begins.
+
+mod archive;
+mod cutting;
+
+pub use archive::find_archive;
+pub use cutting::Cutting;
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use aeron_archive::catalog::{Catalog, CatalogError, RecordingDescriptor, RecordingState};
+use aeron_archive::reader::ReadError;
+use aeron_archive::storage::Directory;
+use aeron_archive::stream::{RecordedStream, StreamError};
+use thiserror::Error;
+
+use crate::machine;
+use crate::partition::{ArchiveLocation, Partition, RecordingPiece};
+use crate::private::{PrivateError, check_unused, end_of_recording};
+
+/// Which recordings are asked for; `None` stands for all.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    /// Stream ids.
+    pub stream_ids: Option<Vec<i32>>,
+    /// Recording ids, as pairs of first and last.
+    pub recording_ids: Option<Vec<(i64, i64)>>,
+}
+
+/// Why recordings cannot be read.
+#[derive(Debug, Error)]
+pub enum RecordingsError {
+    /// There is no archive there.
+    #[error("no archive at {0}: it has no archive.catalog, and no private archive is below it")]
+    NoArchive(PathBuf),
+    /// There are several private archives.
+    #[error("{directory} holds {count} private archives: set archiveDir to one of them: {list}")]
+    SeveralArchives {
+        /// Where they are.
+        directory: PathBuf,
+        /// How many.
+        count: usize,
+        /// Their names and when they were last written to.
+        list: String,
+    },
+    /// A recording that was asked for by its id is not there.
+    #[error("no recording {recording_id} in {directory}; it has {existing}")]
+    UnknownRecording {
+        /// As asked for.
+        recording_id: i64,
+        /// The archive.
+        directory: PathBuf,
+        /// Which ones it has.
+        existing: String,
+    },
+    /// A recording is marked as broken.
+    #[error(
+        "recording {recording_id} in {directory} is marked invalid in the catalog: leave it out by recordingId"
+    )]
+    InvalidRecording {
+        /// Its id.
+        recording_id: i64,
+        /// The archive.
+        directory: PathBuf,
+    },
+    /// More partitions than serve anything.
+    #[error(
+        "maxRowsPerPartition={max_rows} cuts the recordings into more than {limit} partitions; raise it"
+    )]
+    TooManyPartitions {
+        /// Rows of a partition.
+        max_rows: u64,
+        /// Most partitions.
+        limit: usize,
+    },
+    /// The catalog cannot be read.
+    #[error("{directory}: {source}")]
+    Catalog {
+        /// The archive.
+        directory: PathBuf,
+        /// Why.
+        source: CatalogError,
+    },
+    /// What the catalog says of a recording is impossible.
+    #[error("{directory}: {source}")]
+    Stream {
+        /// The archive.
+        directory: PathBuf,
+        /// What.
+        source: StreamError,
+    },
+    /// A segment cannot be read.
+    #[error("{directory}: {source}")]
+    Read {
+        /// The archive.
+        directory: PathBuf,
+        /// Why.
+        source: ReadError,
+    },
+    /// It is in use, or damaged.
+    #[error(transparent)]
+    Private(#[from] PrivateError),
+    /// The file system refuses.
+    #[error("{path}: {source}")]
+    Io {
+        /// What is looked at.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// A recording up to the end of what can be read of it.
+#[derive(Debug, Clone)]
+struct Recorded {
+    descriptor: RecordingDescriptor,
+    stream: RecordedStream,
+    end: i64,
+}
+
+/// The partitions of the recordings that are `wanted` of the archive that `directory` means, in the order of recording ids and
+/// positions.
+///
+/// # Errors
+/// [`RecordingsError`] names what is wrong, and what to do.
+pub fn plan(
+    directory: &Path,
+    wanted: &Wanted,
+    cutting: &Cutting,
+) -> Result<Vec<Partition>, RecordingsError> {
+    let directory = find_archive(directory)?;
+    let lock = check_unused(&directory, now_ms())?;
+    let storage = Directory::new(&directory);
+    let catalog = Catalog::open_read_only(&storage).map_err(|source| RecordingsError::Catalog {
+        directory: directory.clone(),
+        source,
+    })?;
+    let recorded = selected(&catalog, wanted, &directory)?
+        .into_iter()
+        .map(|descriptor| recorded(&storage, descriptor, lock.is_some()))
+        .collect::<Result<Vec<_>, _>>()?;
+    let location = location(&directory, lock.map(|lock| lock.nonce.to_string()))?;
+    let pieces = cutting::cut(&storage, &recorded, cutting)?;
+    Ok(pieces
+        .into_iter()
+        .map(|piece| partition(&location, &recorded[piece.recording], piece.from, piece.to))
+        .collect())
+}
+
+fn selected(
+    catalog: &Catalog<Directory>,
+    wanted: &Wanted,
+    directory: &Path,
+) -> Result<Vec<RecordingDescriptor>, RecordingsError> {
+    if let Some(ranges) = &wanted.recording_ids {
+        let exists = |id: i64| {
+            catalog
+                .entry(id)
+                .is_some_and(|entry| entry.state != RecordingState::Deleted)
+        };
+        // Each range is named by its first id: a range may go beyond the last recording.
+        if let Some(&(recording_id, _)) = ranges.iter().find(|&&(first, _)| !exists(first)) {
+            return Err(RecordingsError::UnknownRecording {
+                recording_id,
+                directory: directory.to_owned(),
+                existing: existing(catalog),
+            });
+        }
+    }
+    let by_id = |id: i64| {
+        let ranges = wanted.recording_ids.as_ref();
+        ranges.is_none_or(|ranges| {
+            ranges
+                .iter()
+                .any(|&(first, last)| (first..=last).contains(&id))
+        })
+    };
+    let by_stream = |id: i32| {
+        wanted
+            .stream_ids
+            .as_ref()
+            .is_none_or(|ids| ids.contains(&id))
+    };
+    let entries = catalog.entries().iter().filter(|entry| {
+        entry.state != RecordingState::Deleted
+            && by_id(entry.descriptor.recording_id)
+            && by_stream(entry.descriptor.stream_id)
+    });
+    entries
+        .map(|entry| match entry.state {
+            RecordingState::Invalid => Err(RecordingsError::InvalidRecording {
+                recording_id: entry.descriptor.recording_id,
+                directory: directory.to_owned(),
+            }),
+            _ => Ok(entry.descriptor.clone()),
+        })
+        .collect()
+}
+
+/// The ids of all recordings, as `0-3, 7`.
+fn existing(catalog: &Catalog<Directory>) -> String {
+    let mut ranges: Vec<(i64, i64)> = Vec::new();
+    for entry in catalog.entries() {
+        let id = entry.descriptor.recording_id;
+        match ranges.last_mut() {
+            _ if entry.state == RecordingState::Deleted => {}
+            Some((_, last)) if *last + 1 == id => *last = id,
+            _ => ranges.push((id, id)),
+        }
+    }
+    if ranges.is_empty() {
+        return "none".to_owned();
+    }
+    let mut text = String::new();
+    for (first, last) in ranges {
+        let separator = if text.is_empty() { "" } else { ", " };
+        let _ = if first == last {
+            write!(text, "{separator}{first}")
+        } else {
+            write!(text, "{separator}{first}-{last}")
+        };
+    }
+    text
+}
+
+fn recorded(
+    storage: &Directory,
+    descriptor: RecordingDescriptor,
+    is_private: bool,
+) -> Result<Recorded, RecordingsError> {
+    let stream =
+        RecordedStream::new(&(&descriptor).into()).map_err(|source| RecordingsError::Stream {
+            directory: storage.path().to_owned(),
+            source,
+        })?;
+    Ok(Recorded {
+        end: end_of_recording(storage, &descriptor)?,
+        // An archive that writes checksums keeps them in the field of the session id.
+        stream: if is_private {
+            stream
+        } else {
+            stream.any_session()
+        },
+        descriptor,
+    })
+}
+
+fn location(directory: &Path, nonce: Option<String>) -> Result<ArchiveLocation, RecordingsError> {
+    let boot_id = machine::boot_id().map_err(|source| RecordingsError::Io {
+        path: "the boot id of this machine".into(),
+        source,
+    })?;
+    Ok(ArchiveLocation {
+        path: directory.to_string_lossy().into_owned(),
+        nonce,
+        boot_id,
+        host: machine::host_name(),
+    })
+}
+
+fn partition(location: &ArchiveLocation, recorded: &Recorded, from: i64, to: i64) -> Partition {
+    let descriptor = &recorded.descriptor;
+    Partition {
+        archive: location.clone(),
+        recording: RecordingPiece {
+            id: descriptor.recording_id,
+            stream_id: descriptor.stream_id,
+            session_id: descriptor.session_id,
+            initial_term_id: descriptor.initial_term_id,
+            term_length: descriptor.term_length,
+            segment_length: descriptor.segment_length,
+            start_position: descriptor.start_position,
+            channel: Some(descriptor.original_channel.clone()),
+        },
+        from,
+        to,
+        end: recorded.end,
+        index_hint: None,
+    }
+}
+
+fn now_ms() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.unwrap_or_default().as_millis() as i64
+}

@@ -1,0 +1,175 @@
+//! Where the recordings of a batch read are cut into partitions.
+
+use std::num::NonZeroUsize;
+use std::ops::Range;
+
+use aeron_archive::reader::{ReadError, RecordingReader};
+use aeron_archive::storage::Directory;
+
+use super::{Recorded, RecordingsError};
+
+/// More partitions than this are a mistake of the options, not a plan.
+pub(super) const MAX_PARTITIONS: usize = 100_000;
+
+/// How recordings are cut; without limits each segment is a partition.
+#[derive(Debug, Clone, Copy)]
+pub struct Cutting {
+    /// Fewest partitions. Segments are joined or split to have about so many.
+    pub min_partitions: Option<usize>,
+    /// Most rows of a partition, unless a single message has more.
+    pub max_rows: Option<u64>,
+    /// Bytes of a record, each of which is a row; `None` when each message is one.
+    pub record_length: Option<NonZeroUsize>,
+}
+
+/// A piece of one of the recordings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub recording: usize,
+    pub from: i64,
+    pub to: i64,
+}
+
+pub(super) fn cut(
+    storage: &Directory,
+    recorded: &[Recorded],
+    cutting: &Cutting,
+) -> Result<Vec<Piece>, RecordingsError> {
+    let scan = |source| RecordingsError::Read {
+        directory: storage.path().to_owned(),
+        source,
+    };
+    let total: i64 = recorded.iter().map(Recorded::length).sum();
+    let mut pieces = Vec::new();
+    for (recording, recorded) in recorded.iter().enumerate() {
+        let cuts = match cutting.min_partitions {
+            None => recorded.segment_bases(),
+            Some(count) => recorded
+                .cuts(storage, share(count, recorded.length(), total))
+                .map_err(scan)?,
+        };
+        for (from, to) in between(recorded, cuts) {
+            let Some(max_rows) = cutting.max_rows else {
+                pieces.push(Piece {
+                    recording,
+                    from,
+                    to,
+                });
+                continue;
+            };
+            let starts = recorded
+                .starts(storage, from..to, cutting.record_length, max_rows)
+                .map_err(scan)?;
+            let ends = starts.iter().skip(1).copied().chain([to]);
+            pieces.extend(starts.iter().zip(ends).map(|(&from, to)| Piece {
+                recording,
+                from,
+                to,
+            }));
+            if pieces.len() > MAX_PARTITIONS {
+                let limit = MAX_PARTITIONS;
+                return Err(RecordingsError::TooManyPartitions { max_rows, limit });
+            }
+        }
+    }
+    Ok(pieces)
+}
+
+/// The part of `count` pieces that falls to a recording, at least one.
+fn share(count: usize, length: i64, total: i64) -> usize {
+    let part =
+        (count as i128 * i128::from(length) + i128::from(total) - 1) / i128::from(total.max(1));
+    (part as usize).max(1)
+}
+
+/// The ranges of a recording between its start, cuts in ascending order, and its end.
+fn between(recorded: &Recorded, cuts: Vec<i64>) -> Vec<(i64, i64)> {
+    let (start, end) = (recorded.stream.start_position(), recorded.end);
+    let mut bounds = vec![start];
+    bounds.extend(cuts.into_iter().filter(|&cut| start < cut && cut < end));
+    bounds.push(end);
+    bounds.dedup();
+    bounds.windows(2).map(|pair| (pair[0], pair[1])).collect()
+}
+
+impl Recorded {
+    fn length(&self) -> i64 {
+        self.end - self.stream.start_position()
+    }
+
+    /// Where its segments begin.
+    fn segment_bases(&self) -> Vec<i64> {
+        let first = self.stream.segment_base(self.stream.start_position());
+        let length = self.stream.segment_length();
+        (0..)
+            .map(|number| first + number * length)
+            .take_while(|&base| base < self.end)
+            .collect()
+    }
+
+    /// Where to cut it into `count` pieces of about one length: at segments, or at frames if there are too few of them.
+    fn cuts(&self, storage: &Directory, count: usize) -> Result<Vec<i64>, ReadError> {
+        let start = self.stream.start_position();
+        let is_by_segment = self.segment_bases().len() >= count;
+        let near = |number: usize| {
+            let offset = i128::from(self.length()) * number as i128 / count as i128;
+            let position = start + offset as i64;
+            if is_by_segment {
+                Ok(self.stream.segment_base(position))
+            } else {
+                self.frame_from(storage, position)
+            }
+        };
+        let mut cuts = (1..count).map(near).collect::<Result<Vec<_>, _>>()?;
+        cuts.dedup();
+        Ok(cuts)
+    }
+
+    /// Where the first frame begins at `position` or behind it; a term begins with a frame, so the way there is never long.
+    fn frame_from(&self, storage: &Directory, position: i64) -> Result<i64, ReadError> {
+        let start = self.stream.start_position();
+        let term = self.stream.positions().term_begin(position).max(start);
+        let mut reader = RecordingReader::new(storage.clone(), self.stream, term, self.end)?;
+        while reader.position() < position && reader.next_frame()?.is_some() {}
+        Ok(reader.position())
+    }
+
+    /// Where pieces of at most `max_rows` rows begin within a range; the first begins with the range.
+    fn starts(
+        &self,
+        storage: &Directory,
+        range: Range<i64>,
+        record_length: Option<NonZeroUsize>,
+        max_rows: u64,
+    ) -> Result<Vec<i64>, ReadError> {
+        let mut reader = RecordingReader::new(storage.clone(), self.stream, range.start, self.end)?;
+        let (mut starts, mut taken) = (vec![range.start], 0);
+        let mut message = None;
+        while let Some(frame) = reader.next_frame()? {
+            if frame.is_padding() {
+                continue;
+            }
+            if frame.position() >= range.end && (frame.is_begin() || message.is_none()) {
+                break;
+            }
+            if frame.is_begin() {
+                message = Some((frame.position(), 0));
+            }
+            // Frames before the first begin belong to the piece before.
+            let Some((begin, length)) = &mut message else {
+                continue;
+            };
+            *length += frame.payload().len();
+            if frame.is_end() {
+                let count = record_length.map_or(1, |record| *length / record) as u64;
+                if taken > 0 && taken + count > max_rows {
+                    starts.push(*begin);
+                    taken = 0;
+                }
+                taken += count;
+                message = None;
+            }
+        }
+        Ok(starts)
+    }
+}

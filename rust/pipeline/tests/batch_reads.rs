@@ -1,0 +1,303 @@
+//! Batch reads: which recordings of which archive, and each of their messages in exactly one piece.
+
+#[allow(dead_code)]
+#[path = "../../archive/tests/recordings/stream.rs"]
+mod stream;
+
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use aeron_archive::catalog::{Catalog, DEFAULT_CAPACITY, RecordingDescriptor};
+use aeron_archive::mark_file::{MarkFile, Owner};
+use aeron_archive::reader::RecordingReader;
+use aeron_archive::recorder::RecorderSession;
+use aeron_archive::storage::Directory;
+use aeron_archive::stream::{RecordedStream, StreamDescription};
+use aeron_pipeline::partition::Partition;
+use aeron_pipeline::recordings::{Cutting, RecordingsError, Wanted, find_archive, plan};
+use proptest::prelude::*;
+use stream::{
+    INITIAL_TERM_ID, MTU_LENGTH, Publisher, SEGMENT_LENGTH, SESSION_ID, STREAM_ID, TERM_LENGTH,
+    payload,
+};
+use tempfile::TempDir;
+
+const ALL: Cutting = Cutting {
+    min_partitions: None,
+    max_rows: None,
+    record_length: None,
+};
+
+/// An archive as a real one leaves it: without sidecars and without a lock.
+struct Archive {
+    directory: TempDir,
+    catalog: Catalog<Directory>,
+}
+
+impl Archive {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let catalog = Catalog::create(&Directory::new(directory.path()), DEFAULT_CAPACITY).unwrap();
+        Self { directory, catalog }
+    }
+
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Records messages of these lengths, and says where the recording ended if `is_stopped`.
+    fn record(&mut self, stream_id: i32, start: i64, lengths: &[usize], is_stopped: bool) -> i64 {
+        let id = self.catalog.add(descriptor(stream_id, start)).unwrap();
+        let stream = RecordedStream::new(&StreamDescription {
+            recording_id: id,
+            ..stream::description(start)
+        });
+        let storage = Directory::new(self.path());
+        let mut session = RecorderSession::create(storage, stream.unwrap()).unwrap();
+        let mut publisher = Publisher::new(start);
+        for &length in lengths {
+            for block in publisher.offer(&payload(length)) {
+                session.append(&block, |_| {}).unwrap();
+                session.publish().unwrap();
+            }
+        }
+        if is_stopped {
+            self.catalog.stop(id, publisher.position(), 2_000).unwrap();
+        }
+        publisher.position()
+    }
+
+    fn plan(&self, cutting: &Cutting) -> Vec<Partition> {
+        plan(self.path(), &Wanted::default(), cutting).unwrap()
+    }
+
+    fn plan_of(&self, recordings: (i64, i64)) -> Result<Vec<Partition>, RecordingsError> {
+        let wanted = Wanted {
+            recording_ids: Some(vec![recordings]),
+            ..Wanted::default()
+        };
+        plan(self.path(), &wanted, &ALL)
+    }
+}
+
+fn descriptor(stream_id: i32, start_position: i64) -> RecordingDescriptor {
+    RecordingDescriptor {
+        control_session_id: 0,
+        correlation_id: 0,
+        recording_id: 0,
+        start_timestamp_ms: 1_000,
+        stop_timestamp_ms: -1,
+        start_position,
+        stop_position: -1,
+        initial_term_id: INITIAL_TERM_ID,
+        segment_length: SEGMENT_LENGTH as i32,
+        term_length: TERM_LENGTH as i32,
+        mtu_length: MTU_LENGTH as i32,
+        session_id: SESSION_ID,
+        stream_id,
+        stripped_channel: "aeron:ipc".to_owned(),
+        original_channel: "aeron:ipc?alias=trades".to_owned(),
+        source_identity: "aeron:ipc".to_owned(),
+    }
+}
+
+/// Where the messages begin that belong to a piece, and their lengths.
+fn messages(directory: &Path, partition: &Partition) -> Vec<(i64, usize)> {
+    let recording = &partition.recording;
+    let stream = RecordedStream::new(&StreamDescription {
+        recording_id: recording.id,
+        ..stream::description(recording.start_position)
+    });
+    let storage = Directory::new(directory);
+    let mut reader =
+        RecordingReader::new(storage, stream.unwrap(), partition.from, partition.end).unwrap();
+    let mut messages = Vec::new();
+    let mut open = None;
+    while let Some(frame) = reader.next_frame().unwrap() {
+        if frame.is_padding() {
+            continue;
+        }
+        if frame.is_begin() {
+            open = (frame.position() < partition.to).then_some((frame.position(), 0));
+        }
+        if let Some((_, length)) = &mut open {
+            *length += frame.payload().len();
+        }
+        if frame.is_end() {
+            messages.extend(open.take());
+        }
+    }
+    messages
+}
+
+fn error(result: Result<Vec<Partition>, RecordingsError>) -> String {
+    result.unwrap_err().to_string()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// 08-58: each message once, whatever the number of partitions.
+    #[test]
+    fn every_message_is_in_exactly_one_piece(
+        lengths in prop::collection::vec(prop_oneof![0..200_usize, 1_000..20_000_usize], 1..60),
+        start in (0..3_i64, 0..200_i64).prop_map(|(term, frame)| term * TERM_LENGTH + frame * 32),
+        min_partitions in prop::option::of(1..40_usize),
+        max_rows in prop::option::of(1..30_u64),
+    ) {
+        let mut archive = Archive::new();
+        let end = archive.record(STREAM_ID, start, &lengths, true);
+        let pieces = archive.plan(&Cutting { min_partitions, max_rows, record_length: None });
+        let bounds: Vec<_> = pieces.iter().map(|piece| (piece.from, piece.to)).collect();
+        prop_assert_eq!(bounds.first().map(|piece| piece.0), Some(start));
+        prop_assert_eq!(bounds.last().map(|piece| piece.1), Some(end));
+        prop_assert!(bounds.windows(2).all(|pair| pair[0].1 == pair[1].0), "{:?}", bounds);
+        let found: Vec<_> = pieces.iter().map(|piece| messages(archive.path(), piece)).collect();
+        if let Some(max_rows) = max_rows {
+            prop_assert!(found.iter().all(|piece| piece.len() as u64 <= max_rows), "{:?}", found);
+        }
+        let found: Vec<_> = found.into_iter().flatten().map(|(_, length)| length).collect();
+        prop_assert_eq!(found, lengths);
+    }
+}
+
+#[test]
+fn without_limits_each_segment_is_a_piece() {
+    let mut archive = Archive::new();
+    archive.record(STREAM_ID, 64, &[1_000; 400], true);
+    let pieces = archive.plan(&ALL);
+    let segments = fs::read_dir(archive.path()).unwrap().count() - 1;
+    assert_eq!(pieces.len(), segments);
+    assert_eq!((pieces[0].from, pieces[1].from), (64, SEGMENT_LENGTH));
+}
+
+#[test]
+fn segments_are_joined_or_split_to_as_many_pieces_as_are_asked_for() {
+    let mut archive = Archive::new();
+    archive.record(STREAM_ID, 0, &[1_000; 400], true);
+    archive.record(STREAM_ID, 0, &[1_000; 400], true);
+    let count = |min_partitions| {
+        let min_partitions = Some(min_partitions);
+        archive
+            .plan(&Cutting {
+                min_partitions,
+                ..ALL
+            })
+            .len()
+    };
+    assert_eq!((count(1), count(2), count(4), count(50)), (2, 2, 4, 50));
+}
+
+#[test]
+fn rows_of_records_are_counted_by_their_length() {
+    let mut archive = Archive::new();
+    archive.record(STREAM_ID, 0, &[100; 60], true);
+    let cutting = Cutting {
+        max_rows: Some(50),
+        record_length: NonZeroUsize::new(10),
+        ..ALL
+    };
+    assert_eq!(archive.plan(&cutting).len(), 12);
+}
+
+/// 08-58: filters.
+#[test]
+fn recordings_are_chosen_by_id_and_stream() {
+    let mut archive = Archive::new();
+    for stream_id in [1, 2, 2] {
+        archive.record(stream_id, 0, &[10], true);
+    }
+    let wanted = |stream_ids, recording_ids| {
+        let wanted = Wanted {
+            stream_ids,
+            recording_ids,
+        };
+        let pieces = plan(archive.path(), &wanted, &ALL).unwrap();
+        pieces
+            .iter()
+            .map(|piece| piece.recording.id)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(wanted(None, None), [0, 1, 2]);
+    assert_eq!(wanted(Some(vec![2]), None), [1, 2]);
+    assert_eq!(wanted(None, Some(vec![(0, 0), (2, 9)])), [0, 2]);
+    assert_eq!(wanted(Some(vec![1]), Some(vec![(1, 2)])), [0_i64; 0]);
+    let text = error(archive.plan_of((9, 9)));
+    assert!(
+        text.starts_with("no recording 9 in ") && text.ends_with("; it has 0-2"),
+        "{text}"
+    );
+}
+
+/// 08-58: of a killed writer what recovery would find, and nothing is written.
+#[test]
+fn a_recording_without_a_stop_position_is_read_to_its_end_and_nothing_is_written() {
+    let mut archive = Archive::new();
+    let end = archive.record(STREAM_ID, 0, &[1_000; 300], false);
+    let before = contents(archive.path());
+    let pieces = archive.plan(&ALL);
+    let last = pieces.last().unwrap();
+    assert_eq!(last.end, end);
+    let channel = last.recording.channel.as_deref();
+    assert_eq!(channel, Some("aeron:ipc?alias=trades"));
+    assert_eq!(contents(archive.path()), before);
+}
+
+fn contents(directory: &Path) -> Vec<(PathBuf, Vec<u8>, SystemTime)> {
+    let mut files: Vec<_> = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| {
+            let modified = path.metadata().unwrap().modified().unwrap();
+            (path.clone(), fs::read(&path).unwrap(), modified)
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+/// 08-58: a live one is refused.
+#[test]
+fn an_archive_that_gives_signs_of_life_is_refused_until_it_has_ended() {
+    let mut archive = Archive::new();
+    archive.record(STREAM_ID, 0, &[10], true);
+    let now = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap();
+    let now_ms = now.as_millis() as i64;
+    let owner = Owner::without_server(42, now_ms, "/dev/shm/aeron".to_owned());
+    let mut mark = MarkFile::take(&Directory::new(archive.path()), &owner, now_ms).unwrap();
+    mark.ready(now_ms).unwrap();
+    let text = error(plan(archive.path(), &Wanted::default(), &ALL));
+    assert!(text.contains("is in use by process 42"), "{text}");
+    mark.close().unwrap();
+    assert_eq!(archive.plan(&ALL).len(), 1);
+}
+
+/// 08-58: a directory of private archives stands for the only one in it.
+#[test]
+fn a_directory_means_its_own_archive_or_the_only_private_one_below() {
+    let place = tempfile::tempdir().unwrap();
+    let text = find_archive(place.path()).unwrap_err().to_string();
+    assert!(text.starts_with("no archive at "), "{text}");
+    assert!(find_archive(&place.path().join("none")).is_err());
+
+    for name in ["one", "two"] {
+        let directory = place.path().join(name);
+        fs::create_dir(&directory).unwrap();
+        Catalog::create(&Directory::new(&directory), DEFAULT_CAPACITY).unwrap();
+        fs::write(directory.join("private.lock"), []).unwrap();
+        if name == "one" {
+            assert_eq!(find_archive(place.path()).unwrap(), directory);
+        }
+    }
+    let text = find_archive(place.path()).unwrap_err().to_string();
+    assert!(
+        text.contains("holds 2 private archives") && text.contains("s ago"),
+        "{text}"
+    );
+    let two = place.path().join("two");
+    assert_eq!(find_archive(&two).unwrap(), two);
+}

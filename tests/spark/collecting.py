@@ -1,0 +1,65 @@
+"""A query whose batches a test looks at: a sink that is idempotent by batch id, and waits with a bound."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+PATIENCE_S = 60
+
+
+class Batches:
+    """What the batches of a query brought, by batch id; a batch that is run again takes its own place."""
+
+    def __init__(self) -> None:
+        self.tables: dict[int, pa.Table] = {}
+        self.runs: dict[int, list[pa.Table]] = {}
+
+    def take(self, frame: DataFrame, batch_id: int) -> None:
+        """The function for ``foreachBatch``."""
+        table = frame.toArrow()
+        self.tables[batch_id] = table
+        self.runs.setdefault(batch_id, []).append(table)
+
+    def column(self, name: str) -> list[Any]:
+        """The values of a column over all batches, in their order."""
+        return [value for _, table in sorted(self.tables.items()) for value in table[name].to_pylist()]
+
+    @property
+    def rows(self) -> int:
+        """How many rows came."""
+        return sum(table.num_rows for table in list(self.tables.values()))
+
+
+@contextmanager
+def running(
+    frame: DataFrame, checkpoint: object, batches: Batches | None = None, **trigger: Any
+) -> Iterator[StreamingQuery]:
+    """A query on `frame` that is stopped at the end; it has run its first batch, so that it is subscribed."""
+    writer = frame.writeStream.option("checkpointLocation", str(checkpoint))
+    writer = writer.format("noop") if batches is None else writer.foreachBatch(batches.take)
+    query = (writer.trigger(**trigger) if trigger else writer).start()
+    try:
+        until(query, lambda: query.lastProgress is not None)
+        yield query
+    finally:
+        query.stop()
+
+
+def until(query: StreamingQuery, condition: Callable[[], bool], timeout: float = PATIENCE_S) -> None:
+    """Waits for what a query is to bring; its failure is raised at once."""
+    deadline = time.monotonic() + timeout
+    while not condition():
+        failure = query.exception()
+        if failure is not None:
+            raise failure
+        assert query.isActive or condition(), "the query ended"
+        assert time.monotonic() < deadline, f"not within {timeout} s; last progress: {query.lastProgress}"
+        time.sleep(0.02)

@@ -1,0 +1,43 @@
+"""``aeron.spark.layout``: the text of a numpy dtype."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import aeron.spark
+from aeron.spark import AeronOptionError
+
+
+@pytest.mark.parametrize(
+    ("dtype", "text"),
+    [
+        ([("ts", "<i8"), ("px", "<f8"), ("sym", "S8")], "ts i64, px f64, sym char[8]"),
+        (
+            [("a", "i1"), ("b", "u2"), ("c", "f4"), ("d", "?"), ("e", "V3")],
+            "a i8, b u16, c f32, d bool, e bytes[3]",
+        ),
+        ([("a", ">i4"), ("b", "<i4"), ("c", ">f8")], "a >i32, b i32, c >f64"),
+        ([("a", "M8[ms]"), ("b", "M8[us]"), ("c", ">M8[ns]")], "a ts_ms, b ts_us, c >ts_ns"),
+        (np.dtype([("a", "u1"), ("b", "f8"), ("c", "u1")], align=True), "a u8, @8 b f64, c u8 =24"),
+        (
+            np.dtype({"names": ["b", "a"], "formats": ["i4", "i4"], "offsets": [8, 0], "itemsize": 12}),
+            "@8 b i32, @0 a i32 =12",
+        ),
+    ],
+)
+def test_fields_offsets_and_length_of_a_dtype_become_a_layout(dtype: npt.DTypeLike, text: str) -> None:
+    """08-61"""
+    assert aeron.spark.layout(dtype) == text
+
+
+@pytest.mark.parametrize("field", ["f2", "U4", "c8", "M8[s]", "M8[10ns]", "m8[ns]", ("i4", (3,)), [("x", "i4")]])
+def test_a_field_that_no_layout_has_is_refused_by_name(field: object) -> None:
+    with pytest.raises(AeronOptionError, match="option valueSchema: field 'odd' is "):
+        aeron.spark.layout([("fine", "i4"), ("odd", field)])  # type: ignore[list-item]
+
+
+def test_a_dtype_without_fields_is_refused() -> None:
+    with pytest.raises(AeronOptionError, match="give a structured dtype"):
+        aeron.spark.layout("i4")
