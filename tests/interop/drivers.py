@@ -4,7 +4,6 @@ import mmap
 import os
 import shutil
 import struct
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -119,16 +118,4 @@ def _our_driver():
     script = Path(sys.executable).parent / "aeronmd"
     if script.exists():
         return script
-    built = subprocess.run(
-        ["cargo", "build", "-q", "-p", "aeron-driver", "--example", "aeronmd"],
-        check=False,
-        cwd=toolchain.PROJECT,
-        capture_output=True,
-        text=True,
-    )
-    if built.returncode != 0:
-        raise toolchain.Unavailable(
-            f"neither `aeronmd` is installed nor can the driver be built: {built.stderr[-1000:]}"
-        )
-    target = Path(os.environ.get("CARGO_TARGET_DIR", toolchain.PROJECT / "target"))
-    return target / "debug" / "examples" / "aeronmd"
+    return toolchain.rust_example("aeron-driver", "aeronmd")

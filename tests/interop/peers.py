@@ -231,6 +231,8 @@ def transfer(publications, subscriptions, count, lengths, *, how="offer", timeou
 def _command(kind):
     if kind == "java":
         return toolchain.java_peer_command()
+    if kind == "java-archive":
+        return toolchain.java_peer_command("JavaArchive")
     if kind == "c":
         return (toolchain.wheel_python(), "-u", toolchain.HERE / "peer" / "c_peer.py")
     if kind == "ours":

@@ -50,8 +50,8 @@ def jar():
 
 
 @functools.cache
-def java_peer_command():
-    """The command of the Java client peer, compiled when its sources changed."""
+def java_peer_command(program="JavaPeer"):
+    """The command of the Java client peer or the Java archive, compiled when their sources changed."""
     _need("javac", "a JDK")
     sources = sorted((HERE / "java").glob("*.java"))
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
@@ -60,7 +60,7 @@ def java_peer_command():
     with _made_once(classes / "JavaPeer.class") as missing:
         if missing:
             _run("javac", "-cp", aeron, "-d", classes, *sources)
-    return (*_JAVA, "-cp", f"{aeron}:{classes}", "JavaPeer")
+    return (*_JAVA, "-cp", f"{aeron}:{classes}", program)
 
 
 def java_command(properties, main, *arguments):
@@ -68,6 +68,15 @@ def java_command(properties, main, *arguments):
     _need("java", "a JDK")
     settings = (f"-D{name}={value}" for name, value in properties.items())
     return (*_JAVA, *settings, "-cp", str(jar()), main, *arguments)
+
+
+@functools.cache
+def rust_example(package, name):
+    """The path of an example program of one of our crates, built."""
+    _need("cargo", "a Rust toolchain")
+    _run("cargo", "build", "-q", "--manifest-path", PROJECT / "Cargo.toml", "-p", package, "--example", name)
+    target = Path(os.environ.get("CARGO_TARGET_DIR", PROJECT / "target"))
+    return target / "debug" / "examples" / name
 
 
 @functools.cache

@@ -97,8 +97,9 @@ pub fn find_end<S: Storage>(
     }
 }
 
-/// Finds the end of a recording and removes what is behind it, so that its last segment is zeros from there on and has its
-/// length. The stop position in the catalog is left to the caller. Only for who owns the directory.
+/// Finds the end of a recording and leaves its files as its recorder would have: the last segment has its length and is zeros
+/// from the end on, and a full one is followed by the next. The stop position in the catalog is left to the caller. Only for
+/// who owns the directory.
 ///
 /// # Errors
 /// [`RecoveryError`]; nothing was changed unless it is [`RecoveryError::Storage`].
@@ -108,12 +109,21 @@ pub fn recover<S: Storage>(
     known_position: i64,
 ) -> Result<RecordingEnd, RecoveryError> {
     let end = find_end(storage, stream, known_position)?;
-    if let Some(base) = last_segment(storage, stream)? {
-        let name = stream.segment_name(base);
-        let offset = (end.position - base) as u64;
+    let Some(base) = last_segment(storage, stream)? else {
+        return Ok(end);
+    };
+    let length = stream.segment_length();
+    let used = end.position - base;
+    let cut_last = |file: S::File| cut(&file, used as u64, length as u64);
+    let name = stream.segment_name(base);
+    storage
+        .open(&name, Access::Write)
+        .and_then(cut_last)
+        .map_err(|source| RecoveryError::Storage { name, source })?;
+    if used == length {
+        let name = stream.segment_name(end.position);
         storage
-            .open(&name, Access::Write)
-            .and_then(|file| cut(&file, offset, stream.segment_length() as u64))
+            .create(&name, length as u64)
             .map_err(|source| RecoveryError::Storage { name, source })?;
     }
     Ok(end)

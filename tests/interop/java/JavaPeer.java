@@ -3,14 +3,9 @@ import io.aeron.Counter;
 import io.aeron.ExclusivePublication;
 import io.aeron.Image;
 import io.aeron.Subscription;
-import io.aeron.exceptions.RegistrationException;
 import org.agrona.concurrent.UnsafeBuffer;
 import org.agrona.concurrent.status.CountersReader;
 
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HexFormat;
@@ -31,30 +26,8 @@ public final class JavaPeer
 
     public static void main(final String[] args) throws Exception
     {
-        final PrintStream answers = System.out;
-        System.setOut(System.err);
-        final JavaPeer peer = new JavaPeer();
-        final BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
-        for (String line = requests.readLine(); null != line; line = requests.readLine())
-        {
-            answers.println(Json.write(peer.answer(new Request(line))));
-            answers.flush();
-        }
+        Lines.serve(new JavaPeer()::perform);
         System.exit(0);
-    }
-
-    private Map<String, Object> answer(final Request request)
-    {
-        try
-        {
-            return Map.of("ok", perform(request));
-        }
-        catch (final Throwable error)
-        {
-            final int code = error instanceof RegistrationException refused ? refused.errorCodeValue() : 0;
-            return Map.of("error", Map.of(
-                "type", error.getClass().getSimpleName(), "code", code, "text", String.valueOf(error.getMessage())));
-        }
     }
 
     private Object perform(final Request request)

@@ -1,0 +1,345 @@
+//! Makes archive directories in the states that lives and deaths of a recorder leave, for other archives' tools to judge;
+//! recovers such a directory, and reads any.
+//!
+//! usage: archive_states write STATE DIRECTORY
+//!        archive_states recover DIRECTORY [KNOWN_POSITION]
+//!        archive_states read DIRECTORY [--any-session]
+//!
+//! `recover` prints recording id, start and stop position of each recording that it finished, `read` position and payload, in
+//! hexadecimal digits, of each frame of data of each recording.
+
+use aeron_archive::catalog::{Catalog, DEFAULT_CAPACITY, NULL_VALUE, RecordingDescriptor};
+use aeron_archive::mark_file::{MarkFile, Owner};
+use aeron_archive::purge;
+use aeron_archive::reader::RecordingReader;
+use aeron_archive::recorder::RecorderSession;
+use aeron_archive::recovery::{find_end, recover};
+use aeron_archive::storage::{Access, Directory, Storage, StorageFile};
+use aeron_archive::stream::{RecordedStream, StreamDescription};
+use std::error::Error;
+use std::fs::File;
+use std::time::{SystemTime, UNIX_EPOCH};
+use stream::{
+    INITIAL_TERM_ID, MTU_LENGTH, Publisher, SEGMENT_LENGTH, SESSION_ID, STREAM_ID, TERM_LENGTH,
+    payload,
+};
+
+#[allow(
+    dead_code,
+    reason = "made for the tests of the crate, which use all of it"
+)]
+#[path = "../tests/recordings/stream.rs"]
+mod stream;
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+/// An archive directory whose owner lives.
+struct Archive {
+    storage: Directory,
+    catalog: Catalog<Directory>,
+    mark_file: MarkFile<File>,
+}
+
+/// A recording in progress.
+struct Recording<'a> {
+    archive: &'a mut Archive,
+    recording_id: i64,
+    stream: RecordedStream,
+    session: RecorderSession<Directory>,
+    publisher: Publisher,
+}
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments[..] {
+        ["write", state, directory] => write(state, Directory::new(directory)),
+        ["recover", directory] => recover_all(&Directory::new(directory), 0),
+        ["recover", directory, known] => recover_all(&Directory::new(directory), known.parse()?),
+        ["read", directory] => read_all(&Directory::new(directory), false),
+        ["read", directory, "--any-session"] => read_all(&Directory::new(directory), true),
+        _ => Err("usage: archive_states write STATE DIRECTORY | recover DIRECTORY [KNOWN_POSITION] | read DIRECTORY [--any-session]".into()),
+    }
+}
+
+fn write(state: &str, storage: Directory) -> Result<()> {
+    let mut archive = Archive::create(storage)?;
+    match state {
+        "stopped" => archive.stopped()?,
+        "purged" => archive.purged()?,
+        "compacted" => archive.compacted()?,
+        "undone" => archive.undone()?,
+        "killed" => archive.killed()?,
+        "torn" => archive.torn()?,
+        "zero-page" => archive.zero_page()?,
+        "padding" => archive.padding()?,
+        "segment-end" => archive.segment_end()?,
+        "created" => archive.created()?,
+        "undoing" => archive.undoing()?,
+        other => return Err(format!("no state {other}").into()),
+    }
+    match state {
+        "stopped" | "purged" | "compacted" | "undone" => Ok(archive.mark_file.close()?),
+        _ => Ok(()),
+    }
+}
+
+impl Archive {
+    fn create(storage: Directory) -> Result<Self> {
+        let now_ms = now_ms()?;
+        let owner = Owner::without_server(
+            std::process::id().into(),
+            now_ms,
+            "/dev/shm/aeron".to_owned(),
+        );
+        let mut mark_file = MarkFile::take(&storage, &owner, now_ms)?;
+        let catalog = Catalog::create(&storage, DEFAULT_CAPACITY)?;
+        mark_file.ready(now_ms)?;
+        Ok(Self {
+            storage,
+            catalog,
+            mark_file,
+        })
+    }
+
+    fn record(&mut self, start_position: i64) -> Result<Recording<'_>> {
+        let descriptor = descriptor(start_position)?;
+        let recording_id = self.catalog.add(descriptor)?;
+        let description = StreamDescription {
+            recording_id,
+            ..stream::description(start_position)
+        };
+        let stream = RecordedStream::new(&description)?;
+        let session = RecorderSession::create(self.storage.clone(), stream)?;
+        Ok(Recording {
+            archive: self,
+            recording_id,
+            stream,
+            session,
+            publisher: Publisher::new(start_position),
+        })
+    }
+
+    /// Several recordings that ended: in a segment, exactly at the end of one, amid a message, and before any message.
+    fn stopped(&mut self) -> Result<()> {
+        self.record(0)?.messages(200, 3000)?.stop()?;
+        self.record(3 * TERM_LENGTH + 1024)?
+            .messages(100, 50)?
+            .pad_to_segment_end()?
+            .stop()?;
+        let mut amid = self.record(96)?.messages(10, 100)?;
+        let first_fragment = amid.publisher.data(0x80, &payload(1000));
+        amid.block(&first_fragment)?;
+        amid.stop()?;
+        self.record(TERM_LENGTH)?.stop()
+    }
+
+    /// One that begins with its second segment by now, one that is gone but for its entry, and one that is as it was.
+    fn purged(&mut self) -> Result<()> {
+        let shortened = self.record(64)?.messages(200, 3000)?.stopped_id()?;
+        let gone = self.record(0)?.messages(200, 3000)?.stopped_id()?;
+        self.record(0)?.messages(10, 10)?.stop()?;
+        let end = self.catalog.recording(shortened)?.stop_position;
+        let mut segments =
+            purge::purge_segments(&mut self.catalog, shortened, SEGMENT_LENGTH, end)?;
+        while segments.step(&self.storage, &[])? {}
+        let mut files = purge::purge_recording(&mut self.catalog, gone, NULL_VALUE)?;
+        while files.step(&self.storage, &[])? {}
+        Ok(())
+    }
+
+    /// As [`purged`](Self::purged), and the entry is gone, too.
+    fn compacted(&mut self) -> Result<()> {
+        self.purged()?;
+        Ok(self.catalog.compact(&self.storage, |_| false)?)
+    }
+
+    /// A recording that ended because something went wrong between append and publish.
+    fn undone(&mut self) -> Result<()> {
+        let mut recording = self.record(0)?.messages(20, 700)?;
+        let block = recording.publisher.offer(&payload(9000)).concat();
+        recording.session.append(&block, |_| {})?;
+        recording.session.undo()?;
+        recording.stop()
+    }
+
+    /// A recording that ended, and two that were running at a kill.
+    fn killed(&mut self) -> Result<()> {
+        self.record(0)?.messages(50, 700)?.stop()?;
+        self.record(TERM_LENGTH + 32)?.messages(300, 1000)?;
+        self.record(0)?.messages(3, 3)?;
+        Ok(())
+    }
+
+    /// Killed within a write, which ends at the end of a page amid a frame.
+    fn torn(&mut self) -> Result<()> {
+        let recording = self.record(0)?.messages(20, 700)?;
+        let mut publisher = recording.publisher.clone();
+        let block: Vec<u8> = (0..20)
+            .flat_map(|_| publisher.data(0xC0, &payload(1000)))
+            .collect();
+        let begin = recording.publisher.position();
+        let written = (begin + block.len() as i64 / 2) / 4096 * 4096 - begin;
+        recording.put(begin, &block[..written as usize])
+    }
+
+    /// A whole last frame with a page of zeros.
+    fn zero_page(&mut self) -> Result<()> {
+        let mut recording = self.record(0)?.messages(20, 700)?;
+        let frame = recording.publisher.data(0xC0, &[0; 12_000]);
+        recording.block(&frame)
+    }
+
+    /// A last padding frame that is longer than a page.
+    fn padding(&mut self) -> Result<()> {
+        let mut recording = self.record(0)?.messages(20, 700)?;
+        let padding = recording.publisher.pad(20_000);
+        recording.block(&padding)
+    }
+
+    /// Killed with a full segment: before the next file was created, and behind that.
+    fn segment_end(&mut self) -> Result<()> {
+        let without = self.record(0)?.messages(20, 700)?.pad_to_segment_end()?;
+        let next = without.stream.segment_name(SEGMENT_LENGTH);
+        without.archive.storage.remove(&next)?;
+        self.record(0)?.messages(20, 700)?.pad_to_segment_end()?;
+        Ok(())
+    }
+
+    /// Killed while a recording began: an entry alone, and a segment without its length.
+    fn created(&mut self) -> Result<()> {
+        self.catalog.add(descriptor(64)?)?;
+        self.record(64)?.set_length(0)
+    }
+
+    /// Killed while a failed write was undone: the segment is cut.
+    fn undoing(&mut self) -> Result<()> {
+        let recording = self.record(0)?.messages(20, 700)?;
+        let end = recording.publisher.position();
+        recording.set_length(end)
+    }
+}
+
+impl Recording<'_> {
+    /// Records messages of 0 up to `longest` bytes, some in several fragments, and what padding they need.
+    fn messages(mut self, count: usize, longest: usize) -> Result<Self> {
+        for number in 0..count {
+            for block in self.publisher.offer(&payload(longest * number / count)) {
+                self.block(&block)?;
+            }
+        }
+        Ok(self)
+    }
+
+    fn pad_to_segment_end(mut self) -> Result<Self> {
+        let base = self.session.segment_base();
+        while self.session.segment_base() == base {
+            let left = TERM_LENGTH - self.publisher.position() % TERM_LENGTH;
+            let padding = self.publisher.pad(left);
+            self.block(&padding)?;
+        }
+        Ok(self)
+    }
+
+    fn block(&mut self, block: &[u8]) -> Result<()> {
+        self.session.append(block, |_| {})?;
+        self.session.publish()?;
+        Ok(())
+    }
+
+    fn stop(self) -> Result<()> {
+        self.stopped_id().map(drop)
+    }
+
+    fn stopped_id(self) -> Result<i64> {
+        let position = self.session.recorded_position();
+        self.archive
+            .catalog
+            .stop(self.recording_id, position, now_ms()?)?;
+        Ok(self.recording_id)
+    }
+
+    /// Writes to the last segment past the recorder.
+    fn put(&self, position: i64, bytes: &[u8]) -> Result<()> {
+        let offset = position - self.session.segment_base();
+        Ok(self.last_segment()?.write_all_at(bytes, offset as u64)?)
+    }
+
+    fn set_length(&self, length: i64) -> Result<()> {
+        Ok(self.last_segment()?.set_length(length as u64)?)
+    }
+
+    fn last_segment(&self) -> Result<File> {
+        let name = self.stream.segment_name(self.session.segment_base());
+        Ok(self.archive.storage.open(&name, Access::Write)?)
+    }
+}
+
+fn recover_all(storage: &Directory, known: i64) -> Result<()> {
+    let mut catalog = Catalog::open(storage, DEFAULT_CAPACITY)?;
+    let recordings: Vec<_> = catalog.recordings().cloned().collect();
+    for descriptor in recordings.iter().filter(|it| it.is_unfinished()) {
+        let (id, start) = (descriptor.recording_id, descriptor.start_position);
+        let stream = RecordedStream::new(&StreamDescription::from(descriptor))?;
+        let end = recover(storage, &stream, known.max(start))?;
+        catalog.stop(id, end.position, now_ms()?)?;
+        println!("{id} {start} {}", end.position);
+    }
+    Ok(())
+}
+
+fn read_all(storage: &Directory, any_session: bool) -> Result<()> {
+    let catalog = Catalog::open_read_only(storage)?;
+    for descriptor in catalog.recordings() {
+        let mut stream = RecordedStream::new(&StreamDescription::from(descriptor))?;
+        if any_session {
+            stream = stream.any_session();
+        }
+        let start = descriptor.start_position;
+        let end = match descriptor.is_unfinished() {
+            true => find_end(storage, &stream, start)?.position,
+            false => descriptor.stop_position,
+        };
+        println!("recording {} {start} {end}", descriptor.recording_id);
+        let mut reader = RecordingReader::new(storage, stream, start, end)?;
+        while let Some(frame) = reader.next_frame()? {
+            if !frame.is_padding() {
+                let digits: String = frame
+                    .payload()
+                    .iter()
+                    .map(|byte| format!("{byte:02x}"))
+                    .collect();
+                println!("{} {:02x} {digits}", frame.position(), frame.flags());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn descriptor(start_position: i64) -> Result<RecordingDescriptor> {
+    Ok(RecordingDescriptor {
+        control_session_id: 0,
+        correlation_id: 0,
+        recording_id: 0,
+        start_timestamp_ms: now_ms()?,
+        stop_timestamp_ms: NULL_VALUE,
+        start_position,
+        stop_position: NULL_VALUE,
+        initial_term_id: INITIAL_TERM_ID,
+        segment_length: SEGMENT_LENGTH as i32,
+        term_length: TERM_LENGTH as i32,
+        mtu_length: MTU_LENGTH as i32,
+        session_id: SESSION_ID,
+        stream_id: STREAM_ID,
+        stripped_channel: "aeron:ipc".to_owned(),
+        original_channel: "aeron:ipc?term-length=64k".to_owned(),
+        source_identity: "aeron:ipc".to_owned(),
+    })
+}
+
+fn now_ms() -> Result<i64> {
+    Ok(SystemTime::now()
+        .duration_since(UNIX_EPOCH)?
+        .as_millis()
+        .try_into()?)
+}

@@ -1,0 +1,50 @@
+"""The real `ArchiveTool` on an archive directory."""
+
+import re
+import subprocess
+
+from interop import toolchain
+
+_TIMEOUT_S = 60
+
+
+class ArchiveTool:
+    """Runs the tool's commands on copies of nothing: `verify` changes the directory as it does for everybody."""
+
+    def __init__(self, directory):
+        self.directory = directory
+
+    def run(self, *arguments, answer="n"):
+        """The result of one command; to each question it gets the same answer."""
+        command = toolchain.java_command({}, "io.aeron.archive.ArchiveTool", self.directory, *arguments)
+        return subprocess.run(
+            [str(part) for part in command],
+            check=False,
+            capture_output=True,
+            text=True,
+            input=f"{answer}\n" * 20,
+            timeout=_TIMEOUT_S,
+        )
+
+    def succeed(self, *arguments, answer="n"):
+        """What a command prints that ends with status 0."""
+        result = self.run(*arguments, answer=answer)
+        assert result.returncode == 0, f"{arguments}: {result.stdout[-2000:]}{result.stderr[-2000:]}"
+        return result.stdout
+
+    def show(self):
+        """Looks at the directory with each of the commands that only read."""
+        for command in ("describe", "describe-all", "dump"):
+            self.succeed(command)
+
+    def verify(self, answer="n"):
+        """Verifies every frame; answers whether it asked about a last frame."""
+        shown = self.succeed("verify", "-a", answer=answer)
+        assert "ERR" not in shown
+        return "straddles a page boundary" in shown
+
+    def positions(self):
+        """Start and stop position of each recording, by its id."""
+        shown = self.succeed("describe-all")
+        found = re.findall(r"recordingId=(\d+)\|.*?startPosition=(-?\d+)\|stopPosition=(-?\d+)", shown)
+        return {int(id): (int(start), int(stop)) for id, start, stop in found}
