@@ -86,6 +86,24 @@ def values() -> Iterator[bytes]:
     yield b"# comment\r\naeron.dir = /dev/shm/x\naeron.mtu.length : 8k\naeron.client.name=a\\\n  b\n"
 
 
+def frame(position: int, length: int, type_: int = 1, flags: int = 0xC0) -> bytes:
+    """A frame of the recording that the target `segment` reads; of padding the header."""
+    term_id, term_offset = divmod(position, 65_536)
+    header = struct.pack("<iBBHiiiiq", length, 0, flags, type_, term_offset, 7, 1001, term_id, position)
+    return header + (b"x" * (length - 32)).ljust((length - 1) // 32 * 32, b"\0") if type_ else header
+
+
+def segment() -> Iterator[bytes]:
+    """Recordings of a few frames: of one segment, of two, torn, and with padding at the end; before it their layout."""
+    frames = frame(64, 40) + frame(128, 1000) + frame(1152, 5000) + frame(6176, 32)
+    yield struct.pack("<6H", 2, 2, 2, 194, len(frames), 0) + frames
+    yield struct.pack("<6H", 2, 4, 2, 128, 3000, 1) + frames[:3000]
+    padding = frame(64, 65_472, type_=0)
+    yield struct.pack("<6H", 2, 2, 2, 2050, 32, 0) + padding + frame(65_536, 64)
+    last = frame(64, 40) + frame(128, 30_000, type_=0)
+    yield struct.pack("<6H", 2, 2, 2, 942, len(last), 0) + last
+
+
 TARGETS = {
     "client": operations,
     "cnc": cnc,
@@ -95,6 +113,7 @@ TARGETS = {
     "log": operations,
     "reports": reports,
     "ring": ring,
+    "segment": segment,
     "uri": uri,
     "values": values,
 }

@@ -2,8 +2,11 @@
 
 use crate::stream::*;
 use aeron_archive::frame::FrameFault;
+use aeron_archive::memory_storage::MemoryStorage;
 use aeron_archive::recorder::{RecorderError, RecorderSession};
-use aeron_archive::storage::Directory;
+use aeron_archive::recovery::find_end;
+use aeron_archive::storage::{Access, Directory, Storage, StorageFile};
+use aeron_archive::stream::RecordedStream;
 use tempfile::TempDir;
 
 fn directory() -> (TempDir, Directory) {
@@ -97,6 +100,40 @@ fn the_segment_behind_a_full_one_is_created_at_once_08_16() {
     assert_eq!(bytes(&storage, "3-196608.rec").len() as i64, SEGMENT_LENGTH);
     record(&mut session, publisher.offer(b"next"));
     assert_eq!(&bytes(&storage, "3-196608.rec")[32..36], b"next");
+}
+
+#[test]
+fn segments_of_every_length_follow_each_other_08_16() {
+    for bits in 16..=30 {
+        let term_length = 1i64 << bits;
+        let mut description = description(6 * term_length - 96);
+        description.term_length = term_length as i32;
+        description.segment_length = (2 * term_length).clamp(1 << 20, 1 << 30) as i32;
+        let stream = RecordedStream::new(&description).unwrap();
+        let storage = MemoryStorage::new();
+        let mut session = RecorderSession::create(&storage, stream).unwrap();
+        let mut publisher = Publisher::with_term_length(description.start_position, term_length);
+        let end = 5 * term_length + i64::from(description.segment_length);
+        while publisher.position() < end {
+            let left = term_length - publisher.position() % term_length;
+            let block = if left == 96 {
+                publisher.data(0xC0, b"last of its term")
+            } else {
+                publisher.pad(left)
+            };
+            session.append(&block, |_| {}).unwrap();
+            session.publish().unwrap();
+        }
+        for base in [5 * term_length, end] {
+            let file = storage
+                .open(&format!("3-{base}.rec"), Access::Read)
+                .unwrap();
+            assert_eq!(file.length().unwrap(), description.segment_length as u64);
+        }
+        let frames = read(&storage, stream, description.start_position, end).unwrap();
+        assert_eq!(frames[0].1, b"last of its term");
+        assert_eq!(find_end(&storage, &stream, end).unwrap().position, end);
+    }
 }
 
 #[test]

@@ -29,15 +29,23 @@ pub fn recorded_stream(start_position: i64) -> RecordedStream {
     RecordedStream::new(&description(start_position)).unwrap()
 }
 
-/// Publishes from a position on.
+/// Publishes from a position on, in terms of 64 KiB unless told otherwise.
 #[derive(Debug, Clone)]
 pub struct Publisher {
     position: i64,
+    term_length: i64,
 }
 
 impl Publisher {
     pub fn new(position: i64) -> Self {
-        Self { position }
+        Self::with_term_length(position, TERM_LENGTH)
+    }
+
+    pub fn with_term_length(position: i64, term_length: i64) -> Self {
+        Self {
+            position,
+            term_length,
+        }
     }
 
     pub fn position(&self) -> i64 {
@@ -54,7 +62,7 @@ impl Publisher {
             .map(aligned_length)
             .sum::<usize>()
             .max(HEADER_LENGTH);
-        let left = TERM_LENGTH - self.position % TERM_LENGTH;
+        let left = self.term_length - self.position % self.term_length;
         let mut blocks = Vec::new();
         if framed as i64 > left {
             blocks.push(self.pad(left));
@@ -73,13 +81,8 @@ impl Publisher {
 
     /// The header of a padding frame over `length` bytes.
     pub fn pad(&mut self, length: i64) -> Vec<u8> {
-        let header = header(
-            self.position,
-            length as usize,
-            frame_type::PADDING,
-            flags::UNFRAGMENTED,
-            0,
-        );
+        let flags = flags::UNFRAGMENTED;
+        let header = self.header(length as usize, frame_type::PADDING, flags, 0);
         self.position += length;
         header
     }
@@ -87,31 +90,25 @@ impl Publisher {
     /// One frame of data.
     pub fn data(&mut self, flags: u8, payload: &[u8]) -> Vec<u8> {
         let length = HEADER_LENGTH + payload.len();
-        let mut frame = header(
-            self.position,
-            length,
-            frame_type::DATA,
-            flags,
-            -self.position,
-        );
+        let mut frame = self.header(length, frame_type::DATA, flags, -self.position);
         frame.extend_from_slice(payload);
         frame.resize(aligned_length(length), 0);
         self.position += frame.len() as i64;
         frame
     }
-}
 
-pub fn header(position: i64, length: usize, frame_type: u16, flags: u8, reserved: i64) -> Vec<u8> {
-    let term_id = INITIAL_TERM_ID.wrapping_add((position / TERM_LENGTH) as i32);
-    let mut bytes = (length as u32).to_le_bytes().to_vec();
-    bytes.extend([0, flags]);
-    bytes.extend(frame_type.to_le_bytes());
-    bytes.extend(((position % TERM_LENGTH) as i32).to_le_bytes());
-    bytes.extend(SESSION_ID.to_le_bytes());
-    bytes.extend(STREAM_ID.to_le_bytes());
-    bytes.extend(term_id.to_le_bytes());
-    bytes.extend(reserved.to_le_bytes());
-    bytes
+    fn header(&self, length: usize, frame_type: u16, flags: u8, reserved: i64) -> Vec<u8> {
+        let term_id = INITIAL_TERM_ID.wrapping_add((self.position / self.term_length) as i32);
+        let mut bytes = (length as u32).to_le_bytes().to_vec();
+        bytes.extend([0, flags]);
+        bytes.extend(frame_type.to_le_bytes());
+        bytes.extend(((self.position % self.term_length) as i32).to_le_bytes());
+        bytes.extend(SESSION_ID.to_le_bytes());
+        bytes.extend(STREAM_ID.to_le_bytes());
+        bytes.extend(term_id.to_le_bytes());
+        bytes.extend(reserved.to_le_bytes());
+        bytes
+    }
 }
 
 /// A payload whose bytes are not zero and tell where they belong.
