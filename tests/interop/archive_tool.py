@@ -9,7 +9,7 @@ _TIMEOUT_S = 60
 
 
 class ArchiveTool:
-    """Runs the tool's commands on copies of nothing: `verify` changes the directory as it does for everybody."""
+    """Runs the tool's commands. Only `verify` changes the directory: it writes what it found into the catalog."""
 
     def __init__(self, directory):
         self.directory = directory

@@ -186,7 +186,7 @@ def test_our_reader_reads_what_the_real_archive_recorded(bricks, real_archive, s
     archive.call("close")
     seen = _messages(bricks("read", directory))
     assert seen == {it["recording"]: (it["start"], it["position"], _pattern()) for it in recorded}
-    assert seen[0][1] > 3 * _SEGMENT_LENGTH
+    assert seen[0][1] > 2 * _SEGMENT_LENGTH
 
 
 def test_our_reader_reads_what_a_killed_real_archive_recorded(bricks, real_archive, stream):

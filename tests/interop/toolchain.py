@@ -28,6 +28,8 @@ _JAVA = (
     "java",
     "--add-opens",
     "java.base/jdk.internal.misc=ALL-UNNAMED",
+    "--add-opens",
+    "java.base/java.util.zip=ALL-UNNAMED",  # for checksums of the archive
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
 )
