@@ -29,6 +29,7 @@ pub struct Progress {
 pub struct HeadTracker {
     progress: Progress,
     unfinished: Option<Unfinished>,
+    first_begin: Option<i64>,
 }
 
 /// A message that has begun and not ended.
@@ -68,6 +69,7 @@ impl HeadTracker {
         Self {
             progress,
             unfinished: None,
+            first_begin: None,
         }
     }
 
@@ -82,6 +84,11 @@ impl HeadTracker {
         self.unfinished.map(|message| message.begin)
     }
 
+    /// Where the first message began that was taken.
+    pub fn first_begin(&self) -> Option<i64> {
+        self.first_begin
+    }
+
     /// Takes the next frame.
     #[inline]
     pub fn take(&mut self, frame: &Frame<'_>) {
@@ -91,6 +98,7 @@ impl HeadTracker {
         }
         if frame.is_begin() {
             let begin = frame.position();
+            self.first_begin.get_or_insert(begin);
             self.progress.head.get_or_insert(begin);
             self.unfinished = Some(Unfinished {
                 begin,
@@ -115,5 +123,79 @@ impl HeadTracker {
                     payload_bytes: message.payload_bytes,
                 };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aeron_archive::stream::{RecordedStream, StreamDescription};
+
+    const BEGIN: u8 = 0x80;
+    const END: u8 = 0x40;
+    const PADDING: u8 = 0x01;
+
+    /// Tracks frames of 64 bytes, each with 20 bytes of payload, from position 0 on.
+    fn track(flags: &[u8]) -> HeadTracker {
+        let stream = RecordedStream::new(&StreamDescription {
+            recording_id: 0,
+            start_position: 0,
+            segment_length: 65536,
+            term_length: 65536,
+            initial_term_id: 0,
+            session_id: 1,
+            stream_id: 2,
+        })
+        .unwrap();
+        let mut tracker = HeadTracker::default();
+        for (number, &flags) in flags.iter().enumerate() {
+            let position = number as i64 * 64;
+            let mut bytes = [0; 64];
+            bytes[0] = 52;
+            bytes[5] = flags & (BEGIN | END);
+            bytes[6] = u8::from(flags & PADDING == 0);
+            bytes[8..12].copy_from_slice(&(position as i32).to_le_bytes());
+            bytes[12] = 1;
+            bytes[16] = 2;
+            tracker.take(&stream.rules().check(position, &bytes).unwrap());
+        }
+        tracker
+    }
+
+    fn head(flags: &[u8]) -> (Option<i64>, i64, i64) {
+        let Progress { head, counts } = track(flags).progress();
+        (head, counts.messages, counts.payload_bytes)
+    }
+
+    /// 08-21
+    #[test]
+    fn the_head_stops_at_complete_messages() {
+        assert_eq!(head(&[]), (None, 0, 0));
+        assert_eq!(head(&[BEGIN | END, BEGIN | END]), (Some(128), 2, 40));
+        assert_eq!(head(&[BEGIN]), (Some(0), 0, 0));
+        assert_eq!(head(&[BEGIN | END, BEGIN, 0]), (Some(64), 1, 20));
+        assert_eq!(head(&[BEGIN | END, BEGIN, 0, END]), (Some(256), 2, 80));
+    }
+
+    /// 08-21
+    #[test]
+    fn fragments_without_a_begin_belong_to_no_message() {
+        assert_eq!(head(&[0, END]), (None, 0, 0));
+        assert_eq!(head(&[0, END, BEGIN]), (Some(128), 0, 0));
+        assert_eq!(head(&[END, BEGIN | END, END]), (Some(128), 1, 20));
+        assert_eq!(
+            track(&[END, BEGIN | END, BEGIN | END]).first_begin(),
+            Some(64)
+        );
+    }
+
+    #[test]
+    fn padding_and_another_begin_break_a_message() {
+        assert_eq!(head(&[BEGIN | END, BEGIN, PADDING, END]), (Some(64), 1, 20));
+        assert_eq!(head(&[BEGIN, BEGIN, END]), (Some(192), 1, 40));
+        assert_eq!(head(&[BEGIN | END, PADDING]), (Some(64), 1, 20));
+        assert_eq!(head(&[PADDING]), (None, 0, 0));
+        assert_eq!(track(&[BEGIN, PADDING]).unfinished_begin(), None);
+        assert_eq!(track(&[BEGIN | END, BEGIN]).unfinished_begin(), Some(64));
     }
 }

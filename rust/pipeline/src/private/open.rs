@@ -239,7 +239,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
             .map_err(aeron_archive::purge::PurgeError::List)?;
         let names: BTreeSet<String> = names.into_iter().collect();
         let mut base = stream.segment_base(from);
-        while base < end {
+        while from < end && base < end {
             let name = stream.segment_name(base);
             if !names.contains(&name) {
                 return Ok(Some(name));
@@ -275,8 +275,8 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         });
     }
 
-    /// Drops most entries of purged recordings once they are more than half. Those stay that a session which comes back may ask
-    /// for.
+    /// Drops most entries of purged recordings once they are more than half. Those stay that a session which comes back within a
+    /// day asks for.
     fn compact(&mut self, now_ms: i64) -> Result<(), PrivateError> {
         let entries = self.catalog.entries();
         let is_deleted = |entry: &&CatalogEntry| entry.state == RecordingState::Deleted;
@@ -284,20 +284,14 @@ impl<S: Storage + Clone> PrivateArchive<S> {
             return Ok(());
         }
         let oldest_ms = now_ms.saturating_sub(ARCHIVE_TTL_HOURS * 3_600_000);
-        let key = |entry: &CatalogEntry| SessionKey::of_recording(&entry.descriptor);
-        let kept: BTreeSet<i64> = entries
-            .iter()
-            .enumerate()
-            .filter(|(_, entry)| entry.descriptor.stop_timestamp_ms >= oldest_ms)
-            .filter(|(at, entry)| {
-                !entries[at + 1..]
-                    .iter()
-                    .any(|later| key(later) == key(entry))
-            })
-            .map(|(_, entry)| entry.descriptor.recording_id)
-            .collect();
+        let furthest = self.furthest_of_sessions();
         self.catalog.compact(&self.storage, |entry| {
-            kept.contains(&entry.descriptor.recording_id)
+            let RecordingDescriptor {
+                recording_id,
+                stop_timestamp_ms,
+                ..
+            } = entry.descriptor;
+            stop_timestamp_ms >= oldest_ms && furthest.contains(&recording_id)
         })?;
         Ok(())
     }

@@ -39,6 +39,13 @@ impl Published {
         (head != NONE).then_some(head)
     }
 
+    /// The head, once a message is complete: what an offset may name. A recording without a complete message never enters an
+    /// offset, and is given up when it has ended.
+    pub fn complete_head(&self) -> Option<i64> {
+        let head = self.head();
+        head.filter(|_| self.counts().messages > 0)
+    }
+
     /// How far the recording was taken for good.
     pub fn committed_position(&self) -> i64 {
         self.committed_position.load(Ordering::Acquire)

@@ -3,7 +3,9 @@
 //! An image joins where the slowest subscriber of its driver stands, which may lie below what was recorded, and amid a message.
 //! The earlier recording gives the messages up to its head, the new one those behind it: none is lost or given twice.
 
-use aeron_archive::catalog::{RecordingDescriptor, RecordingState};
+use std::collections::{HashMap, HashSet};
+
+use aeron_archive::catalog::{CatalogEntry, RecordingDescriptor, RecordingState};
 use aeron_archive::reader::RecordingReader;
 use aeron_archive::storage::Storage;
 use aeron_archive::stream::RecordedStream;
@@ -12,7 +14,7 @@ use super::archive::{ImageDescription, PrivateArchive, State};
 use super::{MAX_BLOCK_LENGTH, PrivateError, RecordingWriter};
 
 /// What makes two images the same session.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct SessionKey {
     channel: String,
     pub stream_id: i32,
@@ -39,6 +41,13 @@ pub(super) struct Start {
     pub copy_from: Option<i64>,
     /// Head of the earlier recording if the stream was missed from there on.
     pub missed_since: Option<i64>,
+}
+
+impl Earlier {
+    /// The greater, the further; of equal ones the later.
+    fn rank(&self) -> (i64, i64) {
+        (self.stop_position, self.recording_id)
+    }
 }
 
 impl SessionKey {
@@ -94,25 +103,46 @@ impl Start {
 impl<S: Storage + Clone> PrivateArchive<S> {
     /// The recording of this session that ended furthest, of those with a head. One that is purged says where by its entry.
     pub(super) fn earlier(&self, key: &SessionKey) -> Option<Earlier> {
-        let ended = self.catalog.entries().iter().filter_map(|entry| {
-            let descriptor = &entry.descriptor;
-            if descriptor.is_unfinished() || SessionKey::of_recording(descriptor) != *key {
-                return None;
+        let entries = self.catalog.entries().iter();
+        entries
+            .filter(|entry| SessionKey::of_recording(&entry.descriptor) == *key)
+            .filter_map(|entry| self.ended(entry))
+            .max_by_key(Earlier::rank)
+    }
+
+    /// Of every session the recording that ended furthest.
+    pub(super) fn furthest_of_sessions(&self) -> HashSet<i64> {
+        let mut furthest: HashMap<SessionKey, Earlier> = HashMap::new();
+        for entry in self.catalog.entries() {
+            if let Some(ended) = self.ended(entry) {
+                let key = SessionKey::of_recording(&entry.descriptor);
+                let best = furthest.entry(key).or_insert(ended);
+                if ended.rank() > best.rank() {
+                    *best = ended;
+                }
             }
-            let recording_id = descriptor.recording_id;
-            let stop_position = descriptor.stop_position;
-            let head = match entry.state {
-                RecordingState::Deleted => stop_position,
-                RecordingState::Valid => self.ended_head(recording_id)?,
-                RecordingState::Invalid => return None,
-            };
-            Some(Earlier {
-                recording_id,
-                head,
-                stop_position,
-            })
-        });
-        ended.max_by_key(|earlier| (earlier.stop_position, earlier.recording_id))
+        }
+        furthest.values().map(|ended| ended.recording_id).collect()
+    }
+
+    /// Where a recording ended, if it did and has a head.
+    fn ended(&self, entry: &CatalogEntry) -> Option<Earlier> {
+        let descriptor = &entry.descriptor;
+        if descriptor.is_unfinished() {
+            return None;
+        }
+        let recording_id = descriptor.recording_id;
+        let stop_position = descriptor.stop_position;
+        let head = match entry.state {
+            RecordingState::Deleted => stop_position,
+            RecordingState::Valid => self.ended_head(recording_id)?,
+            RecordingState::Invalid => return None,
+        };
+        Some(Earlier {
+            recording_id,
+            head,
+            stop_position,
+        })
     }
 
     fn ended_head(&self, recording_id: i64) -> Option<i64> {

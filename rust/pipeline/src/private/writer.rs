@@ -144,8 +144,8 @@ impl<S: Storage + Clone> RecordingWriter<S> {
     /// Bytes of the session that were missed between its earlier recording and this one; answered once, when the first message
     /// has begun. `None` where nothing was missed.
     pub fn take_gap(&mut self) -> Option<i64> {
-        let head = self.head()?;
-        let gap = head - self.missed_since.take()?;
+        let first = self.tracker.first_begin()?;
+        let gap = first - self.missed_since.take()?;
         (gap > 0).then_some(gap)
     }
 

@@ -93,20 +93,18 @@ impl<S: Storage> Index<S> {
             position: from,
             counts: Counts::default(),
         };
-        self.scan(last, to, |progress| {
+        let mut extend = |progress: Progress| {
             let counts = progress.counts - before;
-            let head = progress.head.unwrap_or(from);
-            if head > from && !fits(counts) {
-                return false;
+            let Some(position) = progress.head.filter(|_| counts.messages > 0) else {
+                return true;
+            };
+            if fits(counts) {
+                cut = Cut { position, counts };
             }
-            if head > from {
-                cut = Cut {
-                    position: head,
-                    counts,
-                };
-            }
-            true
-        })?;
+            fits(counts)
+        };
+        extend(last.progress);
+        self.scan(last, to, extend)?;
         Ok(cut)
     }
 

@@ -1,0 +1,524 @@
+//! Random streams, polls, batches, commits, ends and kills, against a model: every complete message once and in order, nothing
+//! torn, nothing told and gone, gaps as they are reported.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use aeron_archive::catalog::{Catalog, RecordingState};
+use aeron_archive::memory_storage::{Fault, MemoryStorage};
+use aeron_pipeline::private::{
+    Counts, Known, MAX_BLOCK_LENGTH, PrivateArchive, PrivateError, RecordingInfo, RecordingWriter,
+};
+use proptest::prelude::*;
+
+use super::stream::{Row, SEGMENT_LENGTH, Stream, image, rows};
+
+const BOUND: u64 = 600 * 1024;
+/// Longest message that is published.
+const MAX_LENGTH: usize = 30_000;
+
+/// What happens.
+#[derive(Debug, Clone)]
+enum Act {
+    Publish {
+        count: usize,
+        length: usize,
+    },
+    Poll {
+        blocks: usize,
+        limit: usize,
+    },
+    /// A batch: told, read, and committed, or not.
+    Batch {
+        is_committed: bool,
+    },
+    /// The image goes away, at the end of its stream or not, and another comes.
+    ImageLost {
+        is_end_of_stream: bool,
+        join: Join,
+    },
+    Work {
+        ms: i64,
+    },
+    Kill {
+        join: Join,
+    },
+}
+
+/// Where the next image joins.
+#[derive(Debug, Clone, Copy)]
+enum Join {
+    /// Where the last one stood.
+    Same,
+    /// So many frames below.
+    Below(usize),
+    /// So many frames above.
+    Above(usize),
+}
+
+/// A fault that strikes some steps after the beginning of an act.
+#[derive(Debug, Clone, Copy)]
+struct Strike {
+    step: u64,
+    fault: Fault,
+}
+
+struct World {
+    disk: MemoryStorage,
+    stream: Stream,
+    archive: PrivateArchive<MemoryStorage>,
+    writer: Option<RecordingWriter<MemoryStorage>>,
+    /// Position of the image.
+    position: i64,
+    /// Head and stop position of every recording that has ended.
+    ended: BTreeMap<i64, (Option<i64>, i64)>,
+    spark: Spark,
+    missed: Vec<Missed>,
+    now_us: i64,
+}
+
+/// What an image did not bring: the messages that begin in a range.
+#[derive(Debug, Clone, Copy)]
+struct Missed {
+    from: i64,
+    /// Where the image joined; the first message behind it ends the range.
+    join: i64,
+    /// Whether there was an earlier recording to compare with.
+    is_gap: bool,
+}
+
+/// The side that takes rows.
+#[derive(Default)]
+struct Spark {
+    committed: BTreeMap<i64, i64>,
+    /// Ranges of the batch that was logged, and its rows if it was read.
+    batch: Option<Batch>,
+    delivered: Vec<Row>,
+}
+
+struct Batch {
+    ranges: BTreeMap<i64, (i64, i64)>,
+    rows: Option<Vec<Row>>,
+}
+
+fn acts() -> impl Strategy<Value = Vec<(Act, Option<Strike>)>> {
+    let join = prop_oneof![
+        3 => Just(Join::Same),
+        2 => (1usize..60).prop_map(Join::Below),
+        2 => (1usize..60).prop_map(Join::Above),
+    ];
+    let fault = prop_oneof![
+        3 => (0usize..4).prop_map(|progress| Fault::Kill { progress }),
+        1 => (0usize..5000).prop_map(Fault::Short),
+        1 => Just(Fault::Error(std::io::ErrorKind::StorageFull)),
+        1 => Just(Fault::Error(std::io::ErrorKind::Other)),
+    ];
+    let strike = (0u64..12, fault).prop_map(|(step, fault)| Strike { step, fault });
+    let act = prop_oneof![
+        6 => (1usize..20, prop_oneof![0usize..200, 0usize..MAX_LENGTH])
+            .prop_map(|(count, length)| Act::Publish { count, length }),
+        8 => (1usize..20, prop_oneof![Just(MAX_BLOCK_LENGTH), 1500usize..20_000])
+            .prop_map(|(blocks, limit)| Act::Poll { blocks, limit }),
+        4 => any::<bool>().prop_map(|is_committed| Act::Batch { is_committed }),
+        1 => (any::<bool>(), join.clone())
+            .prop_map(|(is_end_of_stream, join)| Act::ImageLost { is_end_of_stream, join }),
+        2 => (0i64..40_000).prop_map(|ms| Act::Work { ms }),
+        2 => join.prop_map(|join| Act::Kill { join }),
+    ];
+    prop::collection::vec((act, prop::option::weighted(0.2, strike)), 1..60)
+}
+
+impl World {
+    fn new() -> Self {
+        let disk = MemoryStorage::new();
+        let stream = Stream::new(SEGMENT_LENGTH - 3 * 64);
+        let archive = PrivateArchive::create(disk.clone(), BOUND).unwrap();
+        let position = stream.base;
+        let mut world = Self {
+            disk,
+            stream,
+            archive,
+            writer: None,
+            position,
+            ended: BTreeMap::new(),
+            spark: Spark::default(),
+            missed: Vec::new(),
+            now_us: 1_700_000_000_000_000,
+        };
+        world.join(Join::Same).unwrap();
+        world
+    }
+
+    fn now_ms(&self) -> i64 {
+        self.now_us / 1000
+    }
+
+    fn act(&mut self, act: &Act) -> Result<(), PrivateError> {
+        self.now_us += 1000;
+        self.disk
+            .set_time(Duration::from_micros(self.now_us as u64));
+        match *act {
+            Act::Publish { count, length } => {
+                (0..count).for_each(|number| self.stream.publish(length / (number % 3 + 1)));
+                Ok(())
+            }
+            Act::Poll { blocks, limit } => (0..blocks).try_for_each(|_| self.poll(limit)),
+            Act::Batch { is_committed } => self.batch(is_committed),
+            Act::ImageLost {
+                is_end_of_stream,
+                join,
+            } => {
+                let is_complete = self.is_at_message_end();
+                self.end_recording(is_end_of_stream && is_complete)?;
+                self.join(join)
+            }
+            Act::Work { ms } => {
+                self.now_us += ms * 1000;
+                let since = Some(self.now_ms() - 100_000);
+                while self.archive.work(self.now_ms(), since)? {}
+                Ok(())
+            }
+            Act::Kill { .. } => {
+                self.disk.kill();
+                Ok(())
+            }
+        }
+    }
+
+    fn is_at_message_end(&self) -> bool {
+        let writer = self.writer.as_ref().unwrap();
+        writer.head() == Some(writer.recorded_position())
+    }
+
+    fn poll(&mut self, limit: usize) -> Result<(), PrivateError> {
+        let writer = self.writer.as_mut().unwrap();
+        let limit = limit.min(writer.block_limit(self.archive.has_room()));
+        let (block, end) = self.stream.block(self.position, limit);
+        self.now_us += 10;
+        let start = self.archive.descriptor(writer.recording_id()).unwrap();
+        let first = self.stream.first_begin(start.start_position);
+        writer.append(self.position, block, self.now_us)?;
+        self.position = end;
+        if let Some(gap) = writer.take_gap() {
+            let missed = self.missed.last().unwrap();
+            assert!(missed.is_gap);
+            assert_eq!(Some(missed.from + gap), first);
+        }
+        Ok(())
+    }
+
+    fn batch(&mut self, is_committed: bool) -> Result<(), PrivateError> {
+        if self.spark.batch.is_none() {
+            let ranges = self
+                .archive
+                .recordings()
+                .filter_map(|info| self.range(&info));
+            self.spark.batch = Some(Batch {
+                ranges: ranges.collect(),
+                rows: None,
+            });
+        }
+        let batch = self.spark.batch.as_ref().unwrap();
+        let read = self.read(&batch.ranges);
+        if let Some(before) = &batch.rows {
+            assert_eq!(before, &read, "a batch that is read again has other rows");
+        }
+        if !is_committed {
+            self.spark.batch.as_mut().unwrap().rows = Some(read);
+            return Ok(());
+        }
+        // What was committed is never asked for again, whether or not the archive gets to know of it.
+        let batch = self.spark.batch.take().unwrap();
+        self.spark.delivered.extend(read);
+        let taken: Vec<_> = batch
+            .ranges
+            .iter()
+            .map(|(&id, &(_, to))| (id, to))
+            .collect();
+        self.spark.committed.extend(taken.iter().copied());
+        self.archive.commit(taken)
+    }
+
+    /// What the next batch takes of a recording.
+    fn range(&self, info: &RecordingInfo) -> Option<(i64, (i64, i64))> {
+        let id = info.stream.recording_id();
+        let from = self.spark.committed.get(&id);
+        let from = from.copied().unwrap_or(info.stream.start_position());
+        let head = info.published.complete_head()?;
+        (head > from).then_some((id, (from, head)))
+    }
+
+    fn read(&self, ranges: &BTreeMap<i64, (i64, i64)>) -> Vec<Row> {
+        let mut all = Vec::new();
+        for info in self.archive.recordings() {
+            let id = info.stream.recording_id();
+            let Some(&(from, to)) = ranges.get(&id) else {
+                continue;
+            };
+            let index = self.archive.index(id).unwrap();
+            let hint = index.entry_number(from).unwrap();
+            let read = rows(&self.disk, info.stream, from, to, Some(hint));
+            assert!(read.iter().all(|row| row.arrival_us.is_some()));
+            assert!(read.is_sorted_by_key(|row| row.arrival_us));
+            let counts = Counts {
+                messages: read.len() as i64,
+                payload_bytes: read.iter().map(|row| row.payload.len() as i64).sum(),
+            };
+            assert_eq!(index.count(from, to).unwrap(), counts);
+            let half = read.len() / 2;
+            let cut = index
+                .cut(from, to, |counts| counts.messages <= half as i64)
+                .unwrap();
+            let expected = half.checked_sub(1).map_or(from, |last| read[last].end);
+            assert_eq!((cut.position, cut.counts.messages), (expected, half as i64));
+            let first = index.first_message(from, to).unwrap();
+            assert_eq!(
+                first.map(|first| first.position),
+                read.first().map(|row| row.end)
+            );
+            all.extend(read);
+        }
+        all
+    }
+
+    fn end_recording(&mut self, is_end_of_stream: bool) -> Result<(), PrivateError> {
+        let Some(writer) = self.writer.take() else {
+            return Ok(());
+        };
+        self.archive
+            .end_recording(writer, is_end_of_stream, self.now_ms())?;
+        self.note_ended();
+        Ok(())
+    }
+
+    /// Remembers where recordings ended; of those that were purged, as their entries say.
+    fn note_ended(&mut self) {
+        for info in self.archive.recordings().filter(|info| !info.is_live) {
+            let id = info.stream.recording_id();
+            let published = &info.published;
+            self.ended
+                .insert(id, (published.head(), published.recorded_position()));
+        }
+        for (id, (head, stop)) in &mut self.ended {
+            if self.archive.descriptor(*id).is_none() {
+                *stop = head.unwrap_or(-1);
+            }
+        }
+    }
+
+    fn join(&mut self, join: Join) -> Result<(), PrivateError> {
+        self.note_ended();
+        self.forget_missed_without_rows();
+        let frames = &self.stream.frames;
+        let at = frames.partition_point(|&frame| frame < self.position);
+        let place = match join {
+            Join::Same => at,
+            Join::Below(count) => at.saturating_sub(count),
+            Join::Above(count) => at + count,
+        };
+        let position = frames.get(place).copied().unwrap_or(self.stream.end());
+        let earlier = self
+            .ended
+            .iter()
+            .filter_map(|(id, (head, stop))| Some((*stop, *id, (*head)?)));
+        let earlier = earlier.max();
+        let expected = match earlier {
+            Some((stop, _, head)) if position <= stop => head,
+            _ => position,
+        };
+        let writer = self
+            .archive
+            .start_recording(&image(position), self.now_us)?;
+        let start = self.archive.descriptor(writer.recording_id()).unwrap();
+        assert_eq!(start.start_position, expected);
+        let end_before = earlier.map_or(self.stream.base, |(stop, ..)| stop);
+        if position > end_before {
+            self.missed.push(Missed {
+                from: earlier.map_or(self.stream.base, |(_, _, head)| head),
+                join: position,
+                is_gap: earlier.is_some(),
+            });
+        }
+        self.writer = Some(writer);
+        self.position = position;
+        Ok(())
+    }
+
+    /// Starts another process on what the last one left, and once more if that dies or fails too.
+    fn restart(&mut self, join: Join, strike: Option<Strike>) {
+        self.writer = None;
+        self.disk.restart();
+        if let Some(Strike { step, fault }) = strike {
+            self.disk.fail_at(self.disk.steps() + step, fault);
+            if self.open().and_then(|()| self.join(join)).is_ok() && !self.disk.is_killed() {
+                return;
+            }
+            self.writer = None;
+            self.disk.restart();
+        }
+        self.open().and_then(|()| self.join(join)).unwrap();
+    }
+
+    fn open(&mut self) -> Result<(), PrivateError> {
+        let mut known = BTreeMap::new();
+        for (&recording_id, &committed) in &self.spark.committed {
+            let told = committed;
+            known.insert(
+                recording_id,
+                Known {
+                    recording_id,
+                    committed,
+                    told,
+                },
+            );
+        }
+        for (&recording_id, &(committed, told)) in
+            self.spark.batch.iter().flat_map(|batch| &batch.ranges)
+        {
+            known.insert(
+                recording_id,
+                Known {
+                    recording_id,
+                    committed,
+                    told,
+                },
+            );
+        }
+        let known: Vec<_> = known.into_values().collect();
+        let (archive, report) =
+            PrivateArchive::open(self.disk.clone(), &known, BOUND, self.now_ms())?;
+        assert!(report.lost.is_empty(), "{:?}", report.lost);
+        assert!(report.lost_times.is_empty(), "{:?}", report.lost_times);
+        self.archive = archive;
+        for info in self.archive.recordings() {
+            let start = info.stream.start_position();
+            let published = &info.published;
+            let end = published.recorded_position();
+            let first = self.archive.descriptor(info.stream.recording_id()).unwrap();
+            // What was purged may have held the begin of the first message.
+            if first.start_position == start && start % SEGMENT_LENGTH != 0 {
+                assert_eq!(published.head(), self.stream.head(start, end));
+            }
+        }
+        Ok(())
+    }
+
+    /// A recording behind a gap that was killed before its first message is not the earlier one of the next: the gap goes on.
+    fn forget_missed_without_rows(&mut self) {
+        let heads: Vec<_> = self.ended.values().filter_map(|(head, _)| *head).collect();
+        let recordings: Vec<_> = self
+            .archive
+            .recordings()
+            .filter_map(|info| info.published.head())
+            .collect();
+        let stream = &self.stream;
+        self.missed.retain(|missed| {
+            let to = stream.first_begin(missed.join).unwrap_or(i64::MAX);
+            heads.iter().chain(&recordings).any(|head| *head >= to)
+        });
+    }
+
+    /// What holds at any moment of a living process.
+    fn check(&self) {
+        let Some(writer) = &self.writer else { return };
+        let info = self.archive.recordings().find(|info| info.is_live).unwrap();
+        let recorded = writer.recorded_position();
+        assert_eq!(info.published.recorded_position(), recorded);
+        assert_eq!(info.published.head(), writer.head());
+        let base = info.stream.segment_base(recorded);
+        let segment = self.disk.bytes(&info.stream.segment_name(base)).unwrap();
+        assert_eq!(segment.len() as i64, SEGMENT_LENGTH);
+        let behind = &segment[(recorded - base) as usize..];
+        assert!(
+            behind.iter().all(|&byte| byte == 0),
+            "something is behind {recorded}"
+        );
+        // Frames may be longer than a message by their headers and alignment.
+        let most = BOUND + MAX_BLOCK_LENGTH as u64 + 2 * MAX_LENGTH as u64;
+        let padding = 65_536;
+        assert!(self.archive.retained_bytes() <= most + padding);
+    }
+
+    /// Takes everything that is left, and compares it with what was published.
+    fn finish(mut self) {
+        for _ in 0..1000 {
+            self.poll(MAX_BLOCK_LENGTH).unwrap();
+            self.batch(true).unwrap();
+            self.archive.work(self.now_ms(), None).unwrap();
+            self.check();
+            if self.position == self.stream.end() {
+                break;
+            }
+        }
+        assert_eq!(self.position, self.stream.end(), "the recording is jammed");
+        self.batch(true).unwrap();
+        let is_missed = |begin: i64| {
+            let mut missed = self.missed.iter();
+            missed.any(|missed| (missed.from..missed.join).contains(&begin))
+        };
+        let first = self.stream.base;
+        let expected = self
+            .stream
+            .messages
+            .iter()
+            .filter(|message| message.begin >= first);
+        let mut expected: Vec<_> = expected
+            .filter(|message| !is_missed(message.begin))
+            .map(|message| (message.end, &message.payload))
+            .collect();
+        let mut delivered: Vec<_> = self
+            .spark
+            .delivered
+            .iter()
+            .map(|row| (row.end, &row.payload))
+            .collect();
+        delivered.sort_unstable();
+        expected.sort_unstable();
+        let ends = |rows: &[(i64, &Vec<u8>)]| rows.iter().map(|row| row.0).collect::<Vec<_>>();
+        assert_eq!(ends(&delivered), ends(&expected));
+        assert_eq!(delivered, expected);
+        let catalog = Catalog::open_read_only(&self.disk).unwrap();
+        assert!(
+            catalog
+                .entries()
+                .iter()
+                .all(|entry| entry.state != RecordingState::Invalid)
+        );
+    }
+}
+
+fn run(acts: &[(Act, Option<Strike>)]) {
+    let mut world = World::new();
+    for (act, strike) in acts {
+        if let Some(Strike { step, fault }) = strike {
+            world.disk.fail_at(world.disk.steps() + step, *fault);
+        }
+        let done = world.act(act);
+        let join = match act {
+            Act::Kill { join } | Act::ImageLost { join, .. } => *join,
+            _ => Join::Same,
+        };
+        if world.disk.is_killed() {
+            let again = strike.filter(|_| matches!(act, Act::Kill { .. }));
+            world.restart(join, again);
+        } else if done.is_err() {
+            // The query fails: its process ends in good order, as far as that is possible.
+            let _ = world.end_recording(false);
+            world.restart(join, None);
+        }
+        world.check();
+    }
+    world.disk.restart();
+    world.restart(Join::Same, None);
+    world.finish();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+
+    /// 08-20, 08-22, 08-24, 08-25, 08-29
+    #[test]
+    fn every_complete_message_is_taken_once_and_in_order_whatever_fails(acts in acts()) {
+        run(&acts);
+    }
+}

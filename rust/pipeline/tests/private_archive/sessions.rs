@@ -1,0 +1,359 @@
+//! Sessions that come back: below, at, between and above head and stop position of their earlier recording.
+
+use aeron_archive::catalog::{Catalog, RecordingState};
+use aeron_archive::memory_storage::{Fault, MemoryStorage};
+use aeron_pipeline::private::{MAX_BLOCK_LENGTH, PrivateArchive, SESSION_RETURN_TIMEOUT_MS};
+
+use super::stream::{
+    ONE_GIB, SEGMENT_LENGTH, Stream, TERM_LENGTH, all_rows, image, record, rows, same,
+};
+
+const NOW_US: i64 = 1_700_000_000_000_000;
+const NOW_MS: i64 = NOW_US / 1000;
+
+/// An archive whose first recording ended at `stop`.
+struct Returning {
+    disk: MemoryStorage,
+    archive: PrivateArchive<MemoryStorage>,
+    stream: Stream,
+    head: i64,
+    stop: i64,
+}
+
+impl Returning {
+    /// Records `stream` up to the first frame that ends at or behind `stop`.
+    fn new(stream: Stream, stop: i64) -> Self {
+        let disk = MemoryStorage::new();
+        let mut archive = PrivateArchive::create(disk.clone(), ONE_GIB).unwrap();
+        let join = stream.base;
+        let mut writer = archive.start_recording(&image(join), NOW_US).unwrap();
+        let stop = stream
+            .frames
+            .iter()
+            .copied()
+            .find(|&frame| frame >= stop)
+            .unwrap();
+        record(&mut writer, &stream, join, stop, MAX_BLOCK_LENGTH, NOW_US).unwrap();
+        assert_eq!(writer.recorded_position(), stop);
+        let head = writer.head().unwrap();
+        assert_eq!(Some(head), stream.head(join, stop));
+        archive.end_recording(writer, false, NOW_MS).unwrap();
+        Self {
+            disk,
+            archive,
+            stream,
+            head,
+            stop,
+        }
+    }
+
+    /// Joins at `join` and records the rest; checks that all messages are there once, but for those that begin from `head` to
+    /// the first begin behind `join` if the image joined above the stop position. Answers the reported gap.
+    fn returns(mut self, join: i64) -> Option<i64> {
+        let mut writer = self.archive.start_recording(&image(join), NOW_US).unwrap();
+        let id = writer.recording_id();
+        let end = self.stream.end();
+        record(
+            &mut writer,
+            &self.stream,
+            join,
+            end,
+            MAX_BLOCK_LENGTH,
+            NOW_US,
+        )
+        .unwrap();
+        let gap = writer.take_gap();
+        assert_eq!(writer.take_gap(), None, "a gap is reported once");
+        let (mut found, taken) = match self.archive.descriptor(0) {
+            Some(_) => (all_rows(&self.archive, 0), self.stream.base),
+            None => (Vec::new(), self.head),
+        };
+        found.extend(all_rows(&self.archive, id));
+        let from = if join <= self.stop { self.head } else { join };
+        let mut expected = self.stream.messages_in(taken, self.head);
+        expected.extend(self.stream.messages_in(from, end));
+        assert!(same(&found, &expected));
+        gap
+    }
+}
+
+/// Messages of 5000 bytes, four fragments each, over three terms.
+fn stream() -> Stream {
+    let mut stream = Stream::new(5 * TERM_LENGTH + 640);
+    (0..35).for_each(|_| stream.publish(5000));
+    stream
+}
+
+/// Amid the eighth message.
+fn amid(stream: &Stream) -> i64 {
+    stream.messages[7].begin + 1408
+}
+
+/// 08-20
+#[test]
+fn every_message_is_there_once_wherever_the_image_joins_up_to_the_stop_position() {
+    let all = stream();
+    let stop = amid(&all);
+    let joins = all
+        .frames
+        .iter()
+        .copied()
+        .filter(|&frame| frame <= stop + 1408);
+    for join in joins {
+        let returning = Returning::new(stream(), stop);
+        assert!(returning.head < returning.stop);
+        if join <= returning.stop {
+            assert_eq!(returning.returns(join), None, "joined at {join}");
+        }
+    }
+}
+
+/// 08-20, 08-49
+#[test]
+fn an_image_that_joins_above_the_stop_position_reports_exactly_what_is_missing() {
+    let returning = Returning::new(stream(), amid(&stream()));
+    let (head, stop) = (returning.head, returning.stop);
+    // The next fragment but one: the rest of this message gives no row.
+    let join = stop + 1408;
+    let first = returning.stream.first_begin(join).unwrap();
+    assert_eq!(returning.returns(join), Some(first - head));
+
+    // At the begin of a message.
+    let returning = Returning::new(stream(), amid(&stream()));
+    let join = returning.stream.messages[12].begin;
+    assert_eq!(returning.returns(join), Some(join - head));
+}
+
+/// 08-20
+#[test]
+fn a_recording_that_stopped_behind_padding_at_a_term_end_is_gone_on_with() {
+    let mut all = stream();
+    let padding = all.frames.iter().copied().find(|&frame| {
+        let (block, end) = all.block(frame, MAX_BLOCK_LENGTH);
+        block[6] == 0 && end % TERM_LENGTH == 0
+    });
+    let behind = (padding.unwrap() / TERM_LENGTH + 1) * TERM_LENGTH;
+    for (stop, join) in [
+        (behind, behind),
+        (behind, padding.unwrap()),
+        (behind + 1408, behind),
+    ] {
+        let returning = Returning::new(all, stop);
+        assert!(returning.head <= padding.unwrap());
+        assert_eq!(returning.returns(join), None);
+        all = stream();
+    }
+}
+
+/// 08-16, 08-20: the rest of the message lies in another segment than the head.
+#[test]
+fn a_message_over_terms_and_segments_is_whole_in_the_new_recording() {
+    let long = || {
+        let mut stream = Stream::new(0);
+        // Fragments of 1024 bytes with header fill each term exactly.
+        stream.publish(992);
+        stream.publish_over_segments(3 * SEGMENT_LENGTH as usize);
+        stream.publish(992);
+        stream
+    };
+    let all = long();
+    assert!(all.messages[1].end > 3 * SEGMENT_LENGTH);
+    let stop = 2 * SEGMENT_LENGTH + 5 * 1024;
+    for join in [512 * 1024, SEGMENT_LENGTH, 2 * SEGMENT_LENGTH, stop] {
+        let returning = Returning::new(long(), stop);
+        assert_eq!(returning.head, all.messages[0].end);
+        assert_eq!(returning.returns(join), None);
+    }
+    let whole = Returning::new(long(), 2 * SEGMENT_LENGTH);
+    assert_eq!(whole.head, all.messages[0].end);
+}
+
+/// 08-20
+#[test]
+fn an_earlier_recording_that_is_purged_says_where_to_begin() {
+    let all = stream();
+    let stop = all.messages[7].end;
+    let mut returning = Returning::new(stream(), stop);
+    assert_eq!(returning.head, stop);
+    returning.archive.commit([(0, stop)]).unwrap();
+    while returning.archive.work(NOW_MS, Some(NOW_MS)).unwrap() {}
+    assert!(returning.archive.descriptor(0).is_none());
+    let names = aeron_archive::storage::Storage::names(&returning.disk).unwrap();
+    assert_eq!(names, ["archive.catalog"]);
+    // Joined where a slower subscriber stands: what was taken is not recorded again.
+    let join = all.messages[3].begin;
+    assert_eq!(returning.returns(join), None);
+}
+
+/// 08-20, 08-30
+#[test]
+fn the_rest_of_a_recording_that_ended_amid_a_message_waits_for_its_session() {
+    let mut returning = Returning::new(stream(), amid(&stream()));
+    let head = returning.head;
+    let archive = &mut returning.archive;
+    archive.commit([(0, head)]).unwrap();
+    let since = NOW_MS + 5_000;
+    let almost = since + SESSION_RETURN_TIMEOUT_MS - 1;
+    assert!(
+        !archive.work(almost, None).unwrap(),
+        "nobody was subscribed"
+    );
+    assert!(!archive.work(almost, Some(since)).unwrap());
+    assert!(archive.descriptor(0).is_some());
+
+    // The session is back, and has not passed it yet.
+    let mut writer = archive.start_recording(&image(head), NOW_US).unwrap();
+    assert!(!archive.work(almost + 100_000, Some(since)).unwrap());
+    let end = returning.stream.end();
+    record(
+        &mut writer,
+        &returning.stream,
+        head,
+        end,
+        MAX_BLOCK_LENGTH,
+        NOW_US,
+    )
+    .unwrap();
+    assert!(archive.work(almost, Some(since)).unwrap());
+    assert!(archive.descriptor(0).is_none());
+}
+
+/// 08-30
+#[test]
+fn the_rest_of_a_recording_goes_after_a_minute_without_its_session() {
+    let mut returning = Returning::new(stream(), amid(&stream()));
+    let head = returning.head;
+    let archive = &mut returning.archive;
+    archive.commit([(0, head)]).unwrap();
+    let since = NOW_MS + 5_000;
+    assert!(
+        archive
+            .work(since + SESSION_RETURN_TIMEOUT_MS, Some(since))
+            .unwrap()
+    );
+    let catalog = Catalog::open_read_only(&returning.disk).unwrap();
+    let entry = catalog.entry(0).unwrap();
+    assert_eq!(entry.state, RecordingState::Deleted);
+    assert_eq!(entry.descriptor.stop_position, head);
+}
+
+/// 08-30
+#[test]
+fn a_stream_that_ended_amid_a_message_and_a_recording_without_messages_go_at_once() {
+    let stream = stream();
+    let disk = MemoryStorage::new();
+    let mut archive = PrivateArchive::create(disk.clone(), ONE_GIB).unwrap();
+    let mut writer = archive
+        .start_recording(&image(stream.base), NOW_US)
+        .unwrap();
+    record(
+        &mut writer,
+        &stream,
+        stream.base,
+        amid(&stream),
+        1408,
+        NOW_US,
+    )
+    .unwrap();
+    let head = writer.head().unwrap();
+    archive.end_recording(writer, true, NOW_MS).unwrap();
+    assert!(
+        !archive.work(NOW_MS, None).unwrap(),
+        "its messages are not taken yet"
+    );
+    archive.commit([(0, head)]).unwrap();
+    assert!(archive.work(NOW_MS, None).unwrap());
+
+    // Nothing but the middle of a message.
+    let join = stream.messages[9].begin + 1408;
+    let mut other = image(join);
+    other.session_id += 1;
+    let writer = archive.start_recording(&other, NOW_US).unwrap();
+    archive.end_recording(writer, false, NOW_MS).unwrap();
+    assert!(archive.work(NOW_MS, None).unwrap());
+    let catalog = Catalog::open_read_only(&disk).unwrap();
+    assert_eq!(catalog.entry(1).unwrap().descriptor.stop_position, -1);
+}
+
+/// 08-19
+#[test]
+fn images_of_other_streams_sessions_and_channels_are_recordings_of_their_own() {
+    let stream = stream();
+    let mut archive = PrivateArchive::create(MemoryStorage::new(), ONE_GIB).unwrap();
+    let mut images = vec![image(stream.base); 6];
+    images[1].stream_id += 1;
+    images[2].session_id += 1;
+    images[3].original_channel += "|mtu=1408";
+    images[4].source_identity = "127.0.0.1:4711".to_owned();
+    images[5].initial_term_id += 1;
+    let mut writer = archive.start_recording(&images[0], NOW_US).unwrap();
+    record(
+        &mut writer,
+        &stream,
+        stream.base,
+        stream.end(),
+        MAX_BLOCK_LENGTH,
+        NOW_US,
+    )
+    .unwrap();
+    archive.end_recording(writer, false, NOW_MS).unwrap();
+    for (id, image) in images.iter().enumerate().skip(1) {
+        let writer = archive.start_recording(image, NOW_US).unwrap();
+        assert_eq!(writer.recording_id(), id as i64);
+        assert_eq!(writer.recorded_position(), stream.base);
+    }
+    // The same session is a new recording, too.
+    let writer = archive.start_recording(&images[0], NOW_US).unwrap();
+    assert_eq!(writer.recording_id(), 6);
+    assert_eq!(
+        writer.recorded_position(),
+        stream.head(stream.base, stream.end()).unwrap()
+    );
+}
+
+/// 08-20: killed again before, amid and after the copy.
+#[test]
+fn a_kill_at_any_step_of_the_copy_is_harmless() {
+    let stop = amid(&stream());
+    let mut step = 0;
+    loop {
+        let Returning {
+            disk,
+            mut archive,
+            stream,
+            head,
+            stop,
+        } = Returning::new(stream(), stop);
+        disk.fail_at(disk.steps() + step, Fault::Kill { progress: 1 });
+        let started = archive.start_recording(&image(stop), NOW_US).is_ok();
+        let was_killed = disk.is_killed();
+        assert_eq!(started, !was_killed);
+        disk.restart();
+        let (mut archive, report) =
+            PrivateArchive::open(disk.clone(), &[], ONE_GIB, NOW_MS).unwrap();
+        assert_eq!(report.lost, []);
+        let mut writer = archive.start_recording(&image(stop), NOW_US).unwrap();
+        let id = writer.recording_id();
+        record(
+            &mut writer,
+            &stream,
+            stop,
+            stream.end(),
+            MAX_BLOCK_LENGTH,
+            NOW_US,
+        )
+        .unwrap();
+        assert_eq!(writer.take_gap(), None);
+        let info = archive.recordings().find(|info| info.is_live).unwrap();
+        let found = rows(&disk, info.stream, head, writer.head().unwrap(), None);
+        assert!(
+            same(&found, &stream.messages_in(head, stream.end())),
+            "killed at step {step}, recording {id}"
+        );
+        if !was_killed {
+            assert!(step > 5, "only {step} steps");
+            break;
+        }
+        step += 1;
+    }
+}
