@@ -104,6 +104,18 @@ def segment() -> Iterator[bytes]:
     yield struct.pack("<6H", 2, 2, 2, 942, len(last), 0) + last
 
 
+def offsets() -> Iterator[bytes]:
+    """An offset with two recordings, an empty one, and a partition."""
+    archive = "private:9f0c000000000000000000000000beef"
+    yield json.dumps({"aeron": 1, "archive": archive, "recordings": {"1001/-7/0": 98304, "1001/77/1": 4096}}).encode()
+    yield json.dumps({"aeron": 1, "archive": "shared:5", "recordings": {}}).encode()
+    location = {"path": "/a", "nonce": None, "boot_id": "b", "host": "h"}
+    recording = {"id": 1, "stream_id": 2, "session_id": 3, "initial_term_id": 4, "start_position": 0}
+    recording |= {"term_length": 65536, "segment_length": 1048576}
+    piece = {"archive": location, "recording": recording, "from": 32, "to": 64, "end": 64, "index_hint": 1}
+    yield json.dumps(piece).encode()
+
+
 TARGETS = {
     "client": operations,
     "cnc": cnc,
@@ -111,6 +123,7 @@ TARGETS = {
     "driver": operations,
     "frames": frames,
     "log": operations,
+    "offsets": offsets,
     "reports": reports,
     "ring": ring,
     "segment": segment,

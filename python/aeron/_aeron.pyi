@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self, TypeAlias, TypedDict, final, type_check_only
+from typing import Any, ClassVar, Protocol, Required, Self, TypeAlias, TypedDict, final, type_check_only
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,7 @@ __all__ = [
     "IdleStrategy",
     "Image",
     "Layout",
+    "LiveSource",
     "LogFile",
     "LogFrame",
     "LossObservation",
@@ -855,8 +856,8 @@ class LogFrame:
 # ---- the data pipeline: aeron.spark
 
 @type_check_only
-class _ClientSettings(TypedDict):
-    aeron_dir: str | PathLike[str] | None
+class _ClientSettings(TypedDict, total=False):
+    aeron_dir: Required[str | PathLike[str] | None]
     driver_timeout_ms: int | None
     client_name: str | None
     resource_linger_duration_ns: int | None
@@ -907,6 +908,34 @@ class SinkTask:
     def finish(self, *, drain: bool = False) -> _Published: ...
     @property
     def published(self) -> _Published: ...
+
+@final
+class LiveSource:
+    def __new__(
+        cls,
+        channel: str,
+        stream_ids: Sequence[int],
+        *,
+        client: _ClientSettings | None = None,
+        embedded_driver: bool = False,
+        archive_dir: str | PathLike[str] | None = None,
+        max_retained_bytes: int = ...,
+        max_rows_per_trigger: int | None = None,
+        max_bytes_per_trigger: int | None = None,
+        min_partitions: int = 1,
+        max_rows_per_partition: int | None = None,
+        record_length: int | None = None,
+        fail_on_data_loss: bool = True,
+        needs_timestamp: bool = True,
+    ) -> Self: ...
+    def initial_offset(self) -> str: ...
+    def prepare_for_available_now(self) -> None: ...
+    def latest_offset(self, start: str, *, limited: bool = True) -> str: ...
+    def partitions(self, start: str, end: str) -> list[str]: ...
+    def commit(self, end: str) -> None: ...
+    def report(self) -> str: ...
+    def take_lines(self) -> list[str]: ...
+    def close(self) -> None: ...
 
 def default_directory() -> Path: ...
 def is_driver_active(aeron_dir: str | PathLike[str], *, timeout_ms: int = 10000) -> bool: ...

@@ -75,8 +75,24 @@ impl PyMediaDriver {
     }
 }
 
+/// A driver of this process alone, with the defaults of an embedded one.
+pub fn launch_embedded() -> Result<MediaDriver, StartError> {
+    let mut context = embedded_defaults();
+    context.apply(&Sources::environment());
+    MediaDriver::launch(context)
+}
+
 /// The defaults of an embedded driver, changed by the environment.
 fn embedded_context(py: Python<'_>) -> PyResult<Context> {
+    let mut context = embedded_defaults();
+    let warnings = py.import("warnings")?;
+    for warning in context.apply(&Sources::environment()) {
+        warnings.call_method1("warn", (warning,))?;
+    }
+    Ok(context)
+}
+
+fn embedded_defaults() -> Context {
     let mut context = Context {
         threading_mode: ThreadingMode::Shared,
         ..Context::default()
@@ -84,11 +100,7 @@ fn embedded_context(py: Python<'_>) -> PyResult<Context> {
     context.dir_delete_on_shutdown = true;
     context.max_idle_park_ns = DEFAULT_MAX_IDLE_PARK_NS;
     context.dir = fresh_directory(&context.dir);
-    let warnings = py.import("warnings")?;
-    for warning in context.apply(&Sources::environment()) {
-        warnings.call_method1("warn", (warning,))?;
-    }
-    Ok(context)
+    context
 }
 
 /// A directory that no other driver has, beside the default one.

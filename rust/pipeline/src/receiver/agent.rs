@@ -19,9 +19,9 @@ use crate::private::RecordingInfo;
 
 /// The longest sleep of the thread without work.
 const MAX_PARK_NS: u64 = 1_000_000;
-/// How often the archive shows that it is alive, and a driver is looked for.
+/// How often a driver is looked for.
 const SECOND: Duration = Duration::from_secs(1);
-/// How often numbers are shown, and the archive is asked for what may go.
+/// How often numbers are shown, the archive is asked for what may go, and whether it is time for a sign of life.
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What runs on the receiver's thread.
@@ -203,14 +203,24 @@ impl Agent {
         };
         if let Some(at) = self.recorded.iter().position(is_it) {
             self.end_at(at);
+            self.show_recordings();
         }
+    }
+
+    fn end_all(&mut self) {
+        while let Some(last) = self.recorded.len().checked_sub(1) {
+            self.end_at(last);
+        }
+        self.show_recordings();
     }
 
     /// Ends the recording at this place of the list, at what is recorded.
     fn end_at(&mut self, at: usize) {
         let Recorded { image, writer } = self.recorded.swap_remove(at);
         let is_end_of_stream = image.is_end_of_stream();
-        if !is_end_of_stream {
+        if is_end_of_stream {
+            self.lost_sessions.remove(&Session::of(&image));
+        } else {
             self.lost_sessions.insert(Session::of(&image));
         }
         self.shared.statistics.ended.add(1);
@@ -222,7 +232,6 @@ impl Agent {
             self.set_fault(error.into(), false);
         }
         self.is_purging = true;
-        self.show_recordings();
     }
 
     /// Records a block of each image, as far as there is room; answers the bytes.
@@ -240,6 +249,7 @@ impl Agent {
             match recorded.poll(limit, &mut self.buffer, now_us) {
                 Ok(0) if recorded.is_over() => {
                     self.end_at(at);
+                    self.show_recordings();
                     continue;
                 }
                 Ok(bytes) => {
@@ -319,14 +329,13 @@ impl Agent {
     fn fail(&mut self, at: usize, error: &PollError) {
         let error = self.home.in_archive(error);
         self.end_at(at);
+        self.show_recordings();
         self.set_fault(error, false);
     }
 
     /// The client has ended: its images are gone.
     fn disconnect(&mut self, error: LiveError) {
-        while let Some(last) = self.recorded.len().checked_sub(1) {
-            self.end_at(last);
-        }
+        self.end_all();
         self.connection = None;
         self.counters = None;
         self.subscribed_since_ms = None;
@@ -364,11 +373,11 @@ impl Agent {
         let now = Instant::now();
         if now >= self.next_report {
             self.next_report = now + REPORT_INTERVAL;
+            self.home.show_life(now_ms(), &self.shared);
             self.report();
         }
         if now >= self.next_second {
             self.next_second = now + SECOND;
-            self.home.show_life(now_ms(), &self.shared);
             self.reconnect();
         }
     }
@@ -423,9 +432,7 @@ impl Agent {
 
     /// Stop positions first: they are what a restart begins with. Then the publishers are let go.
     fn close(mut self) {
-        while let Some(last) = self.recorded.len().checked_sub(1) {
-            self.end_at(last);
-        }
+        self.end_all();
         if let Some(connection) = &self.connection {
             connection.close();
         }

@@ -1,7 +1,9 @@
 //! The data pipeline: what `aeron.spark` is made of.
 
 mod arrow_offer;
+mod client;
 mod layout;
+mod live;
 mod sink;
 
 use pyo3::prelude::*;
@@ -11,6 +13,7 @@ pub use arrow_offer::offer_arrow;
 /// Adds the pipeline's classes to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<layout::PyLayout>()?;
+    module.add_class::<live::PyLiveSource>()?;
     module.add_class::<sink::PySharedPublications>()?;
     module.add_class::<sink::PySinkTask>()
 }

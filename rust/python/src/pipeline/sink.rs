@@ -1,6 +1,5 @@
 //! The sink: tasks of Spark, and the publications of their process.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +14,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::client::ClientSettings;
 use super::{layout, spark_error};
 use crate::arrow::array_of;
 use crate::errors::from_client;
@@ -93,8 +93,10 @@ impl PySharedPublications {
     ) -> PyResult<PySinkTask> {
         let client = client.unwrap_or_default();
         let settings = SinkSettings {
-            directory: client.context()?.aeron_dir,
-            connect: Box::new(move || client.connect()),
+            directory: context(&client)
+                .map_err(|error| from_client(&error))?
+                .aeron_dir,
+            connect: Box::new(move || Aeron::connect(context(&client)?)),
             is_interrupted,
             channel,
             stream_id,
@@ -182,52 +184,11 @@ impl PySinkTask {
     }
 }
 
-/// Settings of a client, each the default unless given.
-#[derive(Clone, Default, FromPyObject)]
-#[pyo3(from_item_all)]
-struct ClientSettings {
-    aeron_dir: Option<PathBuf>,
-    driver_timeout_ms: Option<u64>,
-    client_name: Option<String>,
-    resource_linger_duration_ns: Option<u64>,
-    idle_sleep_duration_ns: Option<u64>,
-    pre_touch_mapped_memory: Option<bool>,
-}
-
-impl ClientSettings {
-    fn connect(&self) -> Result<Aeron, aeron_client::Error> {
-        Aeron::connect(self.to_context()?)
-    }
-
-    fn context(&self) -> PyResult<Context> {
-        self.to_context().map_err(|error| from_client(&error))
-    }
-
-    fn to_context(&self) -> Result<Context, aeron_client::Error> {
-        let mut context = Context::from_env()?;
-        fn replace<T: Clone>(setting: &mut T, value: &Option<T>) {
-            if let Some(value) = value {
-                setting.clone_from(value);
-            }
-        }
-        replace(&mut context.aeron_dir, &self.aeron_dir);
-        replace(&mut context.driver_timeout_ms, &self.driver_timeout_ms);
-        replace(&mut context.client_name, &self.client_name);
-        replace(
-            &mut context.resource_linger_duration_ns,
-            &self.resource_linger_duration_ns,
-        );
-        replace(
-            &mut context.idle_sleep_duration_ns,
-            &self.idle_sleep_duration_ns,
-        );
-        replace(
-            &mut context.pre_touch_mapped_memory,
-            &self.pre_touch_mapped_memory,
-        );
-        context.interrupt_check = Some(Arc::new(is_interrupted));
-        Ok(context)
-    }
+/// Of a client whose waits see signals.
+fn context(client: &ClientSettings) -> Result<Context, aeron_client::Error> {
+    let mut context = client.to_context()?;
+    context.interrupt_check = Some(Arc::new(is_interrupted));
+    Ok(context)
 }
 
 fn reserved(kind: &str, batch_id: u64, partition: u32) -> PyResult<ReservedValue> {

@@ -1,0 +1,106 @@
+"""What Spark does with a live source: offsets are logged before they are planned, and committed behind the next question.
+
+The checkpoint is a directory: `offsets/<n>` is written before batch n is planned, `rows/<n>` (the idempotent sink) and then
+`commits/<n>` when it is done. Run as a program, it is a source process to be killed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from aeron import _aeron
+from live.segments import Message, messages
+
+
+class Query:
+    """A streaming query on a checkpoint."""
+
+    def __init__(self, checkpoint: Path, source: _aeron.LiveSource) -> None:
+        self.checkpoint = checkpoint
+        self.source = source
+        for name in ("offsets", "rows", "commits"):
+            (checkpoint / name).mkdir(parents=True, exist_ok=True)
+
+    @property
+    def logged(self) -> int:
+        """Batches whose end is logged."""
+        return len(list((self.checkpoint / "offsets").glob("[0-9]*")))
+
+    @property
+    def done(self) -> int:
+        """Batches that are finished."""
+        return len(list((self.checkpoint / "commits").glob("[0-9]*")))
+
+    def offset(self, batch: int) -> str:
+        """The logged end of a batch."""
+        return (self.checkpoint / "offsets" / str(batch)).read_text()
+
+    def run_batch(self, *, limited: bool = True) -> list[Message] | None:
+        """Runs the next batch, or the unfinished one; answers its rows, `None` when there is nothing to do."""
+        batch = self.done
+        if batch == self.logged:
+            start = self.offset(batch - 1) if batch else self.source.initial_offset()
+            end = _canonical(self.source.latest_offset(start, limited=limited))
+            self.source.report()
+            if end == start and batch:
+                return None
+            self._write("offsets", batch, end)
+            if batch > 1:
+                self.source.commit(self.offset(batch - 2))
+        start = self.offset(batch - 1) if batch else self.source.initial_offset()
+        partitions = self.source.partitions(start, self.offset(batch))
+        rows = [message for partition in partitions for message in messages(partition)]
+        text = "\n".join(json.dumps([*row[:4], row.payload.hex()]) for row in rows)
+        self._write("rows", batch, text)
+        self._write("commits", batch, "")
+        return rows
+
+    def run_until(self, count: int, timeout: float = 20.0) -> list[Message]:
+        """Runs batches until the sink has so many rows; answers all of them."""
+        deadline = time.monotonic() + timeout
+        while len(rows := self.rows()) < count:
+            assert time.monotonic() < deadline, f"{len(rows)} of {count} rows within {timeout} s: {self.source.report()}"
+            self.run_batch()
+        return rows
+
+    def rows(self) -> list[Message]:
+        """All rows of the sink, batch by batch."""
+        found = []
+        for batch in range(self.logged):
+            path = self.checkpoint / "rows" / str(batch)
+            for line in path.read_text().splitlines() if path.exists() else ():
+                *fields, payload = json.loads(line)
+                found.append(Message(*fields, bytes.fromhex(payload)))
+        return found
+
+    def report(self) -> dict[str, int]:
+        """The progress report."""
+        report: dict[str, int] = json.loads(self.source.report())
+        return report
+
+    def _write(self, kind: str, batch: int, text: str) -> None:
+        path = self.checkpoint / kind / str(batch)
+        new = path.with_name(f".{batch}")
+        new.write_text(text)
+        new.rename(path)
+
+
+def _canonical(text: str) -> str:
+    """As Spark stores it: a dict, written anew."""
+    return json.dumps(json.loads(text))
+
+
+def main() -> None:
+    """`query.py <checkpoint> <options as JSON>`: runs batches until it is killed."""
+    checkpoint, options = Path(sys.argv[1]), json.loads(sys.argv[2])
+    query = Query(checkpoint, _aeron.LiveSource(**options))
+    (checkpoint / "pid").write_text("")
+    while True:
+        query.run_batch()
+
+
+if __name__ == "__main__":
+    main()
