@@ -14,7 +14,6 @@ import aeron
 from aeron import _aeron
 from live.query import Query
 from live.segments import Message
-from tests.conftest import eventually
 
 
 @pytest.fixture

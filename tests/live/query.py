@@ -62,7 +62,9 @@ class Query:
         """Runs batches until the sink has so many rows; answers all of them."""
         deadline = time.monotonic() + timeout
         while len(rows := self.rows()) < count:
-            assert time.monotonic() < deadline, f"{len(rows)} of {count} rows within {timeout} s: {self.source.report()}"
+            assert time.monotonic() < deadline, (
+                f"{len(rows)} of {count} rows within {timeout} s: {self.source.report()}"
+            )
             self.run_batch()
         return rows
 
