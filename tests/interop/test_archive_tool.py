@@ -1,7 +1,10 @@
 """Archives that our bricks made before the real `ArchiveTool`, and one that the real archive made before our reader."""
 
 import shutil
+import struct
 import subprocess
+import time
+import zlib
 
 import pytest
 
@@ -9,7 +12,7 @@ from interop import toolchain
 from interop.archive_tool import ArchiveTool
 from interop.conftest import _started
 from interop.peer.pattern import message
-from interop.peers import Peer
+from interop.peers import Peer, PeerError
 
 _TIMEOUT_S = 30
 _CHANNEL = "aeron:ipc?term-length=64k"
@@ -129,11 +132,10 @@ def test_the_tool_takes_what_our_recovery_leaves(bricks, written, state, known):
 
 @pytest.fixture
 def real_archive(drivers, tmp_path):
-    """`real_archive(**settings)`: the real archive beside our driver, as a process, and its directory."""
+    """`real_archive(directory, **settings)`: the real archive beside our driver, as a process, and its directory."""
     started = []
 
-    def start(**settings):
-        directory = tmp_path / "real"
+    def start(directory=tmp_path / "real", **settings):
         archive = _started(lambda: Peer("java-archive", tmp_path / "archive-errors.txt"))
         started.append(archive)
         archive.call(
@@ -148,6 +150,37 @@ def real_archive(drivers, tmp_path):
     yield start
     for archive in started:
         archive.kill()
+
+
+_ACTIVITY_TIMESTAMP_OFFSET = 16
+
+
+def _set_activity(directory, timestamp_ms):
+    with open(directory / "archive-mark.dat", "r+b") as mark_file:
+        mark_file.seek(_ACTIVITY_TIMESTAMP_OFFSET)
+        mark_file.write(struct.pack("<q", timestamp_ms))
+
+
+def test_the_real_archive_goes_on_with_what_a_killed_recorder_left(bricks, written, real_archive):
+    """08-14: it finds the ends that we find, and replays the messages that we read."""
+    directory = written("killed")
+    recovered, _ = _recovered(bricks, directory)
+    _set_activity(directory, int(time.time() * 1000) - 11_000)
+    archive, _ = real_archive(directory)
+    for id, (start, stop, messages) in _messages(bricks("read", recovered)).items():
+        replayed = archive.call("replay", recording=id)
+        assert (replayed["start"], replayed["stop"]) == (start, stop)
+        assert replayed["count"] == len(messages)
+        assert replayed["checksum"] == zlib.crc32(b"".join(messages))
+
+
+def test_the_real_archive_refuses_a_directory_whose_owner_lives(written, real_archive):
+    """08-28"""
+    directory = written("killed")
+    # Young for as long as a virtual machine may take to start.
+    _set_activity(directory, int(time.time() * 1000) + 30_000)
+    with pytest.raises(PeerError, match="active mark file detected"):
+        real_archive(directory)
 
 
 def _record(archive, stream, *, stop):

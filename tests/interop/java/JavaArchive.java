@@ -1,4 +1,7 @@
 import io.aeron.ExclusivePublication;
+import io.aeron.FragmentAssembler;
+import io.aeron.Image;
+import io.aeron.Subscription;
 import io.aeron.archive.Archive;
 import io.aeron.archive.ArchiveThreadingMode;
 import io.aeron.archive.checksum.Checksums;
@@ -9,6 +12,8 @@ import org.agrona.concurrent.status.CountersReader;
 
 import java.io.File;
 import java.util.Map;
+import java.util.function.BooleanSupplier;
+import java.util.zip.CRC32;
 
 /** The real archive and its client, driven line by line: records pattern messages of its own publications. */
 public final class JavaArchive
@@ -29,6 +34,7 @@ public final class JavaArchive
         {
             case "open" -> open(request);
             case "record" -> record(request);
+            case "replay" -> replay(request);
             case "purge" -> Map.of("files", client.purgeRecording(request.number("recording")));
             case "close" -> close();
             default -> throw new IllegalArgumentException("unknown operation " + request.operation);
@@ -84,13 +90,41 @@ public final class JavaArchive
             "session", publication.sessionId(), "stream", stream);
     }
 
+    /** Replays a whole recording; answers its positions, and number and checksum of its messages. */
+    private Map<String, Object> replay(final Request request)
+    {
+        final long recording = request.number("recording");
+        final long start = client.getStartPosition(recording);
+        final long stop = client.getStopPosition(recording);
+        final CRC32 checksum = new CRC32();
+        final long[] count = {0};
+        final FragmentAssembler assembler = new FragmentAssembler((buffer, offset, length, header) ->
+        {
+            final byte[] message = new byte[length];
+            buffer.getBytes(offset, message);
+            checksum.update(message);
+            count[0]++;
+        });
+        try (Subscription subscription = client.replay(recording, start, stop - start, "aeron:ipc", 1))
+        {
+            await(() -> subscription.imageCount() == 1);
+            final Image image = subscription.imageAtIndex(0);
+            await(() ->
+            {
+                subscription.poll(assembler, 100);
+                return image.position() >= stop || image.isClosed();
+            });
+        }
+        return Map.of("start", start, "stop", stop, "count", count[0], "checksum", checksum.getValue());
+    }
+
     private static int recordingCounter(final CountersReader counters, final int session)
     {
         await(() -> RecordingPos.findCounterIdBySession(counters, session, -1) != CountersReader.NULL_COUNTER_ID);
         return RecordingPos.findCounterIdBySession(counters, session, -1);
     }
 
-    private static void await(final java.util.function.BooleanSupplier condition)
+    private static void await(final BooleanSupplier condition)
     {
         final long deadlineNs = System.nanoTime() + TIMEOUT_NS;
         while (!condition.getAsBoolean())
