@@ -1,0 +1,194 @@
+//! Random layouts and random data against a model that looks at one field of one record at a time.
+
+use std::sync::Arc;
+
+use aeron_pipeline::layout::{Decoder, FieldType, Layout, LayoutField};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    TimestampMicrosecondType,
+};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Schema};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+#[derive(Debug, PartialEq)]
+enum Value {
+    Integer(i128),
+    /// Its bits: NaN equals itself.
+    Float(u64),
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+/// The value of a field in a record, if it is one.
+fn model_value(field: &LayoutField, record: &[u8]) -> Option<Value> {
+    let end = field.offset() + field.kind().length();
+    let mut bytes = record[field.offset()..end].to_vec();
+    match field.kind() {
+        FieldType::Bytes(_) => return Some(Value::Bytes(bytes)),
+        FieldType::Char(_) => {
+            let text = String::from_utf8(bytes).ok()?;
+            let text = text.trim_end_matches(['\0', ' ']).to_owned();
+            return Some(Value::Text(text));
+        }
+        _ => {}
+    }
+    if field.is_big_endian() {
+        bytes.reverse();
+    }
+    let unsigned = (0..)
+        .zip(&bytes)
+        .map(|(place, byte)| i128::from(*byte) << (8 * place));
+    let unsigned: i128 = unsigned.sum();
+    let range = 1 << (8 * bytes.len());
+    let signed = if unsigned >= range / 2 {
+        unsigned - range
+    } else {
+        unsigned
+    };
+    let is_value = match field.kind() {
+        FieldType::Bool => unsigned <= 1,
+        FieldType::TimestampMs => i64::try_from(signed * 1000).is_ok(),
+        FieldType::Dec64(_) => signed.abs().to_string().len() <= 18,
+        _ => true,
+    };
+    is_value.then_some(match field.kind() {
+        FieldType::F32 | FieldType::F64 => Value::Float(unsigned as u64),
+        FieldType::U8 | FieldType::U16 | FieldType::U32 | FieldType::U64 => {
+            Value::Integer(unsigned)
+        }
+        FieldType::TimestampMs => Value::Integer(signed * 1000),
+        FieldType::TimestampNs => Value::Integer(signed.div_euclid(1000)),
+        _ => Value::Integer(signed),
+    })
+}
+
+fn column_value(column: &ArrayRef, row: usize) -> Value {
+    macro_rules! integer {
+        ($type:ty) => {
+            Value::Integer(column.as_primitive::<$type>().value(row).into())
+        };
+    }
+    match column.data_type() {
+        DataType::Int8 => integer!(Int8Type),
+        DataType::Int16 => integer!(Int16Type),
+        DataType::Int32 => integer!(Int32Type),
+        DataType::Int64 => integer!(Int64Type),
+        DataType::Decimal128(..) => integer!(Decimal128Type),
+        DataType::Timestamp(..) => integer!(TimestampMicrosecondType),
+        DataType::Float32 => {
+            let value = column.as_primitive::<Float32Type>().value(row);
+            Value::Float(value.to_bits().into())
+        }
+        DataType::Float64 => {
+            let value = column.as_primitive::<Float64Type>().value(row);
+            Value::Float(value.to_bits())
+        }
+        DataType::Boolean => Value::Integer(column.as_boolean().value(row).into()),
+        DataType::Utf8 => Value::Text(column.as_string::<i32>().value(row).to_owned()),
+        DataType::Binary => Value::Bytes(column.as_binary::<i32>().value(row).to_owned()),
+        other => panic!("no column of a layout is {other}"),
+    }
+}
+
+fn any_type() -> impl Strategy<Value = String> {
+    let plain = vec![
+        "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "bool", "ts_ms",
+        "ts_us", "ts_ns",
+    ];
+    prop_oneof![
+        3 => proptest::sample::select(plain).prop_map(str::to_owned),
+        1 => (1..20_usize).prop_map(|length| format!("char[{length}]")),
+        1 => (1..20_usize).prop_map(|length| format!("bytes[{length}]")),
+        1 => (0..=18_u8).prop_map(|scale| format!("dec64:{scale}")),
+    ]
+}
+
+/// Fields whose order in the text need not be that in the record.
+fn any_layout() -> impl Strategy<Value = Layout> {
+    let field = (any_type(), any::<bool>(), prop_oneof![Just(0), 0..10_usize]);
+    let fields = (vec(field, 1..12), 0..10_usize).prop_map(|(fields, tail)| {
+        let mut end = 0;
+        let mut texts = Vec::new();
+        for (number, (kind, is_big_endian, gap)) in fields.into_iter().enumerate() {
+            let order = if is_big_endian { ">" } else { "" };
+            texts.push(format!("@{} f{number} {order}{kind}", end + gap));
+            let alone = Layout::parse(&format!("f {kind}")).unwrap();
+            end += gap + alone.record_length();
+        }
+        (texts, end + tail)
+    });
+    fields
+        .prop_flat_map(|(texts, length)| (Just(texts).prop_shuffle(), Just(length)))
+        .prop_map(|(texts, length)| {
+            Layout::parse(&format!("{}, ={length}", texts.join(", "))).unwrap()
+        })
+}
+
+/// Bytes that are mostly values, whatever the field.
+fn any_bytes() -> impl Strategy<Value = Vec<u8>> {
+    let often_sound = prop_oneof![20 => 0..2_u8, 1 => 32..127_u8];
+    prop_oneof![
+        3 => vec(often_sound, 0..4000),
+        1 => vec(any::<u8>(), 0..400),
+    ]
+}
+
+/// As many whole records as there are.
+fn records<'a>(layout: &Layout, bytes: &'a [u8]) -> &'a [u8] {
+    let length = layout.record_length();
+    &bytes[..bytes.len() / length * length]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// 08-65
+    #[test]
+    fn any_records_of_any_layout_become_what_the_model_says(layout in any_layout(), bytes in any_bytes()) {
+        let records = records(&layout, &bytes);
+        let values = |record| layout.fields().iter().map(|field| model_value(field, record)).collect();
+        let expected: Vec<Option<Vec<Value>>> = records.chunks(layout.record_length()).map(values).collect();
+        match Decoder::new(&layout).decode(records) {
+            Err(error) => prop_assert_eq!(Some(error.record), expected.iter().position(Option::is_none)),
+            Ok(columns) => {
+                for (column, field) in columns.iter().zip(layout.columns()) {
+                    prop_assert_eq!(column.data_type(), field.data_type());
+                    prop_assert_eq!((column.len(), column.null_count()), (expected.len(), 0));
+                }
+                for (row, expected) in expected.into_iter().enumerate() {
+                    let found = columns.iter().map(|column| column_value(column, row)).collect();
+                    prop_assert_eq!(Some(found), expected);
+                }
+            }
+        }
+    }
+
+    /// 08-65
+    #[test]
+    fn records_made_of_columns_give_these_columns_again(layout in any_layout(), bytes in any_bytes()) {
+        let Ok(columns) = Decoder::new(&layout).decode(records(&layout, &bytes)) else {
+            return Ok(());
+        };
+        let batch = RecordBatch::try_new(Arc::new(Schema::new(layout.columns())), columns.clone()).unwrap();
+        let mut again = Vec::new();
+        let encoder = layout.encoder(&batch).unwrap();
+        match encoder.encode(0..batch.num_rows(), &mut again) {
+            Ok(()) => prop_assert_eq!(Decoder::new(&layout).decode(&again).unwrap(), columns),
+            // The earliest nanoseconds are floored to a microsecond that has no nanoseconds.
+            Err(error) => prop_assert!(error.to_string().contains("ts_ns"), "{}", error),
+        }
+    }
+
+    #[test]
+    fn the_text_of_a_layout_gives_it_again(layout in any_layout()) {
+        prop_assert_eq!(Layout::parse(&layout.to_string()), Ok(layout));
+    }
+
+    #[test]
+    fn no_text_makes_the_parser_panic(text in "[@=>a-c0-9_ ,:\\[\\]iuftschar]{0,40}|.{0,40}") {
+        let _ = Layout::parse(&text);
+    }
+}
