@@ -22,6 +22,7 @@ __all__ = [
     "BusySpinIdleStrategy",
     "ChannelUriBuilder",
     "CncFile",
+    "ColumnBatch",
     "Counter",
     "CounterSnapshot",
     "CountersReader",
@@ -38,6 +39,7 @@ __all__ = [
     "LossObservation",
     "MediaDriver",
     "NoOpIdleStrategy",
+    "PartitionReader",
     "Publication",
     "PublicationErrorFrame",
     "SharedPublications",
@@ -871,12 +873,42 @@ class _Published(TypedDict):
     bytes: int
     streams: list[tuple[int, int, int, int, int]]
 
+class _ArrowSchema(Protocol):
+    def __arrow_c_schema__(self) -> object: ...
+
 @final
 class Layout:
     def __new__(cls, text: str) -> Self: ...
     @property
     def record_length(self) -> int: ...
+    @property
+    def fields(self) -> list[tuple[str, str, int]]: ...
+    def decode(self, records: Buffer) -> ColumnBatch: ...
+    def encode(self, batch: _ArrowArray) -> bytes: ...
     def __arrow_c_schema__(self) -> object: ...
+
+@final
+class ColumnBatch:
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+    def __arrow_c_schema__(self) -> object: ...
+    def __len__(self) -> int: ...
+
+@final
+class PartitionReader:
+    def __new__(
+        cls,
+        partition: str,
+        schema: _ArrowSchema,
+        *,
+        value_format: str = "binary",
+        value_schema: str | None = None,
+        mode: str = "FAILFAST",
+        channel: str | None = None,
+    ) -> Self: ...
+    @property
+    def malformed(self) -> int: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> ColumnBatch: ...
 
 @final
 class SharedPublications:

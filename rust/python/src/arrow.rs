@@ -4,17 +4,19 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi};
-use arrow_array::{Array, ArrayRef, BinaryArray, Int32Array, Int64Array, StructArray, make_array};
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, Int32Array, Int64Array, RecordBatch, StructArray, make_array,
+};
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
-use arrow_schema::{ArrowError, DataType, Field, Fields};
-use pyo3::exceptions::PyValueError;
+use arrow_schema::{ArrowError, DataType, Field, Fields, Schema};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
 use crate::batch::Shared;
 
 /// Name of the capsule that holds a schema.
-pub const SCHEMA_CAPSULE: &std::ffi::CStr = c"arrow_schema";
+const SCHEMA_CAPSULE: &std::ffi::CStr = c"arrow_schema";
 const ARRAY_CAPSULE: &std::ffi::CStr = c"arrow_array";
 
 fn fields() -> Fields {
@@ -42,15 +44,38 @@ pub fn array_capsules<'py>(
     batch: &Arc<Shared>,
     stream_id: i32,
 ) -> PyResult<Bound<'py, PyTuple>> {
-    let (array, schema) = to_ffi(
-        &struct_array(batch, stream_id)
-            .map_err(value_error)?
-            .into_data(),
-    )
-    .map_err(value_error)?;
+    capsules(py, struct_array(batch, stream_id).map_err(value_error)?)
+}
+
+/// A record batch as schema and array, which share its memory.
+pub fn batch_capsules<'py>(py: Python<'py>, batch: &RecordBatch) -> PyResult<Bound<'py, PyTuple>> {
+    capsules(py, StructArray::from(batch.clone()))
+}
+
+fn capsules(py: Python<'_>, array: StructArray) -> PyResult<Bound<'_, PyTuple>> {
+    let (array, schema) = to_ffi(&array.into_data()).map_err(value_error)?;
     let schema = PyCapsule::new_with_value(py, schema, SCHEMA_CAPSULE)?;
     let array = PyCapsule::new_with_value(py, array, ARRAY_CAPSULE)?;
     PyTuple::new(py, [schema, array])
+}
+
+/// A schema for whoever takes schemas of Arrow.
+pub fn schema_capsule_of<'py>(py: Python<'py>, schema: &Schema) -> PyResult<Bound<'py, PyCapsule>> {
+    let schema = FFI_ArrowSchema::try_from(schema).map_err(value_error)?;
+    PyCapsule::new_with_value(py, schema, SCHEMA_CAPSULE)
+}
+
+/// The schema behind an object with `__arrow_c_schema__`.
+pub fn schema_of(object: &Bound<'_, PyAny>) -> PyResult<Schema> {
+    let Some(method) = object.getattr_opt(pyo3::intern!(object.py(), "__arrow_c_schema__"))? else {
+        return Err(PyTypeError::new_err("an Arrow schema is needed"));
+    };
+    let capsule: Bound<'_, PyCapsule> = method.call0()?.extract()?;
+    let schema = capsule
+        .pointer_checked(Some(SCHEMA_CAPSULE))?
+        .cast::<FFI_ArrowSchema>();
+    // SAFETY: the name says what the capsule holds, and it keeps that alive while it is looked at.
+    Schema::try_from(unsafe { schema.as_ref() }).map_err(value_error)
 }
 
 fn struct_array(batch: &Arc<Shared>, stream_id: i32) -> Result<StructArray, ArrowError> {

@@ -101,6 +101,7 @@ mod _aeron {
             .py()
             .import("atexit")?
             .call_method1("register", (module.getattr("_close_all")?,))?;
+        crate::pipeline::register(module)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -6,6 +6,7 @@ use std::iter::repeat_n;
 use std::ops::Range;
 use std::sync::Arc;
 
+use aeron_archive::storage::Storage;
 use aeron_memory::log::position::Positions;
 use arrow_array::{
     ArrayRef, BinaryArray, Int16Array, Int32Array, Int64Array, StringArray,
@@ -13,9 +14,9 @@ use arrow_array::{
 };
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer};
 
-use super::arrivals::{Arrival, ArrivalCursor};
 use super::projection::{Column, Payload};
 use super::staged::{Message, row_count};
+use crate::private::Arrivals;
 
 /// What all rows of a recording have in common.
 #[derive(Debug)]
@@ -143,15 +144,12 @@ impl<'a> Rows<'a> {
     }
 
     /// A column, in the order of the rows. One of payloads is at hand.
-    pub(super) fn column<A>(
+    pub(super) fn column<S: Storage>(
         &self,
         column: Column,
         recording: &Recording,
-        arrivals: &mut ArrivalCursor<A>,
-    ) -> io::Result<ArrayRef>
-    where
-        A: Iterator<Item = io::Result<Arrival>>,
-    {
+        arrivals: &mut Option<Arrivals<S>>,
+    ) -> io::Result<ArrayRef> {
         let count = self.count;
         let positions = recording.positions;
         let beginning = |message: &Message| message.beginning.position;
@@ -204,18 +202,21 @@ impl<'a> Rows<'a> {
         indexes
     }
 
-    fn timestamps<A>(&self, arrivals: &mut ArrivalCursor<A>) -> io::Result<ArrayRef>
-    where
-        A: Iterator<Item = io::Result<Arrival>>,
-    {
+    /// When each message was complete; nulls where that is not known.
+    fn timestamps<S: Storage>(&self, arrivals: &mut Option<Arrivals<S>>) -> io::Result<ArrayRef> {
         let mut times = Vec::with_capacity(self.count);
-        let mut known = Vec::with_capacity(self.count);
+        let mut is_known = Vec::with_capacity(self.count);
         for message in self.messages.iter() {
-            let time = arrivals.at(message.end_position)?;
+            let time = match arrivals {
+                Some(arrivals) => arrivals.at(message.end_position)?,
+                None => None,
+            };
             times.extend(repeat_n(time.unwrap_or(0), message.rows));
-            known.extend(repeat_n(time.is_some(), message.rows));
+            is_known.extend(repeat_n(time.is_some(), message.rows));
         }
-        let nulls = known.contains(&false).then(|| NullBuffer::from(known));
+        let nulls = is_known
+            .contains(&false)
+            .then(|| NullBuffer::from(is_known));
         let times = TimestampMicrosecondArray::new(times.into(), nulls);
         Ok(Arc::new(times.with_timezone("UTC")))
     }

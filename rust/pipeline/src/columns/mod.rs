@@ -5,7 +5,6 @@
 //! message belongs to the partition in which it begins; fragments without a beginning and messages without an end give no row.
 //! Reading depends on nothing but the partition and the files, so each attempt gives the same rows in the same record batches.
 
-mod arrivals;
 mod build;
 mod malformed;
 mod projection;
@@ -13,7 +12,6 @@ mod reader;
 mod staged;
 mod walk;
 
-pub use arrivals::{Arrival, NoArrivals};
 pub use malformed::{Malformed, Mode};
 pub use projection::{Projection, ProjectionError, ValueFormat};
 pub use reader::{RowError, RowReader};
@@ -23,6 +21,3 @@ pub const BATCH_ROWS: usize = 4096;
 
 /// A record batch is ended by the message with which its payloads reach so many bytes.
 pub const BATCH_LENGTH: usize = 1024 * 1024;
-
-/// Longest message that Aeron can send, in bytes.
-pub const MAX_MESSAGE_LENGTH: usize = 16 * 1024 * 1024;

@@ -6,25 +6,26 @@ use std::io;
 use aeron_archive::reader::{ReadError, RecordingReader};
 use aeron_archive::storage::Storage;
 use aeron_archive::stream::{RecordedStream, StreamDescription, StreamError};
+use aeron_memory::log::frame::MAX_MESSAGE_LENGTH;
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::ArrowError;
 
-use super::MAX_MESSAGE_LENGTH;
-use super::arrivals::{Arrival, ArrivalCursor};
 use super::build::{Recording, Rows};
 use super::malformed::{Judge, Malformed, Mode};
 use super::projection::{Payload, Projection};
 use super::staged::{Staged, row_count};
 use super::walk::Walk;
 use crate::partition::Partition;
+use crate::private::Arrivals;
 
 /// Reads the rows of a partition. For one thread.
-pub struct RowReader<S: Storage, A> {
+pub struct RowReader<S: Storage> {
     walk: Walk<S>,
     projection: Projection,
     judge: Judge,
     recording: Recording,
-    arrivals: ArrivalCursor<A>,
+    /// Of a projection that shows them.
+    arrivals: Option<Arrivals<S>>,
 }
 
 /// Why rows cannot be read.
@@ -67,29 +68,49 @@ pub enum RowError {
     },
 }
 
-impl<S, A> RowReader<S, A>
-where
-    S: Storage,
-    A: Iterator<Item = io::Result<Arrival>>,
-{
-    /// A reader of the rows of `partition`, whose archive is `storage`. Nothing is read yet.
-    ///
-    /// `channel` is what rows show when the recording does not name its own. `arrivals` begin with the block that holds the
-    /// partition's first byte, or earlier; they are only asked for when the projection has a timestamp.
+impl RowError {
+    /// A word for programs: `RECORD`, `DATA_LOSS` for a segment that is gone, otherwise `RECORDING`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Malformed(_) => "RECORD",
+            Self::Read(ReadError::Storage { source, .. })
+                if source.kind() == io::ErrorKind::NotFound =>
+            {
+                "DATA_LOSS"
+            }
+            _ => "RECORDING",
+        }
+    }
+}
+
+impl<S: Storage + Clone> RowReader<S> {
+    /// A reader of the rows of `partition`, whose archive is `storage`. `channel` is what rows show when the recording does not
+    /// name its own. No frame is read yet.
     ///
     /// # Errors
-    /// The partition describes no possible range of a recording.
+    /// The partition describes no possible range of a recording, or its index cannot be read.
     pub fn new(
         storage: S,
         partition: &Partition,
         projection: Projection,
         mode: Mode,
         channel: Option<&str>,
-        arrivals: A,
     ) -> Result<Self, RowError> {
         let stream = stream_of(partition)?;
-        let frames = RecordingReader::new(storage, stream, partition.from, partition.end)?;
         let recording = &partition.recording;
+        let arrivals = projection.has_timestamp().then(|| {
+            Arrivals::new(
+                storage.clone(),
+                stream,
+                partition.from,
+                partition.index_hint,
+            )
+        });
+        let arrivals = arrivals.transpose().map_err(|source| RowError::Arrivals {
+            recording_id: recording.id,
+            source,
+        })?;
+        let frames = RecordingReader::new(storage, stream, partition.from, partition.end)?;
         let channel = recording.channel.as_deref().or(channel);
         Ok(Self {
             walk: Walk::new(frames, partition.to, &projection.payload),
@@ -108,7 +129,7 @@ where
                 positions: stream.positions(),
                 channel: channel.map(str::to_owned),
             },
-            arrivals: ArrivalCursor::new(arrivals),
+            arrivals,
         })
     }
 
@@ -171,15 +192,12 @@ fn take_rows<'a>(
 
 impl Projection {
     /// The columns of these rows.
-    fn batch<A>(
+    fn batch<S: Storage>(
         &self,
         rows: &Rows<'_>,
         recording: &Recording,
-        arrivals: &mut ArrivalCursor<A>,
-    ) -> Result<RecordBatch, RowError>
-    where
-        A: Iterator<Item = io::Result<Arrival>>,
-    {
+        arrivals: &mut Option<Arrivals<S>>,
+    ) -> Result<RecordBatch, RowError> {
         let recording_id = recording.id;
         let columns = self.columns.iter();
         let arrays: Result<Vec<_>, _> = columns

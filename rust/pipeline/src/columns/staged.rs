@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::MAX_MESSAGE_LENGTH;
+use aeron_memory::log::frame::MAX_MESSAGE_LENGTH;
 
 /// Messages whose rows are in no record batch yet, with their payloads one after the other.
 #[derive(Debug, Default)]

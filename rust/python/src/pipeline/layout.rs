@@ -1,15 +1,24 @@
 //! Layouts of fixed records, as Python knows them.
 
-use aeron_pipeline::layout::Layout;
-use arrow_schema::Schema;
-use arrow_schema::ffi::FFI_ArrowSchema;
+use std::sync::Arc;
+
+use aeron_pipeline::layout::{Decoder, Layout};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::{DataType, Schema};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyBytes, PyCapsule};
 
+use super::partition::PyColumnBatch;
 use super::spark_error;
-use crate::arrow::{SCHEMA_CAPSULE, value_error};
+use crate::arrow::{array_of, schema_capsule_of, value_error};
+use crate::buffers::View;
 
-/// A layout of fixed records; to Arrow it is the schema of their columns. Immutable.
+/// A layout of fixed records: a text like ``"ts ts_ns, px f64, @24 sym char[8] =32"``, parsed.
+///
+/// To Arrow it is the schema of the columns that records become. The constructor raises ``AeronOptionError``, which names field and
+/// offset. Immutable, thread-safe.
 #[pyclass(frozen, module = "aeron._aeron", name = "Layout")]
 pub struct PyLayout {
     layout: Layout,
@@ -29,22 +38,85 @@ impl PyLayout {
         self.layout.record_length()
     }
 
+    /// Name, type and offset of each field, in the order of the text.
+    #[getter]
+    fn fields(&self) -> Vec<(String, String, usize)> {
+        let fields = self.layout.fields().iter();
+        let field = fields.map(|field| {
+            let order = if field.is_big_endian() { ">" } else { "" };
+            let kind = format!("{order}{}", field.kind());
+            (field.name().to_owned(), kind, field.offset())
+        });
+        field.collect()
+    }
+
+    /// The columns of `records`, which are bytes of any number of records: a batch for pyarrow.
+    ///
+    /// Raises ``AeronRecordError`` for a value that no column can hold, and ``ValueError`` for bytes that are no whole records.
+    fn decode(&self, records: &Bound<'_, PyAny>) -> PyResult<PyColumnBatch> {
+        let view = View::bytes_of(records)?;
+        let records = view.bytes();
+        if !records.len().is_multiple_of(self.layout.record_length())
+            || i32::try_from(records.len()).is_err()
+        {
+            return Err(PyValueError::new_err(format!(
+                "{} bytes are no records of {} bytes, or 2 GiB and more",
+                records.len(),
+                self.layout.record_length()
+            )));
+        }
+        let columns = Decoder::new(&self.layout)
+            .decode(records)
+            .map_err(|malformed| {
+                let text = format!("record {}: {malformed}", malformed.record);
+                spark_error("RECORD", &text)
+            })?;
+        let schema = Arc::new(Schema::new(self.layout.columns()));
+        let batch = RecordBatch::try_new(schema, columns).map_err(value_error)?;
+        Ok(PyColumnBatch::new(batch))
+    }
+
+    /// The records of a record batch, which has a column for each field.
+    ///
+    /// Raises ``AeronRecordError`` for a missing column, one of another type, a null, and a value that does not fit.
+    fn encode<'py>(
+        &self,
+        py: Python<'py>,
+        batch: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let batch = array_of(batch)?
+            .filter(|array| matches!(array.data_type(), DataType::Struct(_)))
+            .filter(|array| array.null_count() == 0)
+            .ok_or_else(|| PyTypeError::new_err("records are made of an Arrow record batch"))?;
+        let batch = RecordBatch::from(batch.as_struct());
+        let mut records = Vec::new();
+        let encoder = self.layout.encoder(&batch);
+        encoder
+            .and_then(|encoder| encoder.encode(0..batch.num_rows(), &mut records))
+            .map_err(|error| spark_error("RECORD", &error.to_string()))?;
+        Ok(PyBytes::new(py, &records))
+    }
+
     /// The schema of the columns that records become.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        let schema = Schema::new(self.layout.columns());
-        let schema = FFI_ArrowSchema::try_from(&schema).map_err(value_error)?;
-        PyCapsule::new_with_value(py, schema, SCHEMA_CAPSULE)
+        schema_capsule_of(py, &Schema::new(self.layout.columns()))
+    }
+
+    fn __str__(&self) -> String {
+        self.layout.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Layout('{}')", self.layout)
     }
 }
 
 /// The layout of a text, which is an option.
 pub fn parse(text: &str) -> PyResult<Layout> {
     Layout::parse(text).map_err(|error| {
-        spark_error(
-            "OPTION",
-            &format!(
-                "option valueSchema: {error}, got '{text}'; see the types in the documentation"
-            ),
-        )
+        let text = format!(
+            "option valueSchema: {error}, got '{text}'; see the types in the documentation"
+        );
+        spark_error("OPTION", &text)
     })
 }

@@ -4,6 +4,7 @@ mod arrow_offer;
 mod client;
 mod layout;
 mod live;
+mod partition;
 mod sink;
 
 use pyo3::prelude::*;
@@ -14,6 +15,8 @@ pub use arrow_offer::offer_arrow;
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<layout::PyLayout>()?;
     module.add_class::<live::PyLiveSource>()?;
+    module.add_class::<partition::PyColumnBatch>()?;
+    module.add_class::<partition::PyPartitionReader>()?;
     module.add_class::<sink::PySharedPublications>()?;
     module.add_class::<sink::PySinkTask>()
 }

@@ -1,0 +1,151 @@
+//! What reading a recording costs per row, without Spark: nanoseconds, the median of several runs.
+//!
+//! usage: read_rate [directory, made and removed; default /dev/shm/aeron-read-rate]
+
+#[path = "../tests/recordings/mod.rs"]
+#[expect(dead_code, reason = "tests need more of it")]
+mod recordings;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use aeron_archive::reader::RecordingReader;
+use aeron_archive::storage::Directory;
+use aeron_archive::stream::{RecordedStream, StreamDescription};
+use aeron_pipeline::columns::{Mode, Projection, RowReader, ValueFormat};
+use aeron_pipeline::layout::{Layout, timestamp_type};
+use aeron_pipeline::partition::Partition;
+use arrow_schema::{DataType, Field, Schema};
+use recordings::Recording;
+
+const TRADE: &str = "ts ts_ns, px f64, qty i64, sym i32, side i32, seq i64, flags i64";
+const TERM_LENGTH: i32 = 64 * 1024 * 1024;
+const RUNS: usize = 9;
+
+fn main() {
+    let argument = std::env::args_os().nth(1);
+    let root = argument.map_or_else(|| "/dev/shm/aeron-read-rate".into(), PathBuf::from);
+    for (length, rows) in [(48, 2_000_000), (64, 2_000_000), (1024, 200_000)] {
+        std::fs::create_dir_all(&root).expect("a directory");
+        let (directory, partition) = record(&root, length, rows);
+        println!("{rows} messages of {length} bytes, ns per row:");
+        let frames = || scan(&directory, &partition);
+        report("frames alone", rows, frames);
+        for (name, columns, format) in cases(length) {
+            let columns = columns.into_iter();
+            let fields: Vec<Field> = columns
+                .map(|(name, kind)| Field::new(name, kind, true))
+                .collect();
+            let projection = Projection::new(Arc::new(Schema::new(fields)), &format);
+            let projection = projection.expect("columns that there are");
+            report(name, rows, || read(&directory, &partition, &projection));
+        }
+        std::fs::remove_dir_all(&root).expect("the directory");
+    }
+}
+
+type Case = (&'static str, Vec<(String, DataType)>, ValueFormat);
+
+fn cases(length: usize) -> Vec<Case> {
+    let named = |columns: &[(&str, DataType)]| -> Vec<(String, DataType)> {
+        let columns = columns.iter();
+        columns
+            .map(|(name, kind)| ((*name).to_owned(), kind.clone()))
+            .collect()
+    };
+    let value = ("value", DataType::Binary);
+    let headers = [
+        value.clone(),
+        ("session_id", DataType::Int32),
+        ("position", DataType::Int64),
+        ("reserved_value", DataType::Int64),
+        ("timestamp", timestamp_type()),
+    ];
+    let mut cases = vec![
+        ("binary", named(&[value]), ValueFormat::Binary),
+        (
+            "binary, 4 header columns",
+            named(&headers),
+            ValueFormat::Binary,
+        ),
+        (
+            "text",
+            named(&[("value", DataType::Utf8)]),
+            ValueFormat::Text,
+        ),
+    ];
+    let layout: Layout = TRADE.parse().expect("a layout");
+    if layout.record_length() == length {
+        let columns = layout.columns().into_iter();
+        let columns = columns.map(|field| (field.name().clone(), field.data_type().clone()));
+        cases.push((
+            "7 typed columns",
+            columns.collect(),
+            ValueFormat::Records(layout),
+        ));
+    }
+    cases
+}
+
+fn record(root: &PathBuf, length: usize, rows: usize) -> (Directory, Partition) {
+    let directory = Directory::new(root);
+    let mut recording = Recording::within(directory.clone(), TERM_LENGTH);
+    let payload: Vec<u8> = (0..length).map(|byte| byte as u8 & 0x7F).collect();
+    for row in 0..rows {
+        recording.message(&payload, row as i64);
+    }
+    let partition = recording.whole();
+    (directory, partition)
+}
+
+fn scan(directory: &Directory, partition: &Partition) -> usize {
+    let recording = &partition.recording;
+    let stream = RecordedStream::new(&StreamDescription {
+        recording_id: recording.id,
+        start_position: recording.start_position,
+        segment_length: recording.segment_length,
+        term_length: recording.term_length,
+        initial_term_id: recording.initial_term_id,
+        session_id: recording.session_id,
+        stream_id: recording.stream_id,
+    });
+    let stream = stream.expect("a recording");
+    let reader = RecordingReader::new(directory.clone(), stream, partition.from, partition.end);
+    let mut reader = reader.expect("a range");
+    let mut count = 0;
+    while let Some(frame) = reader.next_frame().expect("frames") {
+        count += usize::from(frame.is_end());
+    }
+    count
+}
+
+fn read(directory: &Directory, partition: &Partition, projection: &Projection) -> usize {
+    let projection = projection.clone();
+    let reader = RowReader::new(
+        directory.clone(),
+        partition,
+        projection,
+        Mode::FailFast,
+        None,
+    );
+    let mut reader = reader.expect("a range");
+    let mut count = 0;
+    while let Some(batch) = reader.next_batch().expect("rows") {
+        count += batch.num_rows();
+    }
+    count
+}
+
+fn report(name: &str, rows: usize, mut run: impl FnMut() -> usize) {
+    let mut times: Vec<f64> = (0..RUNS)
+        .map(|_| {
+            let begin = Instant::now();
+            assert_eq!(run(), rows);
+            begin.elapsed().as_secs_f64() * 1e9 / rows as f64
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    let (median, least, most) = (times[RUNS / 2], times[0], times[RUNS - 1]);
+    println!("  {name:26} {median:6.1}   ({least:.1} to {most:.1})");
+}

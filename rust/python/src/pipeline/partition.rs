@@ -1,0 +1,137 @@
+//! Partitions of recordings as record batches.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aeron_archive::storage::Directory;
+use aeron_pipeline::columns::{Mode, Projection, RowReader, ValueFormat};
+use aeron_pipeline::partition::Partition;
+use aeron_pipeline::private;
+use arrow_array::RecordBatch;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyTuple};
+
+use super::{layout, spark_error};
+use crate::arrow::{batch_capsules, schema_capsule_of, schema_of};
+
+/// Rows in columns, for pyarrow: ``pyarrow.record_batch(batch)`` shares their memory. Immutable, thread-safe.
+#[pyclass(frozen, module = "aeron._aeron", name = "ColumnBatch")]
+pub struct PyColumnBatch {
+    batch: RecordBatch,
+}
+
+impl PyColumnBatch {
+    pub fn new(batch: RecordBatch) -> Self {
+        Self { batch }
+    }
+}
+
+#[pymethods]
+impl PyColumnBatch {
+    /// The columns through the Arrow C data interface. They cannot be had in another schema.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let _ = requested_schema;
+        batch_capsules(py, &self.batch)
+    }
+
+    /// Their schema.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule_of(py, self.batch.schema_ref())
+    }
+
+    /// Rows.
+    fn __len__(&self) -> usize {
+        self.batch.num_rows()
+    }
+}
+
+/// An iterator over the rows of a partition, as batches of the schema that it is given, to the letter.
+///
+/// `partition` is the text that planning gave, `schema` any object that is a schema to Arrow, `value_format` is ``"binary"``,
+/// ``"string"`` or ``"struct"`` (then with a layout as `value_schema`), `mode` is ``"FAILFAST"`` or ``"DROPMALFORMED"``, and `channel`
+/// what rows show when the recording does not name its own. The archive has to be on this machine. The same partition always gives
+/// the same batches. Errors are those of ``aeron.spark.errors``. Thread-safe; a batch is decoded without the GIL.
+#[pyclass(frozen, module = "aeron._aeron", name = "PartitionReader")]
+pub struct PyPartitionReader {
+    reader: Mutex<RowReader<Directory>>,
+}
+
+#[pymethods]
+impl PyPartitionReader {
+    #[new]
+    #[pyo3(signature = (
+        partition, schema, *, value_format = "binary", value_schema = None, mode = "FAILFAST", channel = None
+    ))]
+    fn new(
+        partition: &str,
+        schema: &Bound<'_, PyAny>,
+        value_format: &str,
+        value_schema: Option<&str>,
+        mode: &str,
+        channel: Option<&str>,
+    ) -> PyResult<Self> {
+        let partition = Partition::from_json(partition)
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let format = value_format_of(value_format, value_schema)?;
+        let projection = Projection::new(Arc::new(schema_of(schema)?), &format)
+            .map_err(|error| spark_error("OPTION", &error.to_string()))?;
+        let directory = private::visible(&partition.archive)
+            .map_err(|error| spark_error("NOT_VISIBLE", &error.to_string()))?;
+        let mode = mode_of(mode)?;
+        let reader = RowReader::new(directory, &partition, projection, mode, channel)
+            .map_err(|error| spark_error(error.code(), &error.to_string()))?;
+        Ok(Self {
+            reader: Mutex::new(reader),
+        })
+    }
+
+    /// Messages and records that were dropped so far because they are malformed.
+    #[getter]
+    fn malformed(&self, py: Python<'_>) -> u64 {
+        py.detach(|| self.lock().malformed())
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyColumnBatch>> {
+        let batch = py.detach(|| self.lock().next_batch());
+        match batch {
+            Ok(batch) => Ok(batch.map(PyColumnBatch::new)),
+            Err(error) => Err(spark_error(error.code(), &error.to_string())),
+        }
+    }
+}
+
+impl PyPartitionReader {
+    fn lock(&self) -> std::sync::MutexGuard<'_, RowReader<Directory>> {
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn value_format_of(name: &str, layout: Option<&str>) -> PyResult<ValueFormat> {
+    match (name, layout) {
+        ("binary", None) => Ok(ValueFormat::Binary),
+        ("string", None) => Ok(ValueFormat::Text),
+        ("struct", Some(text)) => Ok(ValueFormat::Records(layout::parse(text)?)),
+        _ => Err(PyValueError::new_err(format!(
+            "value_format '{name}' is not binary, string or struct; a value_schema belongs to struct alone"
+        ))),
+    }
+}
+
+fn mode_of(name: &str) -> PyResult<Mode> {
+    match name {
+        "FAILFAST" => Ok(Mode::FailFast),
+        "DROPMALFORMED" => Ok(Mode::DropMalformed),
+        _ => Err(PyValueError::new_err(format!(
+            "mode '{name}' is not FAILFAST or DROPMALFORMED"
+        ))),
+    }
+}
