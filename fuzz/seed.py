@@ -116,12 +116,25 @@ def offsets() -> Iterator[bytes]:
     yield json.dumps(piece).encode()
 
 
+def layout() -> Iterator[bytes]:
+    """Texts of layouts with every type, and records: of zeros, and of bytes that some fields refuse."""
+    texts = [
+        "ts ts_ns, px f64, qty i64, sym i32, side i32, seq i64, flags i64",
+        "a i8, b u8, @4 c >i16, d u16, @8 e u32, f >u64, @24 g f32, h bool =32",
+        "a ts_ms, b ts_us, c dec64:4, d char[5], e bytes[3]",
+    ]
+    for text in texts:
+        yield text.encode() + b"\n" + bytes(96)
+        yield text.encode() + b"\n" + bytes(range(96))
+
+
 TARGETS = {
     "client": operations,
     "cnc": cnc,
     "commands": commands,
     "driver": operations,
     "frames": frames,
+    "layout": layout,
     "log": operations,
     "offsets": offsets,
     "reports": reports,

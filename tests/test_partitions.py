@@ -119,7 +119,12 @@ def test_records_come_as_their_fields(segment: Segment) -> None:
 
 def test_options_that_contradict_each_other_are_refused(segment: Segment) -> None:
     partition = segment.partition()
-    for options in ({"value_format": "struct"}, {"value_schema": "a i8"}, {"value_format": "arrow"}, {"mode": "failfast"}):
+    for options in (
+        {"value_format": "struct"},
+        {"value_schema": "a i8"},
+        {"value_format": "arrow"},
+        {"mode": "failfast"},
+    ):
         with pytest.raises(ValueError, match=f"'{next(iter(options.values()))}'|'binary'"):
             batches(partition, VALUE, **options)
     with pytest.raises(AeronOptionError, match="'price' does not exist"):
