@@ -128,7 +128,26 @@ def layout() -> Iterator[bytes]:
         yield text.encode() + b"\n" + bytes(range(96))
 
 
+def archive_vector(name: str) -> bytes:
+    """A captured file of a real archive."""
+    return (RUST / "archive/tests/vectors" / name).read_bytes()
+
+
+def catalog() -> Iterator[bytes]:
+    """The catalogs of a real archive, with room for more."""
+    for name in ("catalog-running.bin", "catalog-ended.bin"):
+        yield archive_vector(name).ljust(2048, b"\0")
+
+
+def mark_file() -> Iterator[bytes]:
+    """The mark file of a real archive with a short error log, and one from before there was a message header."""
+    header = archive_vector("mark-file.bin").ljust(8192, b"\0")
+    yield header + struct.pack("<iiqq", 29, 1, 2, 1) + b"error"
+    yield header[8:]
+
+
 TARGETS = {
+    "catalog": catalog,
     "client": operations,
     "cnc": cnc,
     "commands": commands,
@@ -136,6 +155,7 @@ TARGETS = {
     "frames": frames,
     "layout": layout,
     "log": operations,
+    "mark_file": mark_file,
     "offsets": offsets,
     "reports": reports,
     "ring": ring,

@@ -1,0 +1,41 @@
+//! A mark file of any content, and a link to one: refused or read, and taken over by a new owner either way.
+#![no_main]
+
+use aeron_archive::mark_file::{self, MarkFile, Owner};
+use aeron_archive::memory_storage::MemoryStorage;
+use aeron_archive::storage::Storage;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    let storage = MemoryStorage::new();
+    storage.put(mark_file::MARK_FILE, data);
+    storage.put(mark_file::LINK_FILE, data);
+    let _ = mark_file::read_link(&storage);
+    let errors = mark_file::read_errors(&storage);
+    if let Ok(state) = mark_file::read(&storage) {
+        let state = state.expect("the file is there");
+        for now_ms in [i64::MIN, 0, i64::MAX] {
+            assert_eq!(
+                state.check_inactive(now_ms).is_err(),
+                state.is_active(now_ms)
+            );
+        }
+    }
+
+    let owner = Owner::without_server(1, 2, "/dev/shm/aeron".into());
+    let mut mark = MarkFile::take(&storage, &owner, 3).expect("nothing is in the way");
+    mark.record_error(4, "an error").expect("the log is empty");
+    mark.ready(5).expect("the disk has room");
+    let state = mark_file::read(&storage)
+        .expect("just written")
+        .expect("there");
+    assert_eq!((state.owner, state.activity_timestamp_ms), (owner, 5));
+    let has_errors = errors.is_ok_and(|errors| !errors.is_empty());
+    let names = storage.names().expect("listed");
+    assert_eq!(names.len(), 1 + usize::from(has_errors), "errors are saved");
+    if data.len() > mark_file::HEADER_LENGTH {
+        // Only then there was something in the way; reading a whole log takes long.
+        let found = mark_file::read_errors(&storage).expect("just written");
+        assert_eq!(found.len(), 1);
+    }
+});
