@@ -70,6 +70,8 @@ pub struct LostTimes {
     pub to: i64,
     /// Whether a batch that was logged and not committed has rows of it.
     pub is_needed: bool,
+    /// Whether they were lost at an earlier start; told only as long as they are needed.
+    pub is_old: bool,
 }
 
 impl<S: Storage + Clone> PrivateArchive<S> {
@@ -164,7 +166,9 @@ impl<S: Storage + Clone> PrivateArchive<S> {
                     from: range.from,
                     to: range.to,
                     is_needed: range.from < told && range.to > committed,
+                    is_old: range.is_old,
                 });
+                let times = times.filter(|times| times.is_needed || !times.is_old);
                 report.lost_times.extend(times);
                 Progress {
                     head: repaired.progress.head,

@@ -74,9 +74,24 @@ impl Stream {
         self.publish_fragments(length, 1024 - HEADER);
     }
 
+    /// Publishes a message in one frame, however long.
+    pub fn publish_in_one_frame(&mut self, length: usize) {
+        self.publish_fragments(length, length);
+    }
+
+    /// Publishes a message of zeros in one frame.
+    pub fn publish_zeros(&mut self, length: usize) {
+        self.publish_payload(vec![0; length], length);
+    }
+
     fn publish_fragments(&mut self, length: usize, most: usize) {
         let number = self.messages.len();
-        let payload: Vec<u8> = (0..length).map(|at| (number * 31 + at) as u8 | 1).collect();
+        let payload = (0..length).map(|at| (number * 31 + at) as u8 | 1).collect();
+        self.publish_payload(payload, most);
+    }
+
+    fn publish_payload(&mut self, payload: Vec<u8>, most: usize) {
+        let length = payload.len();
         let begin = self.end();
         let mut at = 0;
         for (part, flags) in fragments(length, most) {
@@ -139,6 +154,21 @@ impl Stream {
             }
         }
         (&self.log[begin..end], self.base + end as i64)
+    }
+
+    /// The block at `position` of a stream that repeats this one's only term for ever, and how much of the stream it covers.
+    pub fn block_again(&self, position: i64) -> (Vec<u8>, i64) {
+        let offset = position % TERM_LENGTH;
+        let (block, end) = self.block(offset, usize::MAX);
+        let mut block = block.to_vec();
+        let term_id = INITIAL_TERM_ID + (position / TERM_LENGTH) as i32;
+        let mut at = 0;
+        while at < block.len() {
+            block[at + 20..at + 24].copy_from_slice(&term_id.to_le_bytes());
+            let length = u32::from_le_bytes(block[at..at + 4].try_into().unwrap());
+            at += (length as usize).next_multiple_of(32);
+        }
+        (block, end - offset)
     }
 
     /// Begin of the first message at or behind a position, if there is one.

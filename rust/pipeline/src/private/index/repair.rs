@@ -42,7 +42,7 @@ pub struct Repair {
     pub progress: Progress,
     /// Complete messages that its segments still hold.
     pub counts: Counts,
-    /// Ranges whose arrival times are lost, one per segment that was repaired.
+    /// Ranges whose arrival times are not known, at most one per segment, in which there may be some that are.
     pub lost: Vec<LostArrivals>,
 }
 
@@ -53,6 +53,8 @@ pub struct LostArrivals {
     pub from: i64,
     /// End position.
     pub to: i64,
+    /// Whether they were lost before, and the index was repaired then.
+    pub is_old: bool,
 }
 
 /// End of the last block whose entry is whole, in the index of the recording's last segments; `None` when no index says
@@ -151,6 +153,8 @@ struct Examined {
     state: State,
     /// Whether nothing stands behind them, but for a part of an entry.
     is_clean: bool,
+    /// Range of the sound entries that say no arrival time.
+    unknown: Option<(i64, i64)>,
     /// Arrival time of a block that goes on behind the limit: the recording was cut in it.
     cut_block: Option<i64>,
     /// The greatest end of all whole entries.
@@ -178,6 +182,7 @@ impl Examined {
                 arrival_us: None,
             },
             is_clean: true,
+            unknown: None,
             cut_block: None,
             highest_end: begin,
         };
@@ -203,6 +208,10 @@ impl Examined {
             }
             Some(entry) if self.is_clean && self.is_next(&entry) => {
                 self.sound += 1;
+                if entry.arrival_us.is_none() {
+                    let from = self.unknown.map_or(self.end, |(from, _)| from);
+                    self.unknown = Some((from, entry.end_position));
+                }
                 self.end = entry.end_position;
                 self.state.progress = Progress {
                     head: entry.head,
@@ -246,6 +255,11 @@ impl<S: Storage> Segment<'_, S> {
         };
         let examined = Examined::of(&file, self.stream, self.base, self.end)
             .map_err(|source| self.error(source))?;
+        lost.extend(examined.unknown.map(|(from, to)| LostArrivals {
+            from,
+            to,
+            is_old: true,
+        }));
         let before_arrival = before.and_then(|before| before.arrival_us);
         let state = State {
             arrival_us: examined.state.arrival_us.max(before_arrival),
@@ -357,7 +371,11 @@ impl<S: Storage> Segment<'_, S> {
             .rename(&new_name, &name(INDEX_EXTENSION))
             .map_err(|source| self.error(source))?;
         if from < self.end && arrival_us.is_none() {
-            lost.push(LostArrivals { from, to: self.end });
+            lost.push(LostArrivals {
+                from,
+                to: self.end,
+                is_old: false,
+            });
         }
         Ok(state)
     }

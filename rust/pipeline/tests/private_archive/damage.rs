@@ -1,0 +1,336 @@
+//! What comes from outside: index files, segments and catalogs that are missing, cut, flipped or changed.
+
+use aeron_archive::catalog::Catalog;
+use aeron_archive::memory_storage::MemoryStorage;
+use aeron_archive::storage::{Access, Storage, StorageFile};
+use aeron_pipeline::private::{
+    Known, LostRange, OpenReport, PrivateArchive, PrivateError, end_of_recording,
+};
+use proptest::prelude::*;
+
+use super::stream::{
+    ONE_GIB, Row, SEGMENT_LENGTH, Stream, TERM_LENGTH, all_rows, image, record, same,
+};
+
+const NOW_US: i64 = 1_700_000_000_000_000;
+const NOW_MS: i64 = NOW_US / 1000;
+const CATALOG: &str = "archive.catalog";
+
+/// A recording over three segments, stopped or killed.
+struct Dead {
+    disk: MemoryStorage,
+    stream: Stream,
+    rows: Vec<Row>,
+}
+
+impl Dead {
+    fn new(is_stopped: bool) -> Self {
+        let mut stream = Stream::new(SEGMENT_LENGTH - 192);
+        while stream.end() < 3 * SEGMENT_LENGTH + 70_000 {
+            stream.publish(6000);
+        }
+        let disk = MemoryStorage::new();
+        let mut archive = PrivateArchive::create(disk.clone(), ONE_GIB).unwrap();
+        let mut writer = archive
+            .start_recording(&image(stream.base), NOW_US)
+            .unwrap();
+        let mut now_us = NOW_US;
+        let mut position = stream.base;
+        while position < stream.end() {
+            let to = stream.block(position, 20_000).1;
+            position = record(&mut writer, &stream, position, to, 20_000, now_us).unwrap();
+            now_us += 100;
+        }
+        let rows = all_rows(&archive, 0);
+        assert!(same(&rows, &stream.messages));
+        if is_stopped {
+            archive.end_recording(writer, false, NOW_MS).unwrap();
+        }
+        disk.restart();
+        Self { disk, stream, rows }
+    }
+
+    fn known(&self, committed: i64, told: i64) -> Vec<Known> {
+        vec![Known {
+            recording_id: 0,
+            committed,
+            told,
+        }]
+    }
+
+    fn open(&self, known: &[Known]) -> (PrivateArchive<MemoryStorage>, OpenReport) {
+        PrivateArchive::open(self.disk.clone(), known, ONE_GIB, NOW_MS).unwrap()
+    }
+
+    /// Names with this ending, by position.
+    fn names(&self, ending: &str) -> Vec<String> {
+        let names = self.disk.names().unwrap();
+        let mut names: Vec<_> = names
+            .into_iter()
+            .filter(|name| name.ends_with(ending))
+            .collect();
+        names.sort_by_key(|name| (name.len(), name.clone()));
+        names
+    }
+
+    /// Opens, twice; checks that the rows are as they were but for times, and that what is lost of them is what is reported.
+    fn check_rows(&self, is_all_lost: bool) {
+        let (archive, report) = self.open(&[]);
+        assert_eq!(report.lost, []);
+        let found = all_rows(&archive, 0);
+        assert!(same(&found, &self.stream.messages));
+        for (row, was) in found.iter().zip(&self.rows) {
+            let is_lost = |end: i64| {
+                report
+                    .lost_times
+                    .iter()
+                    .any(|lost| (lost.from..lost.to).contains(&(end - 1)))
+            };
+            match row.arrival_us {
+                None => assert!(is_lost(row.end)),
+                time => assert_eq!(time, was.arrival_us),
+            }
+            assert!(!is_all_lost || row.arrival_us.is_none());
+        }
+        drop(archive);
+        let (archive, report) = self.open(&[]);
+        assert_eq!(all_rows(&archive, 0), found, "lost times stay as they are");
+        assert_eq!(report.lost_times, [], "and are told once");
+        let index = archive.index(0).unwrap();
+        let (start, end) = (self.stream.base, self.stream.end());
+        assert_eq!(
+            index.count(start, end).unwrap().messages,
+            found.len() as i64
+        );
+        for rows in [1, found.len() / 3, found.len() - 1] {
+            let cut = index
+                .cut(start, end, |counts| counts.messages <= rows as i64)
+                .unwrap();
+            assert_eq!(cut.position, found[rows - 1].end);
+        }
+    }
+}
+
+/// 08-26
+#[test]
+fn an_index_that_is_missing_is_made_anew_without_times() {
+    for is_stopped in [true, false] {
+        let dead = Dead::new(is_stopped);
+        assert_eq!(dead.names(".idx").len(), 3);
+        for name in dead.names(".idx") {
+            dead.disk.remove(&name).unwrap();
+        }
+        // Of the killed one, somebody was told of the end.
+        if !is_stopped {
+            let end = dead.stream.end();
+            let (_, report) = dead.open(&dead.known(end, end));
+            assert!(report.lost_times.iter().all(|lost| !lost.is_needed));
+            assert_eq!(report.lost_times.len(), 3);
+        }
+        if is_stopped {
+            dead.check_rows(true);
+        }
+    }
+}
+
+/// 08-26
+#[test]
+fn one_index_file_that_is_missing_costs_only_its_own_times() {
+    for name in Dead::new(true).names(".idx") {
+        let dead = Dead::new(true);
+        dead.disk.remove(&name).unwrap();
+        dead.check_rows(false);
+        let (archive, _) = dead.open(&[]);
+        let lost = all_rows(&archive, 0);
+        assert!(lost.iter().any(|row| row.arrival_us.is_none()), "{name}");
+        assert!(lost.iter().any(|row| row.arrival_us.is_some()), "{name}");
+    }
+}
+
+/// 08-26
+#[test]
+fn lost_times_that_a_logged_batch_needs_are_told_at_every_start() {
+    let dead = Dead::new(true);
+    let (first, end) = (dead.stream.messages[0].end, dead.stream.end());
+    dead.disk.remove(&dead.names(".idx")[1]).unwrap();
+    let needed = dead.known(first, end);
+    for is_old in [false, true] {
+        let (_, report) = dead.open(&needed);
+        let [lost] = report.lost_times[..] else {
+            panic!("{report:?}")
+        };
+        assert_eq!((lost.is_needed, lost.is_old), (true, is_old));
+        assert_eq!(
+            (lost.from, lost.to - lost.from),
+            (lost.from, SEGMENT_LENGTH)
+        );
+    }
+    let (_, report) = dead.open(&dead.known(end, end));
+    assert_eq!(report.lost_times, []);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    /// 08-26
+    #[test]
+    fn an_index_that_is_cut_or_flipped_costs_no_row(which in 0usize..3, at: prop::sample::Index, bit in 0u32..8, is_cut: bool) {
+        let dead = Dead::new(true);
+        let name = &dead.names(".idx")[which];
+        let length = dead.disk.bytes(name).unwrap().len();
+        let at = at.index(length) as u64;
+        if is_cut {
+            dead.disk.open(name, Access::Write).unwrap().set_length(at).unwrap();
+        } else {
+            prop_assert!(dead.disk.flip_bit(name, at, bit));
+        }
+        dead.check_rows(false);
+    }
+
+    /// 08-35
+    #[test]
+    fn an_index_of_any_content_costs_no_row(which in 0usize..3, bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let dead = Dead::new(true);
+        dead.disk.put(&dead.names(".idx")[which], &bytes);
+        dead.check_rows(false);
+    }
+}
+
+/// 08-26: more than the one block that a kill leaves without its entry is damage.
+#[test]
+fn an_index_that_was_cut_by_more_than_a_kill_does_has_no_invented_times() {
+    let dead = Dead::new(false);
+    let name = dead.names(".idx").pop().unwrap();
+    let file = dead.disk.open(&name, Access::Write).unwrap();
+    file.set_length(64).unwrap();
+    let end = dead.stream.end();
+    let (archive, report) = dead.open(&dead.known(end, end));
+    assert_eq!(report.lost, []);
+    assert_eq!(report.lost_times.len(), 1);
+    let last = all_rows(&archive, 0).pop().unwrap();
+    assert_eq!(last.arrival_us, None);
+}
+
+/// 08-27
+#[test]
+fn a_missing_segment_is_lost_by_name_and_can_be_given_up() {
+    for is_stopped in [true, false] {
+        let dead = Dead::new(is_stopped);
+        let name = dead.names(".rec")[1].clone();
+        dead.disk.remove(&name).unwrap();
+        let (committed, end) = (dead.stream.messages[0].end, dead.stream.end());
+        let known = dead.known(committed, end);
+        for _ in 0..2 {
+            let (_, report) = dead.open(&known);
+            let reason = format!("{name} is missing");
+            let lost = LostRange {
+                recording_id: 0,
+                from: committed,
+                to: end,
+                reason,
+            };
+            assert_eq!(report.lost, [lost]);
+        }
+        let (mut archive, _) = dead.open(&known);
+        archive.give_up(0).unwrap();
+        while archive.work(NOW_MS, None).unwrap() {}
+        assert_eq!(dead.disk.names().unwrap(), [CATALOG]);
+        assert_eq!(archive.retained_bytes(), 0);
+    }
+}
+
+/// 08-27
+#[test]
+fn a_last_segment_that_is_missing_below_what_was_told_is_lost() {
+    let dead = Dead::new(false);
+    let name = dead.names(".rec").pop().unwrap();
+    dead.disk.remove(&name).unwrap();
+    let (committed, end) = (dead.stream.messages[0].end, dead.stream.end());
+    let (archive, report) = dead.open(&dead.known(committed, end));
+    assert_eq!(report.lost.len(), 1);
+    assert_eq!(report.lost[0].to, end);
+    assert_eq!(report.lost[0].from, 3 * SEGMENT_LENGTH - TERM_LENGTH);
+    // What is left can be read.
+    let rows = all_rows(&archive, 0);
+    assert!(same(&rows, &dead.stream.messages[..rows.len()]));
+    assert!(rows.len() > 100);
+}
+
+/// 08-27: a stop position that somebody's tool moved is taken, and is data loss below what was told.
+#[test]
+fn a_stop_position_that_a_tool_wrote_is_taken() {
+    let dead = Dead::new(true);
+    let moved = dead.stream.messages[20].end;
+    let mut catalog = Catalog::open(&dead.disk, 0).unwrap();
+    catalog.stop(0, moved, NOW_MS).unwrap();
+    drop(catalog);
+    let told = dead.stream.messages[30].end;
+    let (archive, report) = dead.open(&dead.known(dead.stream.base, told));
+    let [lost] = &report.lost[..] else {
+        panic!("{report:?}")
+    };
+    assert_eq!((lost.from, lost.to), (moved, told));
+    assert_eq!(
+        report.lost_times,
+        [],
+        "the block that is cut keeps its time"
+    );
+    assert_eq!(all_rows(&archive, 0), dead.rows[..21]);
+    let (_, report) = dead.open(&dead.known(dead.stream.base, moved));
+    assert_eq!(report, OpenReport::default());
+}
+
+/// 08-27
+#[test]
+fn a_recording_that_vanished_or_is_marked_invalid_is_lost_by_name() {
+    let dead = Dead::new(true);
+    let mut known = dead.known(dead.stream.base, dead.stream.end());
+    known[0].recording_id = 7;
+    let (_, report) = dead.open(&known);
+    assert!(
+        report.lost[0].reason.contains("does not have it"),
+        "{report:?}"
+    );
+    // A recording that is only remembered is not missed.
+    known[0].committed = known[0].told;
+    assert_eq!(dead.open(&known).1, OpenReport::default());
+
+    // The state of the first entry.
+    dead.disk.flip_bit(CATALOG, 32 + 4, 0);
+    let (archive, report) = dead.open(&dead.known(dead.stream.base, dead.stream.end()));
+    assert!(report.lost[0].reason.contains("invalid"), "{report:?}");
+    assert_eq!(archive.recordings().count(), 0);
+    assert_eq!(dead.names(".rec").len(), 3, "its files are not touched");
+}
+
+/// 08-27
+#[test]
+fn a_damaged_catalog_is_refused_by_name() {
+    let dead = Dead::new(true);
+    dead.disk.flip_bit(CATALOG, 32 + 3, 6);
+    let error = PrivateArchive::open(dead.disk.clone(), &[], ONE_GIB, NOW_MS).unwrap_err();
+    assert!(matches!(error, PrivateError::Catalog(_)));
+    assert!(error.to_string().contains(CATALOG), "{error}");
+
+    // A catalog that is gone is an archive that was never made only if nobody knows of recordings.
+    dead.disk.remove(CATALOG).unwrap();
+    let known = dead.known(0, 0);
+    assert!(PrivateArchive::open(dead.disk.clone(), &known, ONE_GIB, NOW_MS).is_err());
+    let (archive, _) = dead.open(&[]);
+    assert_eq!(archive.recordings().count(), 0);
+}
+
+/// 08-58
+#[test]
+fn a_reader_that_owns_nothing_finds_the_end_of_a_killed_recording_and_changes_nothing() {
+    let dead = Dead::new(false);
+    let steps = dead.disk.steps();
+    let catalog = Catalog::open_read_only(&dead.disk).unwrap();
+    let descriptor = catalog.recording(0).unwrap();
+    assert!(descriptor.is_unfinished());
+    assert_eq!(
+        end_of_recording(&dead.disk, descriptor).unwrap(),
+        dead.stream.end()
+    );
+    assert_eq!(dead.disk.steps(), steps);
+}
