@@ -84,6 +84,16 @@ def test_the_tool_takes_an_archive_with_purged_segments_and_recordings(written):
     assert "invalid term buffer length" in tool.run("dump").stderr
 
 
+def test_we_take_a_catalog_that_the_tool_compacted(bricks, written):
+    """08-17: without the deleted entry, and as short as the others are."""
+    directory = written("purged")
+    before = _messages(bricks("read", directory))
+    assert "deleted 1 records" in ArchiveTool(directory).succeed("compact", answer="y")
+    assert (directory / "archive.catalog").stat().st_size < 1024
+    assert _messages(bricks("read", directory)) == before
+    assert bricks("recover", directory) == []
+
+
 @pytest.mark.parametrize(
     ("state", "answer", "known"),
     [
