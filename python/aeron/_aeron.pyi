@@ -56,6 +56,7 @@ __all__ = [
     "is_driver_active",
     "parse_duration_ns",
     "parse_size",
+    "plan_recordings",
     "read_error_log",
     "read_loss_report",
     "request_driver_termination",
@@ -976,3 +977,12 @@ def read_error_log(data: bytes, offset: int = 0, *, since_ms: int | None = None)
 def read_loss_report(aeron_dir: str | PathLike[str]) -> list[LossObservation]: ...
 def parse_size(text: str) -> int: ...
 def parse_duration_ns(text: str) -> int: ...
+def plan_recordings(
+    directory: str | PathLike[str],
+    *,
+    stream_ids: Sequence[int] | None = None,
+    recording_ids: Sequence[tuple[int, int]] | None = None,
+    min_partitions: int | None = None,
+    max_rows_per_partition: int | None = None,
+    value_schema: str | None = None,
+) -> list[str]: ...

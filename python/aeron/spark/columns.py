@@ -17,12 +17,15 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from aeron import _aeron
 from aeron.spark.errors import AeronOptionError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["HEADERS", "arrow_schema", "available_columns", "check_schema", "default_schema", "record_fields"]
+    from aeron.spark.options import SourceOptions
+
+__all__ = ["HEADERS", "arrow_schema", "available_columns", "check_schema", "source_schema"]
 
 HEADERS: Mapping[str, DataType] = {
     "stream_id": IntegerType(),
@@ -45,52 +48,45 @@ _RECORD_HEADERS: Mapping[str, DataType] = {**HEADERS, "record_index": IntegerTyp
 """With records, also the number of the record within its message, from 0."""
 
 
-def record_fields(layout: pa.Schema) -> dict[str, DataType]:
-    """Names and Spark types of a record's fields; `layout` is the Arrow schema of what it decodes to."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    return {field.name: field.dataType for field in from_arrow_schema(layout).fields}
-
-
-def available_columns(value_format: str, fields: Mapping[str, DataType] | None = None) -> dict[str, DataType]:
-    """Every column of a source with this ``valueFormat``; `fields` are those of a record, and win over headers."""
-    if value_format == "struct":
-        assert fields is not None
-        return {**fields, **{name: type_ for name, type_ in _RECORD_HEADERS.items() if name not in fields}}
-    return {"value": StringType() if value_format == "string" else BinaryType(), **HEADERS}
-
-
-def default_schema(
-    value_format: str, fields: Mapping[str, DataType] | None = None, *, include_headers: bool = False
-) -> StructType:
+def source_schema(options: SourceOptions) -> StructType:
     """The schema of a source to which the user gives none. Every column may be null."""
-    available = available_columns(value_format, fields)
-    if include_headers:
+    fields = _fields(options)
+    available = available_columns(options.value_format, fields)
+    if options.include_headers:
         names = list(available)
-    elif value_format == "struct":
-        names = list(fields or ())
+    elif options.value_format == "struct":
+        names = list(fields)
     else:
         names = ["value", *_ALWAYS]
     return StructType([StructField(name, available[name], True) for name in names])
 
 
-def check_schema(schema: StructType, available: Mapping[str, DataType]) -> None:
-    """Refuses a schema that names a column which is not there, names one twice, or with another type.
+def check_schema(schema: StructType, options: SourceOptions) -> None:
+    """Refuses a schema of the user's that names a column which is not there, names one twice, or with another type.
 
     Raises :class:`~aeron.spark.errors.AeronOptionError`.
     """
+    available = available_columns(options.value_format, _fields(options))
+    types = {name.lower(): type_ for name, type_ in available.items()}
     seen = set()
     for field in schema.fields:
-        if field.name not in available:
+        name = field.name.lower()
+        if name not in types:
             raise AeronOptionError(f"column '{field.name}' is not read by format aeron; it has {', '.join(available)}")
-        if field.name in seen:
+        if name in seen:
             raise AeronOptionError(f"column '{field.name}' is twice in the schema; name each column once")
-        seen.add(field.name)
-        right = available[field.name]
-        if field.dataType != right:
-            raise AeronOptionError(
-                f"column '{field.name}' cannot be {_sql(field.dataType)}; format aeron reads it as {_sql(right)}"
-            )
+        seen.add(name)
+        if field.dataType != types[name]:
+            found, right = _sql(field.dataType), _sql(types[name])
+            raise AeronOptionError(f"column '{field.name}' cannot be {found}; format aeron reads it as {right}")
+
+
+def available_columns(value_format: str, fields: Mapping[str, DataType]) -> dict[str, DataType]:
+    """Every column of a source with this ``valueFormat``; `fields` are those of a record, and win over headers."""
+    if value_format == "struct":
+        taken = {name.lower() for name in fields}
+        return {**fields, **{name: type_ for name, type_ in _RECORD_HEADERS.items() if name not in taken}}
+    return {"value": StringType() if value_format == "string" else BinaryType(), **HEADERS}
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
@@ -98,6 +94,17 @@ def arrow_schema(schema: StructType) -> pa.Schema:
     from pyspark.sql.pandas.types import to_arrow_schema
 
     return to_arrow_schema(schema, timezone="UTC")
+
+
+def _fields(options: SourceOptions) -> dict[str, DataType]:
+    """Names and Spark types of a record's fields; none without records."""
+    if options.value_schema is None:
+        return {}
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    layout = pa.schema(_aeron.Layout(options.value_schema))
+    return {field.name: field.dataType for field in from_arrow_schema(layout).fields}
 
 
 def _sql(type_: DataType) -> str:

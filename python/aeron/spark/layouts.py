@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aeron.spark.errors import AeronOptionError
 
@@ -39,7 +39,7 @@ def layout(dtype: npt.DTypeLike) -> str:
     return ", ".join(parts) + end
 
 
-def _type(name: str, field: np.dtype[np.generic]) -> str:
+def _type(name: str, field: np.dtype[Any]) -> str:
     text = None
     if field.subdtype is None and field.fields is None:
         text = _scalar_type(field)
@@ -51,7 +51,7 @@ def _type(name: str, field: np.dtype[np.generic]) -> str:
     return ">" + text if field.newbyteorder("=") != field else text
 
 
-def _scalar_type(field: np.dtype[np.generic]) -> str | None:
+def _scalar_type(field: np.dtype[Any]) -> str | None:
     import numpy as np
 
     size = field.itemsize

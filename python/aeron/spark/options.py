@@ -20,9 +20,11 @@ from aeron.spark.errors import AeronOptionError
 
 __all__ = [
     "OPTIONS",
+    "ClientOptions",
     "Option",
     "ReadOptions",
     "ReadStreamOptions",
+    "SourceOptions",
     "Use",
     "WriteOptions",
     "check_source",
@@ -417,7 +419,9 @@ _SPARKS_OWN = {
 
 
 @dataclass(frozen=True)
-class _ClientOptions:
+class ClientOptions:
+    """Options that all forms have, checked."""
+
     aeron_dir: str | None
     aeron_driver_timeout: int | None
     aeron_client_name: str | None
@@ -429,7 +433,9 @@ class _ClientOptions:
 
 
 @dataclass(frozen=True)
-class _SourceOptions(_ClientOptions):
+class SourceOptions(ClientOptions):
+    """Options that both forms of a source have, checked."""
+
     min_partitions: int | None
     max_rows_per_partition: int | None
     include_headers: bool
@@ -438,7 +444,7 @@ class _SourceOptions(_ClientOptions):
 
 
 @dataclass(frozen=True)
-class ReadStreamOptions(_SourceOptions):
+class ReadStreamOptions(SourceOptions):
     """Options of ``spark.readStream``, checked; sizes are bytes, durations ns, what ends in ``_ms`` ms."""
 
     channel: str
@@ -453,7 +459,7 @@ class ReadStreamOptions(_SourceOptions):
 
 
 @dataclass(frozen=True)
-class ReadOptions(_SourceOptions):
+class ReadOptions(SourceOptions):
     """Options of ``spark.read``, checked."""
 
     archive_dir: str
@@ -462,7 +468,7 @@ class ReadOptions(_SourceOptions):
 
 
 @dataclass(frozen=True)
-class WriteOptions(_ClientOptions):
+class WriteOptions(ClientOptions):
     """Options of ``df.write`` and ``df.writeStream``, checked; `drain` is never set for a stream."""
 
     channel: str
@@ -502,7 +508,7 @@ def write_options(options: Mapping[str, str], *, streaming: bool) -> WriteOption
     return _typed(WriteOptions, {"drain": False, **values})
 
 
-def check_source(options: Mapping[str, str]) -> _SourceOptions:
+def check_source(options: Mapping[str, str]) -> SourceOptions:
     """What is known of a source before Spark says whether it is ``read`` or ``readStream``: all that both have.
 
     Raises as :func:`read_stream_options` for what is wrong in either.
@@ -517,7 +523,7 @@ def check_source(options: Mapping[str, str]) -> _SourceOptions:
     )
 
 
-T = TypeVar("T", bound=_ClientOptions)
+T = TypeVar("T", bound=ClientOptions)
 
 
 def _typed(kind: type[T], values: Mapping[str, Any]) -> T:

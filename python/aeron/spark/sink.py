@@ -22,13 +22,12 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import BinaryType, DataType, IntegerType, LongType, StringType, StructType
 
 from aeron._aeron import Layout, SharedPublications
+from aeron.spark.clients import client_settings
 from aeron.spark.errors import AeronOptionError, AeronSparkError
 from aeron.spark.options import WriteOptions, write_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from aeron._aeron import _ClientSettings
 
 __all__ = [
     "PUBLICATION_IDLE_MS",
@@ -173,17 +172,6 @@ def _shared_publications() -> SharedPublications:
     return _publications
 
 
-def _client_settings(options: WriteOptions) -> _ClientSettings:
-    return {
-        "aeron_dir": options.aeron_dir,
-        "driver_timeout_ms": options.aeron_driver_timeout,
-        "client_name": options.aeron_client_name,
-        "resource_linger_duration_ns": options.aeron_client_resource_linger_duration,
-        "idle_sleep_duration_ns": options.aeron_client_idle_sleep_duration,
-        "pre_touch_mapped_memory": options.aeron_pre_touch_mapped_memory,
-    }
-
-
 def _write(
     batches: Iterator[pa.RecordBatch], options: WriteOptions, reserved_value: str, query: str, batch_id: int
 ) -> AeronCommitMessage:
@@ -202,7 +190,7 @@ def _write(
         batch_id=batch_id,
         value_schema=options.value_schema,
         records_per_message=options.records_per_message or 1,
-        client=_client_settings(options),
+        client=client_settings(options),
     )
     for batch in batches:
         task.write(batch)

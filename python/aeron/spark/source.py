@@ -5,7 +5,7 @@ Spark makes these objects in several processes and more than once; they store op
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pyspark
 from pyspark.sql.datasource import DataSource
@@ -13,8 +13,10 @@ from pyspark.sql.datasource import DataSource
 from aeron.spark.versions import check_pyspark
 
 if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
     from pyspark.sql.types import StructType
 
+    from aeron.spark.options import SourceOptions
     from aeron.spark.sink import AeronStreamWriter, AeronWriter
 
 __all__ = ["AeronDataSource"]
@@ -34,11 +36,24 @@ class AeronDataSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns of a source to which no schema is given."""
-        from aeron.spark.columns import default_schema
+        from aeron.spark.columns import source_schema
         from aeron.spark.options import check_source
 
-        options = check_source(self.options)
-        return default_schema(options.value_format, include_headers=options.include_headers)
+        return source_schema(check_source(self.options))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Reads recordings of a directory."""
+        from aeron.spark.batch_reader import AeronReader
+        from aeron.spark.options import read_options
+
+        return AeronReader(_checked(read_options(self.options), schema), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """Reads a live stream."""
+        from aeron.spark.options import read_stream_options
+        from aeron.spark.stream_reader import AeronStreamReader
+
+        return AeronStreamReader(_checked(read_stream_options(self.options), schema), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> AeronWriter:
         """What ``df.write`` publishes with."""
@@ -51,3 +66,14 @@ class AeronDataSource(DataSource):
         from aeron.spark.sink import AeronStreamWriter
 
         return AeronStreamWriter(self.options, schema)
+
+
+Options = TypeVar("Options", bound="SourceOptions")
+
+
+def _checked(options: Options, schema: StructType) -> Options:
+    """The options, if `schema` names what a source of these options has."""
+    from aeron.spark.columns import check_schema
+
+    check_schema(schema, options)
+    return options

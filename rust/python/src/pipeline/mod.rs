@@ -5,6 +5,7 @@ mod client;
 mod layout;
 mod live;
 mod partition;
+mod recordings;
 mod sink;
 
 use pyo3::prelude::*;
@@ -18,6 +19,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<partition::PyColumnBatch>()?;
     module.add_class::<partition::PyPartitionReader>()?;
     module.add_class::<sink::PySharedPublications>()?;
+    module.add_function(wrap_pyfunction!(recordings::plan_recordings, module)?)?;
     module.add_class::<sink::PySinkTask>()
 }
 

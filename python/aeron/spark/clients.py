@@ -1,0 +1,24 @@
+"""Options of clients as the native classes take them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aeron.spark.options import ClientOptions
+
+if TYPE_CHECKING:
+    from aeron._aeron import _ClientSettings
+
+__all__ = ["client_settings"]
+
+
+def client_settings(options: ClientOptions) -> _ClientSettings:
+    """Settings of the client that reads or writes with these options; what is ``None`` is the client's own default."""
+    return {
+        "aeron_dir": options.aeron_dir,
+        "driver_timeout_ms": options.aeron_driver_timeout,
+        "client_name": options.aeron_client_name,
+        "resource_linger_duration_ns": options.aeron_client_resource_linger_duration,
+        "idle_sleep_duration_ns": options.aeron_client_idle_sleep_duration,
+        "pre_touch_mapped_memory": options.aeron_pre_touch_mapped_memory,
+    }

@@ -1,0 +1,48 @@
+"""Rows of recordings on a worker: a piece of a recording in, record batches of Spark's schema out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StructType
+
+from aeron.spark.options import ReadStreamOptions, SourceOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["AeronPartition", "read_partition"]
+
+
+@dataclass(frozen=True)
+class AeronPartition(InputPartition):
+    """A piece of a recording, as the text that describes it; it names positions and holds no data. Immutable."""
+
+    text: str
+
+
+def read_partition(
+    partition: InputPartition | None, options: SourceOptions, schema: StructType
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a partition as record batches, to the letter of `schema`; none for the ``None`` of an empty plan."""
+    if not isinstance(partition, AeronPartition):
+        return
+    import pyarrow as pa
+
+    from aeron import _aeron
+    from aeron.spark.columns import arrow_schema
+
+    expected = arrow_schema(schema)
+    reader = _aeron.PartitionReader(
+        partition.text,
+        expected,
+        value_format=options.value_format,
+        value_schema=options.value_schema,
+        mode=options.mode,
+        channel=options.channel if isinstance(options, ReadStreamOptions) else None,
+    )
+    for batch in reader:
+        yield pa.record_batch(batch)

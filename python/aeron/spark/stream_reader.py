@@ -1,0 +1,141 @@
+"""``spark.readStream.format("aeron")``: the offsets of a live source, and its partitions on the workers.
+
+Spark makes a reader in the source process, where it asks for offsets, and another one that it pickles for the workers.
+Only the first ever opens anything: what it holds is not part of the reader but kept in this module, by the reader's id.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import uuid
+from collections.abc import Collection, Iterator, Sequence
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from aeron import _aeron
+from aeron.spark.clients import client_settings
+from aeron.spark.options import ReadStreamOptions
+from aeron.spark.rows import AeronPartition, read_partition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["AeronStreamReader"]
+
+_live: dict[str, _aeron.LiveSource] = {}
+"""The open sources of this process, by the id of their reader."""
+
+
+class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """The hooks that Spark calls, handed on to the native source. Serves one thread at a time."""
+
+    def __init__(self, options: ReadStreamOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._id = uuid.uuid4().hex
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """The limit of a batch; Spark carries only one, so bytes beside rows are left to the native source."""
+        if self._options.max_rows_per_trigger is not None:
+            return ReadMaxRows(self._options.max_rows_per_trigger)
+        if self._options.max_bytes_per_trigger is not None:
+            return ReadMaxBytes(self._options.max_bytes_per_trigger)
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """From now on no batch goes beyond what is there at the first question for it."""
+        self._source().prepare_for_available_now()
+
+    def initialOffset(self) -> dict[str, Any]:
+        """The empty set of a new private archive, which is not made yet."""
+        return _offset(self._source().initial_offset())
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """How far the next batch goes; waits a moment for data."""
+        is_limited = not isinstance(limit, ReadAllAvailable)
+        return _offset(self._source().latest_offset(_text(start), limited=is_limited))
+
+    def reportLatestOffset(self) -> dict[str, Any]:
+        """What :func:`aeron.spark.progress` shows."""
+        return _offset(self._source().report())
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The pieces of a batch."""
+        return [AeronPartition(text) for text in self._source().partitions(_text(start), _text(end))]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a piece; the same ones however often they are read."""
+        return read_partition(partition, self._options, self._schema)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """What lies before `end` is not asked for again."""
+        self._source().commit(_text(end))
+
+    def stop(self) -> None:
+        """Ends recording; what is recorded stays for a restart."""
+        source = _live.pop(self._id, None)
+        if source is not None:
+            source.close()
+
+    def _source(self) -> _aeron.LiveSource:
+        source = _live.get(self._id)
+        if source is None:
+            _close_at_termination()
+            source = _live[self._id] = _open(self._options, {name.lower() for name in self._schema.names})
+        return source
+
+
+def _open(options: ReadStreamOptions, names: Collection[str]) -> _aeron.LiveSource:
+    """The native source of these options, which opens nothing before a batch is logged."""
+    layout = None if options.value_schema is None else _aeron.Layout(options.value_schema)
+    return _aeron.LiveSource(
+        options.channel,
+        options.stream_id,
+        client=client_settings(options),
+        embedded_driver=options.embedded_driver,
+        archive_dir=options.archive_dir,
+        max_retained_bytes=options.max_retained_bytes,
+        max_rows_per_trigger=options.max_rows_per_trigger,
+        max_bytes_per_trigger=options.max_bytes_per_trigger,
+        min_partitions=options.min_partitions or 1,
+        max_rows_per_partition=options.max_rows_per_partition,
+        record_length=layout and layout.record_length,
+        fail_on_data_loss=options.fail_on_data_loss,
+        needs_timestamp="timestamp" in names,
+    )
+
+
+def _offset(text: str) -> dict[str, Any]:
+    offset: dict[str, Any] = json.loads(text)
+    return offset
+
+
+def _text(offset: dict[str, Any]) -> str:
+    """The canonical text again: Python keeps the order of keys."""
+    return json.dumps(offset, separators=(",", ":"))
+
+
+def _close_at_termination() -> None:
+    """Spark ends a source process by SIGTERM and nothing else: publishers must not wait for a dead subscriber."""
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _terminate)
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    for source in list(_live.values()):
+        source.close()
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)

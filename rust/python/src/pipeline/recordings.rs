@@ -1,0 +1,53 @@
+//! `plan_recordings`: the pieces in which recordings of a directory are read.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use aeron_pipeline::partition::Partition;
+use aeron_pipeline::recordings::{self, Cutting, RecordingsError, Wanted};
+use pyo3::prelude::*;
+
+use super::{layout, spark_error};
+
+/// The partitions of the recordings of an archive directory, as texts for `PartitionReader`; each message is in one of them.
+///
+/// `recording_ids` are pairs of first and last, `value_schema` is the layout of records if rows are those. Nothing is written to
+/// the directory. Raises ``AeronSparkError``.
+#[pyfunction]
+#[pyo3(signature = (
+    directory, *, stream_ids = None, recording_ids = None, min_partitions = None, max_rows_per_partition = None,
+    value_schema = None
+))]
+pub fn plan_recordings(
+    py: Python<'_>,
+    directory: PathBuf,
+    stream_ids: Option<Vec<i32>>,
+    recording_ids: Option<Vec<(i64, i64)>>,
+    min_partitions: Option<usize>,
+    max_rows_per_partition: Option<u64>,
+    value_schema: Option<&str>,
+) -> PyResult<Vec<String>> {
+    let layout = value_schema.map(layout::parse).transpose()?;
+    let wanted = Wanted {
+        stream_ids,
+        recording_ids,
+    };
+    let cutting = Cutting {
+        min_partitions,
+        max_rows: max_rows_per_partition,
+        record_length: layout.and_then(|layout| NonZeroUsize::new(layout.record_length())),
+    };
+    py.detach(|| recordings::plan(&directory, &wanted, &cutting))
+        .map(|partitions| partitions.iter().map(Partition::to_json).collect())
+        .map_err(|error| spark_error(code(&error), &error.to_string()))
+}
+
+fn code(error: &RecordingsError) -> &'static str {
+    match error {
+        RecordingsError::NoArchive(_)
+        | RecordingsError::SeveralArchives { .. }
+        | RecordingsError::UnknownRecording { .. }
+        | RecordingsError::TooManyPartitions { .. } => "OPTION",
+        _ => "ARCHIVE",
+    }
+}

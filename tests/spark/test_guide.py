@@ -1,0 +1,86 @@
+"""Every block of code in the Spark guide runs, and does what the text around it says. 08-85"""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import aeron
+import aeron.spark
+from commands import run as run_aeron
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+GUIDE = Path(__file__).parents[2] / "docs" / "spark.md"
+_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCKS = [(found.group(1), found.group(2), found.start()) for found in _BLOCK.finditer(GUIDE.read_text())]
+
+TRADE = struct.Struct("<qddi")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def environment(media_driver: aeron.MediaDriver) -> Iterator[None]:
+    """The guide speaks of the default driver; here that is the module's."""
+    os.environ["AERON_DIR"] = str(media_driver.dir)
+    yield
+    del os.environ["AERON_DIR"]
+
+
+@pytest.fixture(scope="module")
+def published(environment: None, media_driver: aeron.MediaDriver) -> Iterator[None]:
+    """Texts on stream 1001 and trades on stream 1002, for as long as there is a guide to read."""
+    stop = threading.Event()
+    with aeron.connect(media_driver) as client:
+        texts = client.add_exclusive_publication("aeron:ipc", 1001)
+        trades = client.add_exclusive_publication("aeron:ipc", 1002)
+
+        def publish() -> None:
+            number = 0
+            while not stop.wait(0.01):
+                number += 1
+                texts.offer(b"message %d" % number)
+                trades.offer(TRADE.pack(time.time_ns() // 1000, 100.0 + number, 1.0, 7))
+
+        thread = threading.Thread(target=publish)
+        thread.start()
+        yield
+        stop.set()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def names() -> dict[str, Any]:
+    """What earlier blocks defined: later ones go on with it."""
+    return {}
+
+
+def test_the_guide_has_blocks() -> None:
+    assert len(BLOCKS) > 4
+    assert {language for language, _, _ in BLOCKS} <= {"python", "console"}
+
+
+@pytest.mark.parametrize(("language", "code", "place"), BLOCKS, ids=[f"{block[0]}-{block[2]}" for block in BLOCKS])
+def test_a_block_of_the_guide_runs(
+    spark: SparkSession, published: None, names: dict[str, Any], language: str, code: str, place: int
+) -> None:
+    """08-85"""
+    if language == "console":
+        for line in code.splitlines():
+            result = run_aeron(*line.removeprefix("$ aeron ").split())
+            assert result.exit_code == 0, result.output
+        return
+    names.setdefault("spark", spark)
+    names.setdefault("aeron", aeron)
+    compiled = compile("\n" * GUIDE.read_text()[:place].count("\n") + "\n" + code, str(GUIDE), "exec")
+    exec(compiled, names)
+    for query in spark.streams.active:
+        assert query.exception() is None

@@ -1,0 +1,298 @@
+"""Live streams read by Spark: what is published arrives, once and whole, in batches as the options have it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import aeron
+import aeron.spark
+from spark.collecting import Batches, running, until
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Publisher = Callable[..., aeron.ExclusivePublication]
+
+
+@pytest.fixture
+def live(spark: SparkSession, media_driver: aeron.MediaDriver, shared_memory: Path) -> Callable[..., DataFrame]:
+    """`live(stream_id, schema=None, **options)`: the stream, recorded below the test's directory."""
+
+    def load(stream_id: object, schema: str | None = None, **options: Any) -> DataFrame:
+        reader = spark.readStream.format("aeron").options(
+            **{
+                "channel": "aeron:ipc",
+                "streamId": str(stream_id),
+                "aeron.dir": str(media_driver.dir),
+                "archiveDir": str(shared_memory / "archives"),
+                **{name: str(value) for name, value in options.items()},
+            }
+        )
+        return (reader.schema(schema) if schema else reader).load()
+
+    return load
+
+
+def send(publication: aeron.ExclusivePublication, messages: list[bytes]) -> None:
+    publication.wait_connected(timeout=20)
+    for message in messages:
+        publication.publish(message, timeout=20)
+
+
+def numbers(first: int, last: int) -> list[bytes]:
+    return [b"message %d" % number for number in range(first, last)]
+
+
+def test_what_is_published_arrives_in_order_with_its_headers(
+    live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path
+) -> None:
+    """08-38"""
+    publication = publisher(2001)
+    batches = Batches()
+    begin = time.time() - 1
+    with running(live(2001, includeHeaders=True), tmp_path / "checkpoint", batches) as query:
+        send(publication, numbers(0, 1000))
+        until(query, lambda: batches.rows == 1000)
+        send(publication, numbers(1000, 1500))
+        until(query, lambda: batches.rows == 1500)
+    assert batches.column("value") == numbers(0, 1500)
+    assert set(batches.column("stream_id")) == {2001}
+    assert set(batches.column("session_id")) == {publication.session_id}
+    assert set(batches.column("channel")) == {"aeron:ipc"}
+    positions = batches.column("position")
+    assert positions == sorted(set(positions))
+    assert positions[-1] == publication.position
+    timestamps = [value.timestamp() for value in batches.column("timestamp")]
+    assert timestamps == sorted(timestamps)
+    assert begin < timestamps[0] <= timestamps[-1] < time.time() + 1
+
+
+@pytest.mark.parametrize("length", [0, 1, 1376, 1377, 100_000])
+def test_messages_of_any_length_arrive_whole(
+    live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path, length: int
+) -> None:
+    """08-38"""
+    publication = publisher(2010)
+    batches = Batches()
+    messages = [bytes([number]) * length for number in range(20)]
+    with running(live(2010, "value BINARY"), tmp_path / "checkpoint", batches) as query:
+        send(publication, messages)
+        until(query, lambda: batches.rows == len(messages))
+    assert batches.column("value") == messages
+
+
+def test_a_query_without_a_publisher_runs_one_empty_batch_and_goes_on(
+    live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path
+) -> None:
+    """08-37, 08-38: the publisher may come later."""
+    batches = Batches()
+    with running(live(2020, "value BINARY"), tmp_path / "checkpoint", batches) as query:
+        time.sleep(1)
+        assert list(batches.tables) == [0]
+        assert batches.rows == 0
+        assert query.exception() is None
+        assert aeron.spark.progress(query)[0].images == 0
+        send(publisher(2020), numbers(0, 10))
+        until(query, lambda: batches.rows == 10)
+
+
+def test_several_publishers_each_arrive_whole_and_in_their_own_order(
+    live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path
+) -> None:
+    """08-38"""
+    publications = [publisher(2030) for _ in range(3)] + [publisher(2031)]
+    batches = Batches()
+    with running(live("2030-2031"), tmp_path / "checkpoint", batches) as query:
+        for first in range(0, 300, 100):
+            for publication in publications:
+                send(publication, numbers(first, first + 100))
+        until(query, lambda: batches.rows == 1200)
+        until(query, lambda: aeron.spark.progress(query)[0].joined == 4)
+    rows = list(zip(batches.column("session_id"), batches.column("value"), strict=True))
+    for publication in publications:
+        assert [value for session, value in rows if session == publication.session_id] == numbers(0, 300)
+
+
+def test_a_publisher_that_ends_is_delivered_to_its_last_message(
+    live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path
+) -> None:
+    batches = Batches()
+    with running(live(2040, "value BINARY"), tmp_path / "checkpoint", batches) as query:
+        for round_ in range(2):
+            publication = publisher(2040)
+            send(publication, numbers(0, 50))
+            publication.close()
+            until(query, lambda rows=50 * (round_ + 1): batches.rows == rows)
+        until(query, lambda: aeron.spark.progress(query)[0].ended == 2)
+    assert batches.column("value") == numbers(0, 50) * 2
+
+
+@pytest.mark.parametrize(
+    ("options", "most"),
+    [
+        ({"maxRowsPerTrigger": 100}, 100),
+        ({"maxBytesPerTrigger": 1000}, 100),
+        ({"maxRowsPerTrigger": 100, "maxBytesPerTrigger": 500}, 50),
+        ({"maxRowsPerTrigger": 70, "maxBytesPerTrigger": "1m"}, 70),
+        ({"maxBytesPerTrigger": 3}, 1),
+    ],
+)
+def test_limits_hold_for_every_batch_and_never_stop_a_query(
+    live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path, options: dict[str, int], most: int
+) -> None:
+    """08-39: a message above the limit passes alone."""
+    publication = publisher(2050)
+    batches = Batches()
+    total = 6 * most
+    messages = [b"%010d" % number for number in range(total)]
+    with running(live(2050, "value BINARY", **options), tmp_path / "checkpoint", batches) as query:
+        send(publication, messages)
+        until(query, lambda: batches.rows == total)
+    assert batches.column("value") == messages
+    assert max(table.num_rows for table in batches.tables.values()) <= most
+
+
+def test_a_restart_goes_on_where_the_query_stopped_with_whatever_limits(
+    live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path
+) -> None:
+    """08-46"""
+    publication = publisher(2060)
+    checkpoint = tmp_path / "checkpoint"
+    batches = Batches()
+    with running(live(2060, maxRowsPerTrigger=30), checkpoint, batches) as query:
+        send(publication, numbers(0, 100))
+        until(query, lambda: batches.rows >= 60)
+    with running(live(2060, maxRowsPerTrigger=1000, minPartitions=3), checkpoint, batches) as query:
+        send(publication, numbers(100, 200))
+        until(query, lambda: batches.rows == 200)
+    assert batches.column("value") == numbers(0, 200)
+
+
+def test_available_now_delivers_what_an_earlier_run_left_and_ends(
+    live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path
+) -> None:
+    """08-40"""
+    publication = publisher(2070)
+    checkpoint = tmp_path / "checkpoint"
+    batches = Batches()
+    frame = live(2070, "value BINARY", maxRowsPerTrigger=40)
+    with running(frame, checkpoint, batches, processingTime="1 hour"):
+        send(publication, numbers(0, 100))
+        time.sleep(0.5)
+    assert batches.rows == 0
+    with running(frame, checkpoint, batches, availableNow=True) as query:
+        assert query.awaitTermination(60)
+    assert batches.column("value") == numbers(0, 100)
+    assert max(table.num_rows for table in batches.tables.values()) <= 40
+
+
+def test_partitions_are_as_many_as_asked_for_and_cut_at_messages(
+    live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path
+) -> None:
+    """08-43"""
+    publication = publisher(2080)
+    partitions: list[int] = []
+    rows: list[bytes] = []
+
+    def take(frame: DataFrame, batch_id: int) -> None:
+        if (table := frame.toArrow()).num_rows:
+            partitions.append(frame.rdd.getNumPartitions())
+            rows.extend(table["value"].to_pylist())
+
+    frame = live(2080, "value BINARY", minPartitions=3, maxRowsPerPartition=50)
+    checkpoint = tmp_path / "checkpoint"
+    with running(frame, checkpoint, None, processingTime="1 hour"):
+        send(publication, numbers(0, 1000))
+        time.sleep(0.5)
+    query = (
+        frame.writeStream.foreachBatch(take).option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+    )
+    assert query.start().awaitTermination(60)
+    assert rows == numbers(0, 1000)
+    assert partitions == [20]
+
+
+def test_progress_tells_images_backlog_and_what_is_retained(
+    live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path, media_driver: aeron.MediaDriver
+) -> None:
+    """08-56"""
+    publication = publisher(2090)
+    batches = Batches()
+    with running(live(2090, "value BINARY"), tmp_path / "checkpoint", batches) as query:
+        send(publication, numbers(0, 100))
+        until(query, lambda: batches.rows == 100)
+        until(query, lambda: aeron.spark.progress(query)[0].images == 1)
+        (progress,) = aeron.spark.progress(query)
+        (name,) = progress.recordings
+        assert name.startswith(f"2090/{publication.session_id}/")
+        assert progress.recordings[name] == publication.position
+        assert (progress.gap_bytes, progress.lost_bytes, progress.joined, progress.ended) == (0, 0, 1, 0)
+        with aeron.CncFile(media_driver.dir) as cnc:
+            ours = [counter for counter in cnc.counters() if counter.label.startswith("spark-source")]
+        assert ours
+        assert all(counter.type_id != 100 for counter in ours)
+
+
+def test_a_query_may_have_two_sources_and_a_stream_two_queries(
+    live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path
+) -> None:
+    """08-8, 08-55"""
+    first, second = publisher(2100), publisher(2101)
+    both, single = Batches(), Batches()
+    union = live(2100, "value BINARY").union(live(2101, "value BINARY"))
+    with (
+        running(union, tmp_path / "union", both) as query,
+        running(live(2100, "value BINARY"), tmp_path / "single", single) as other,
+    ):
+        send(first, numbers(0, 100))
+        send(second, numbers(100, 200))
+        until(query, lambda: both.rows == 200)
+        until(other, lambda: single.rows == 100)
+        assert len(aeron.spark.progress(query)) == 2
+    assert sorted(both.column("value")) == sorted(numbers(0, 200))
+    assert single.column("value") == numbers(0, 100)
+
+
+def test_a_private_archive_that_is_gone_is_data_loss(
+    live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path, shared_memory: Path
+) -> None:
+    """08-48"""
+    publication = publisher(2110)
+    checkpoint = tmp_path / "checkpoint"
+    batches = Batches()
+    with running(live(2110, "value BINARY"), checkpoint, batches) as query:
+        send(publication, numbers(0, 100))
+        until(query, lambda: batches.rows == 100)
+    for path in (shared_memory / "archives").iterdir():
+        path.rename(shared_memory / "elsewhere")
+    query = live(2110, "value BINARY").writeStream.option("checkpointLocation", str(checkpoint)).format("noop").start()
+    with pytest.raises(Exception, match=r"AeronDataLossError: .*failOnDataLoss") as failed:
+        query.awaitTermination(60)
+    assert str(shared_memory / "archives") in str(failed.value)
+    with running(live(2110, "value BINARY", failOnDataLoss=False), checkpoint, batches) as query:
+        send(publication, numbers(100, 200))
+        until(query, lambda: batches.rows == 200)
+    assert batches.column("value") == numbers(0, 200)
+
+
+def test_without_a_driver_the_query_fails_with_how_to_start_one(
+    spark: SparkSession, shared_memory: Path, tmp_path: Path
+) -> None:
+    options = {
+        "channel": "aeron:ipc",
+        "streamId": "1",
+        "aeron.dir": str(shared_memory / "no driver"),
+        "aeron.driver.timeout": "1000",
+        "archiveDir": str(shared_memory / "archives"),
+    }
+    frame = spark.readStream.format("aeron").options(**options).load()
+    query = frame.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint")).format("noop").start()
+    with pytest.raises(
+        Exception, match=r'AeronDriverTimeout: no media driver in .*no driver; start one with "aeron driver'
+    ):
+        query.awaitTermination(60)
