@@ -1,12 +1,14 @@
-"""What Spark does with a live source: offsets are logged before they are planned, and committed behind the next question.
+"""What Spark does with a live source: offsets are logged before they are planned, committed after the next question.
 
-The checkpoint is a directory: `offsets/<n>` is written before batch n is planned, `rows/<n>` (the idempotent sink) and then
-`commits/<n>` when it is done. Run as a program, it is a source process to be killed.
+The checkpoint is a directory: `offsets/<n>` is written before batch n is planned, `rows/<n>` (the idempotent sink) and
+then `commits/<n>` when it is done. Run as a program, it is a source process to be killed.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -78,6 +80,11 @@ class Query:
                 found.append(Message(*fields, bytes.fromhex(payload)))
         return found
 
+    @staticmethod
+    def read(partition: str) -> list[Message]:
+        """The rows of a partition."""
+        return messages(partition)
+
     def report(self) -> dict[str, int]:
         """The progress report."""
         report: dict[str, int] = json.loads(self.source.report())
@@ -95,11 +102,18 @@ def _canonical(text: str) -> str:
     return json.dumps(json.loads(text))
 
 
+def _terminate(source: _aeron.LiveSource, number: int) -> None:
+    """As Spark's source process ends."""
+    source.close()
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
 def main() -> None:
     """`query.py <checkpoint> <options as JSON>`: runs batches until it is killed."""
     checkpoint, options = Path(sys.argv[1]), json.loads(sys.argv[2])
     query = Query(checkpoint, _aeron.LiveSource(**options))
-    (checkpoint / "pid").write_text("")
+    signal.signal(signal.SIGTERM, lambda number, frame: _terminate(query.source, number))
     while True:
         query.run_batch()
 

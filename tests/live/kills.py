@@ -1,0 +1,76 @@
+"""Source processes that are killed: at a pause point of the pipeline, or at any moment."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import aeron
+from live.streams import numbered
+
+_PROGRAM = Path(__file__).with_name("query.py")
+
+
+class SourceProcess:
+    """A query in a process of its own. With `point`, such as `appended:3`, the process stands still there."""
+
+    def __init__(self, checkpoint: Path, options: dict[str, object], point: str | None = None) -> None:
+        self.reached = checkpoint.with_name("reached")
+        self.reached.unlink(missing_ok=True)
+        environment = dict(os.environ, PYTHONPATH=str(_PROGRAM.parent.parent))
+        if point is not None:
+            environment["AERON_PIPELINE_PAUSE"] = f"{point}:{self.reached}"
+        checkpoint.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, str(_PROGRAM), str(checkpoint), json.dumps(options)]
+        self.process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+
+    def wait_until_reached(self, timeout: float = 30.0) -> None:
+        """Waits until the process stands still."""
+        deadline = time.monotonic() + timeout
+        while not self.reached.exists():
+            assert self.process.poll() is None, self.process.communicate()[1]
+            assert time.monotonic() < deadline, "the point was not reached"
+            time.sleep(0.005)
+
+    def kill(self) -> None:
+        """Ends the process as nothing can prevent."""
+        self.end(signal.SIGKILL)
+
+    def end(self, number: signal.Signals) -> float:
+        """Sends a signal; answers how long the process took to end, in seconds."""
+        began = time.monotonic()
+        self.process.send_signal(number)
+        self.process.communicate(timeout=20)
+        return time.monotonic() - began
+
+
+class Publisher:
+    """Publishes numbered messages until it is stopped, as fast as `per_second` and the subscribers allow."""
+
+    def __init__(self, publication: aeron.ExclusivePublication, *, size: int = 8, per_second: int = 5000) -> None:
+        self.count = 0
+        self._publication, self._size, self._pause = publication, size, 10 / per_second
+        self._is_stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def stop(self) -> int:
+        """Answers how many messages were published."""
+        self._is_stopped.set()
+        self._thread.join()
+        return self.count
+
+    def _run(self) -> None:
+        while not self._is_stopped.is_set():
+            if self._publication.offer(numbered(self.count, self._size)) > 0:
+                self.count += 1
+            elif self._is_stopped.wait(0.001):
+                break
+            if self.count % 10 == 0:
+                time.sleep(self._pause)

@@ -1,0 +1,69 @@
+"""Numbered messages: what was published, and what of it may be missing."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+
+import aeron
+from live.segments import Message
+
+MTU = 1408
+"""Of all streams of these tests, in bytes."""
+
+
+def numbered(number: int, size: int = 8) -> bytes:
+    """A message that says which one it is."""
+    return number.to_bytes(8, "little").ljust(size, b"\xaa")
+
+
+def publish(publication: aeron.ExclusivePublication, count: int, *, first: int = 0, size: int = 8) -> list[bytes]:
+    """Publishes messages of these numbers; waits for room."""
+    sent = [numbered(number, size) for number in range(first, first + count)]
+    for message in sent:
+        publication.publish(message, timeout=10)
+    return sent
+
+
+def fill(publication: aeron.ExclusivePublication, *, first: int = 0, size: int = 1024) -> int:
+    """Publishes until nothing more is taken for a moment; answers how many were."""
+    count, deadline = 0, time.monotonic() + 0.5
+    while time.monotonic() < deadline:
+        if publication.offer(numbered(first + count, size)) > 0:
+            count += 1
+            deadline = time.monotonic() + 0.5
+    return count
+
+
+def payloads(rows: Sequence[Message]) -> list[bytes]:
+    """What the rows carry."""
+    return [row.payload for row in rows]
+
+
+def number(row: Message) -> int:
+    """Which message it is."""
+    return int.from_bytes(row.payload[:8], "little")
+
+
+def begin(row: Message) -> int:
+    """Position at which the row's first frame begins."""
+    whole, rest = divmod(len(row.payload), MTU - 32)
+    framed = whole * MTU + (rest > 0 or whole == 0) * ((rest + 63) // 32 * 32)
+    return row.position - framed
+
+
+def missing_bytes(rows: Sequence[Message]) -> int:
+    """Checks that each session's messages are there once and in order; answers the bytes missing between them."""
+    sessions = defaultdict(list)
+    for row in rows:
+        sessions[row.session_id].append(row)
+    missing = 0
+    for session in sessions.values():
+        numbers = [number(row) for row in session]
+        assert numbers == sorted(set(numbers)), "each message once, in order"
+        for before, after in itertools.pairwise(session):
+            if number(after) != number(before) + 1:
+                missing += begin(after) - before.position
+    return missing

@@ -1,0 +1,220 @@
+"""Kill -9 and SIGTERM of a source process, and its restart: nothing that was recorded is lost or given twice."""
+
+from __future__ import annotations
+
+import random
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import mkdtemp
+
+import pytest
+from tests.conftest import eventually
+
+import aeron
+from aeron import _aeron
+from live.kills import Publisher, SourceProcess
+from live.query import Query
+from live.streams import missing_bytes, number
+
+CHANNEL = "aeron:ipc"
+LIVENESS_S = 2
+"""After which the driver of these tests takes a client for dead."""
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[aeron.MediaDriver]:
+    directory = mkdtemp(prefix="aeron-live-driver-", dir="/dev/shm")
+    with aeron.MediaDriver(
+        dir=directory,
+        dir_delete_on_start=True,
+        ipc_term_buffer_length=64 * 1024,
+        term_buffer_length=64 * 1024,
+        timer_interval_ns=100_000_000,
+        client_liveness_timeout_ns=LIVENESS_S * 10**9,
+        image_liveness_timeout_ns=10**9,
+    ) as driver:
+        yield driver
+
+
+def options(home: Path, driver: aeron.MediaDriver, stream_id: int, channel: str = CHANNEL) -> dict[str, object]:
+    return {
+        "channel": channel,
+        "stream_ids": [stream_id],
+        "client": {"aeron_dir": driver.dir},
+        "archive_dir": str(home / "archives"),
+    }
+
+
+def restart(home: Path, settings: dict[str, object]) -> Query:
+    return Query(home / "checkpoint", _aeron.LiveSource(**settings))  # type: ignore[arg-type]
+
+
+def finish(query: Query, publisher: Publisher) -> int:
+    """Runs until everything that was published is there; answers how much that was."""
+    seen = len(query.rows())
+    query.run_until(seen + 50)
+    count = publisher.stop()
+    deadline = time.monotonic() + 20
+    while not (rows := query.rows()) or number(rows[-1]) < count - 1:
+        assert time.monotonic() < deadline, f"{len(rows)} rows of {count}: {query.source.report()}"
+        query.run_batch()
+    return count
+
+
+POINTS = ["batch-zero:1", "planned:1", "planned:4", "appended:5", "indexed:5", "purged:1", "taken-over:1"]
+
+
+@pytest.mark.parametrize("pause", [1.0, LIVENESS_S + 1.5])
+@pytest.mark.parametrize("point", POINTS)
+def test_a_source_killed_at_a_point_gives_every_message_once(
+    home: Path, driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, point: str, pause: float
+) -> None:
+    """08-20, 08-30, 08-42, 08-45"""
+    settings = options(home, driver, stream_id)
+    publication = client.add_exclusive_publication(CHANNEL, stream_id)
+    publisher = Publisher(publication, size=992)
+    if point.startswith("taken-over"):
+        first = SourceProcess(home / "checkpoint", settings)
+        eventually(lambda: list((home / "checkpoint").glob("commits/3")), timeout=20)
+        first.kill()
+    process = SourceProcess(home / "checkpoint", settings, point)
+    process.wait_until_reached()
+    process.kill()
+    print(f"killed at {point}")
+    time.sleep(pause)
+    query = restart(home, settings)
+    count = finish(query, publisher)
+    assert [number(row) for row in query.rows()] == list(range(count)), "on IPC alone the publisher waits"
+    assert query.report()["gapBytes"] == 0
+    query.source.close()
+
+
+@pytest.mark.parametrize("point", ["appended:20", "indexed:20", "planned:3"])
+@pytest.mark.parametrize("pause", [1.0, LIVENESS_S + 2.0])
+def test_what_a_killed_source_missed_of_the_network_is_the_gap(
+    home: Path, driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, point: str, pause: float
+) -> None:
+    """08-20, 08-49: nothing within the client liveness timeout; later exactly what was sent meanwhile."""
+    channel = f"aeron:udp?endpoint=localhost:{24700 + stream_id % 100}"
+    settings = options(home, driver, stream_id, channel)
+    other = client.add_subscription(channel, stream_id)
+    publication = client.add_exclusive_publication(channel, stream_id)
+    publication.wait_connected(timeout=5)
+    reader = _Reader(other)
+    publisher = Publisher(publication, size=2000, per_second=2000)
+    process = SourceProcess(home / "checkpoint", settings, point)
+    process.wait_until_reached()
+    process.kill()
+    print(f"killed at {point}")
+    time.sleep(pause)
+    query = restart(home, settings)
+    finish(query, publisher)
+    reader.stop()
+    assert query.report()["gapBytes"] == missing_bytes(query.rows())
+    assert (query.report()["gapBytes"] == 0) == (pause < LIVENESS_S)
+    query.source.close()
+
+
+class _Reader:
+    """Another subscriber, which goes on."""
+
+    def __init__(self, subscription: aeron.Subscription) -> None:
+        self._is_stopped = False
+        self._thread = threading.Thread(target=self._run, args=(subscription,))
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._is_stopped = True
+        self._thread.join()
+
+    def _run(self, subscription: aeron.Subscription) -> None:
+        while not self._is_stopped:
+            if not subscription.poll(lambda message, header: None, 100):
+                time.sleep(0.001)
+
+
+def test_kills_at_random_moments_lose_nothing_that_was_recorded(
+    home: Path, driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int
+) -> None:
+    """08-22, 08-45: under full rate, over and over on one checkpoint."""
+    settings = options(home, driver, stream_id)
+    publication = client.add_exclusive_publication(CHANNEL, stream_id)
+    publisher = Publisher(publication, size=992, per_second=50_000)
+    generator = random.Random(8022)
+    for _ in range(5):
+        process = SourceProcess(home / "checkpoint", settings)
+        time.sleep(0.5 + generator.random())
+        process.kill()
+    query = restart(home, settings)
+    count = finish(query, publisher)
+    assert [number(row) for row in query.rows()] == list(range(count))
+    query.source.close()
+
+
+def test_a_terminated_source_stops_its_recordings_and_frees_the_publisher(
+    home: Path, driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int
+) -> None:
+    """08-34"""
+    settings = options(home, driver, stream_id)
+    publication = client.add_exclusive_publication(CHANNEL, stream_id)
+    publisher = Publisher(publication)
+    process = SourceProcess(home / "checkpoint", settings)
+    eventually(lambda: list((home / "checkpoint").glob("commits/3")), timeout=20)
+    took = process.end(signal.SIGTERM)
+    assert process.process.returncode == -signal.SIGTERM
+    assert took < 1.0, "the receiver itself takes less than 100 ms; the interpreter ends as well"
+    eventually(lambda: not publication.is_connected, timeout=1)
+    publisher.stop()
+    assert stop_positions(home)[-1] >= 0
+    query = restart(home, settings)
+    query.run_batch()
+    eventually(lambda: publication.is_connected)
+    lines = query.source.take_lines()
+    assert not any("was not stopped by its writer" in line for line in lines), lines
+    query.source.close()
+
+
+def test_a_receiver_closes_within_100_ms(
+    home: Path, driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int
+) -> None:
+    """08-34"""
+    took = []
+    for _ in range(3):
+        query = restart(home, options(home, driver, stream_id))
+        query.run_batch()
+        with client.add_exclusive_publication(CHANNEL, stream_id) as publication:
+            publisher = Publisher(publication)
+            query.run_until(len(query.rows()) + 10)
+            began = time.monotonic()
+            query.source.close()
+            took.append(time.monotonic() - began)
+            publisher.stop()
+    assert min(took) < 0.1, took
+
+
+def test_a_killed_source_holds_the_publisher_until_the_client_liveness_timeout(
+    home: Path, driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int
+) -> None:
+    """08-34"""
+    publication = client.add_exclusive_publication(CHANNEL, stream_id)
+    publisher = Publisher(publication, size=992)
+    process = SourceProcess(home / "checkpoint", options(home, driver, stream_id))
+    eventually(lambda: list((home / "checkpoint").glob("commits/2")), timeout=20)
+    process.kill()
+    assert publication.is_connected
+    eventually(lambda: not publication.is_connected, timeout=LIVENESS_S + 3)
+    publisher.stop()
+
+
+def stop_positions(home: Path) -> list[int]:
+    """Of the recordings in the catalog of the only archive, by the format alone."""
+    (archive,) = (home / "archives").iterdir()
+    catalog = (archive / "archive.catalog").read_bytes()
+    positions, at = [], int.from_bytes(catalog[4:8], "little")
+    while length := int.from_bytes(catalog[at : at + 4], "little"):
+        positions.append(int.from_bytes(catalog[at + 32 + 48 : at + 32 + 56], "little", signed=True))
+        at += 32 + length
+    return positions

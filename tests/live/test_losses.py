@@ -1,0 +1,167 @@
+"""Media drivers that die, images that are lost, and disks that are full."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import mkdtemp
+
+import pytest
+from tests.conftest import eventually
+
+import aeron
+from aeron.spark.errors import AeronDataLossError, AeronDriverTimeout
+from live.conftest import Start
+from live.streams import missing_bytes, number, publish
+
+CHANNEL = "aeron:ipc"
+
+
+@pytest.fixture
+def aeron_dir() -> Iterator[Path]:
+    directory = Path(mkdtemp(prefix="aeron-live-driver-", dir="/dev/shm"))
+    yield directory
+    subprocess.run(["rm", "-rf", str(directory)], check=True)
+
+
+def launch(directory: Path, **settings: object) -> aeron.MediaDriver:
+    options: dict[str, object] = {
+        "dir": str(directory),
+        "dir_delete_on_start": True,
+        "dir_delete_on_shutdown": False,
+        "ipc_term_buffer_length": 64 * 1024,
+        "term_buffer_length": 64 * 1024,
+        "timer_interval_ns": 100_000_000,
+    }
+    return aeron.MediaDriver(**(options | settings))  # type: ignore[arg-type]
+
+
+def test_what_is_recorded_is_delivered_before_the_end_of_the_driver_is_said(
+    start: Start, aeron_dir: Path, stream_id: int
+) -> None:
+    """08-51"""
+    driver = launch(aeron_dir)
+    query = start(client={"aeron_dir": str(aeron_dir), "driver_timeout_ms": 1000})
+    query.run_batch()
+    with aeron.connect(driver) as client:
+        publish(client.add_exclusive_publication(CHANNEL, stream_id), 100)
+        eventually(lambda: query.report()["retainedBytes"] == 6400)
+    driver.close()
+    time.sleep(1.5)
+    assert len(query.run_batch() or ()) == 100
+    with pytest.raises(AeronDriverTimeout, match=r"media driver in .* stopped \(no heartbeat for \d+ ms"):
+        query.run_until(101)
+
+
+def test_without_fear_of_loss_a_new_driver_is_connected_to(start: Start, aeron_dir: Path, stream_id: int) -> None:
+    """08-51"""
+    driver = launch(aeron_dir)
+    client_settings = {"aeron_dir": str(aeron_dir), "driver_timeout_ms": 1000}
+    query = start(client=client_settings, fail_on_data_loss=False)
+    query.run_batch()
+    with aeron.connect(driver) as client:
+        publish(client.add_exclusive_publication(CHANNEL, stream_id), 100)
+        eventually(lambda: query.report()["retainedBytes"] == 6400)
+    driver.close()
+    query.run_until(100)
+    eventually(lambda: query.run_batch() is None and query.report()["images"] == 0)
+    with launch(aeron_dir) as driver, aeron.connect(driver) as client:
+        publication = client.add_exclusive_publication(CHANNEL, stream_id)
+        publication.wait_connected(timeout=20)
+        publish(publication, 50, first=100)
+        rows = query.run_until(150)
+        assert [number(row) for row in rows] == list(range(150))
+        query.source.close()
+
+
+@pytest.mark.parametrize("fail_on_data_loss", [True, False])
+def test_an_image_that_is_lost_while_the_query_runs_is_data_loss(
+    start: Start, aeron_dir: Path, stream_id: int, fail_on_data_loss: bool
+) -> None:
+    """08-50: untethered, at the bound, beside a subscriber that goes on."""
+    channel = f"{CHANNEL}?tether=false"
+    timeouts = {
+        "untethered_window_limit_timeout_ns": 200_000_000,
+        "untethered_resting_timeout_ns": 200_000_000,
+    }
+    with launch(aeron_dir, **timeouts) as driver, aeron.connect(driver) as client:
+        query = start(
+            channel=channel,
+            client={"aeron_dir": str(aeron_dir)},
+            max_retained_bytes=64 * 1024,
+            fail_on_data_loss=fail_on_data_loss,
+        )
+        query.run_batch()
+        subscription = client.add_subscription(CHANNEL, stream_id)
+        publication = client.add_exclusive_publication(CHANNEL, stream_id)
+        subscription.wait_connected(timeout=5)
+        count = 0
+        deadline = time.monotonic() + 20
+        while query.report()["ended"] == 0:
+            assert time.monotonic() < deadline
+            count += publication.offer(number_message(count)) > 0
+            subscription.poll(lambda message, header: None, 100)
+        first = query.run_until(1)
+        assert first
+        while query.report()["joined"] < 2:
+            assert time.monotonic() < deadline
+            subscription.poll(lambda message, header: None, 100)
+            time.sleep(0.001)
+        if fail_on_data_loss:
+            with pytest.raises(AeronDataLossError, match=r"bytes of stream .* are lost: its image went away"):
+                while time.monotonic() < deadline:
+                    count += publication.offer(number_message(count)) > 0
+                    subscription.poll(lambda message, header: None, 100)
+                    query.run_batch()
+            return
+        while not query.rows() or number(query.rows()[-1]) < count - 1 or query.report()["lostBytes"] == 0:
+            assert time.monotonic() < deadline
+            if count < 20_000 and query.report()["lostBytes"] == 0:
+                count += publication.offer(number_message(count)) > 0
+            subscription.poll(lambda message, header: None, 100)
+            query.run_batch()
+        assert query.report()["lostBytes"] == query.report()["gapBytes"] == missing_bytes(query.rows()) > 0
+        query.source.close()
+
+
+def number_message(number: int) -> bytes:
+    return number.to_bytes(8, "little").ljust(992, b"\xaa")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
+def test_a_full_disk_is_an_error_with_sizes_and_nothing_recorded_is_lost(
+    start: Start, client: aeron.Aeron, stream_id: int, home: Path
+) -> None:
+    """08-33"""
+    small = home / "small"
+    small.mkdir(mode=0o700)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "tmpfs", str(small)], check=False)
+    if mounted.returncode:
+        pytest.skip("this system mounts no file system")
+    try:
+        query = start(archive_dir=str(small))
+        query.run_batch()
+        publication = client.add_exclusive_publication(CHANNEL, stream_id)
+        publication.wait_connected(timeout=5)
+        count = 0
+        while query.source.report().find('"ended": 1') < 0:
+            count += publication.offer(number_message(count)) > 0
+        rows = query.run_until(1)
+        with pytest.raises(
+            aeron.exceptions.AeronError, match=rf"private archive {small}.*no space for \d+ bytes.*free"
+        ):
+            while True:
+                query.run_batch()
+        rows = query.rows()
+        assert [number(row) for row in rows] == list(range(len(rows)))
+        query.source.close()
+        subprocess.run(["mount", "-o", "remount,size=64m", str(small)], check=True)
+        query = start(archive_dir=str(small))
+        rows = query.run_until(count)
+        assert [number(row) for row in rows] == list(range(count))
+        query.source.close()
+    finally:
+        subprocess.run(["umount", "-l", str(small)], check=True)

@@ -1,0 +1,245 @@
+"""Restarts on the same checkpoint, in the same process: what is kept, what was missed, and what is lost."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from tests.conftest import eventually
+
+import aeron
+from aeron.spark.errors import AeronDataLossError, AeronSparkError
+from live.conftest import Start
+from live.streams import fill, missing_bytes, number, payloads, publish
+
+CHANNEL = "aeron:ipc"
+
+
+def archive_of(home: Path) -> Path:
+    (archive,) = (home / "archives").iterdir()
+    return archive
+
+
+@pytest.fixture
+def publication(client: aeron.Aeron, stream_id: int) -> aeron.ExclusivePublication:
+    return client.add_exclusive_publication(CHANNEL, stream_id)
+
+
+def test_an_unfinished_batch_is_the_same_again(start: Start, publication: aeron.ExclusivePublication) -> None:
+    """08-45, 08-46: whatever was received and limited meanwhile."""
+    query = start()
+    query.run_batch()
+    sent = publish(publication, 100)
+    rows = query.run_until(100)
+    (query.checkpoint / "commits" / str(query.done - 1)).unlink()
+    publish(publication, 50, first=100)
+    query = start(max_rows_per_trigger=3, min_partitions=4)
+    again = query.run_batch()
+    assert again == rows[-len(again or ()) :]
+    assert payloads(query.rows()) == sent
+    assert missing_bytes(query.run_until(150)) == 0
+
+
+def test_a_restart_inside_batch_zero_opens_the_logged_archive(
+    start: Start, publication: aeron.ExclusivePublication, home: Path
+) -> None:
+    """08-45: before its partitions were planned, and after."""
+    query = start()
+    first = query.source.initial_offset()
+    (query.checkpoint / "offsets" / "0").write_text(first)
+    query = start()
+    assert query.source.initial_offset() != first
+    query.run_batch()
+    assert archive_of(home).name == json.loads(first)["archive"].removeprefix("private:")
+    publish(publication, 10)
+    (query.checkpoint / "commits" / "0").unlink()
+    query = start()
+    query.source.initial_offset()
+    query.run_batch()
+    assert len(query.run_until(10)) == 10
+    assert len(list((home / "archives").iterdir())) == 1
+
+
+def test_a_session_that_comes_back_is_whole(start: Start, publication: aeron.ExclusivePublication) -> None:
+    """08-20, 08-49: on IPC the publisher waits, and nothing is missed; messages over several frames and terms too."""
+    query = start()
+    query.run_batch()
+    count = 0
+    for size in (8, 3000, 5000, 8):
+        count += len(publish(publication, 40, first=count, size=size))
+        query = start()
+        query.run_until(count)
+    assert missing_bytes(query.rows()) == 0
+    assert [number(row) for row in query.rows()] == list(range(count))
+    assert query.report()["gapBytes"] == 0
+
+
+def test_a_slower_subscriber_makes_a_session_join_below_what_was_recorded(
+    start: Start, client: aeron.Aeron, publication: aeron.ExclusivePublication, stream_id: int
+) -> None:
+    """08-20: join position below the head and amid a message."""
+    slow = client.add_subscription(CHANNEL, stream_id)
+    query = start()
+    query.run_batch()
+    slow.wait_connected(timeout=5)
+    count = len(publish(publication, 10, size=3000))
+    query.run_until(count)
+    slow.poll(lambda message, header: None, 4)
+    query = start()
+    count += len(publish(publication, 2, first=count))
+    query.run_until(count)
+    assert [number(row) for row in query.rows()] == list(range(count))
+    recordings = {row.recording_id for row in query.rows()}
+    assert len(recordings) == 2, "nothing is extended"
+    assert query.report()["gapBytes"] == 0
+
+
+def read_all(subscription: aeron.Subscription) -> None:
+    while subscription.poll(lambda message, header: None, 100):
+        pass
+
+
+def test_what_was_sent_between_two_runs_is_the_gap(
+    start: Start, client: aeron.Aeron, publication: aeron.ExclusivePublication, stream_id: int
+) -> None:
+    """08-20, 08-49: join position above what was recorded; never an error."""
+    other = client.add_subscription(CHANNEL, stream_id)
+    query = start()
+    query.run_batch()
+    other.wait_connected(timeout=5)
+    publish(publication, 10, size=2000)
+    query.run_until(10)
+    query.source.close()
+    read_all(other)
+    publish(publication, 7, first=10, size=2000)
+    read_all(other)
+    time.sleep(0.5)  # the driver looks where subscribers stand every 100 ms
+    query = start()
+    query.run_batch()
+    eventually(lambda: query.report()["joined"] == 1)
+    publish(publication, 5, first=17, size=2000)
+    rows = query.run_until(15)
+    assert [number(row) for row in rows] == [*range(10), *range(17, 22)]
+    assert query.report()["gapBytes"] == missing_bytes(rows) > 0
+    assert query.report()["lostBytes"] == 0
+
+
+def test_commits_that_come_late_lose_nothing(start: Start, publication: aeron.ExclusivePublication) -> None:
+    """08-47: with asynchronous progress tracking only offsets that are logged are committed."""
+    query = start()
+    query.run_batch()
+    for turn in range(20):
+        publish(publication, 500, first=turn * 500, size=992)
+        query.run_until((turn + 1) * 500)
+        if turn % 5 == 4:
+            # The last offsets were not yet in the log when the process died.
+            for batch in range(query.logged - 1, query.logged - 3, -1):
+                for kind in ("offsets", "rows", "commits"):
+                    (query.checkpoint / kind / str(batch)).unlink()
+            query = start()
+            query.run_batch()
+    rows = query.run_until(10_000)
+    assert [number(row) for row in rows] == list(range(10_000))
+
+
+@pytest.mark.parametrize("fail_on_data_loss", [True, False])
+def test_an_archive_that_was_deleted_is_data_loss(
+    start: Start, publication: aeron.ExclusivePublication, home: Path, fail_on_data_loss: bool
+) -> None:
+    """08-48: under an unfinished batch."""
+    query = start()
+    query.run_batch()
+    publish(publication, 100)
+    query.run_until(100)
+    batch = query.done - 1
+    (query.checkpoint / "commits" / str(batch)).unlink()
+    lost = _end(query.offset(batch)) - _end(query.offset(batch - 1))
+    query.source.close()
+    shutil.rmtree(archive_of(home))
+    query = start(fail_on_data_loss=fail_on_data_loss)
+    if fail_on_data_loss:
+        with pytest.raises(AeronDataLossError, match=r"recording 0 from \d+ to 6400; failOnDataLoss=false"):
+            query.run_batch()
+        return
+    assert query.run_batch() == []
+    assert query.report()["lostBytes"] == lost
+    assert any("is gone" in line for line in query.source.take_lines())
+    publish(publication, 10, first=100)
+    assert query.run_batch() == [], "the empty set of a new archive"
+    assert [number(row) for row in query.run_until(10)][-10:] == list(range(100, 110))
+
+
+def _end(offset: str) -> int:
+    return sum(json.loads(offset)["recordings"].values())
+
+
+def test_an_archive_that_was_deleted_behind_a_finished_batch_is_made_anew(
+    start: Start, publication: aeron.ExclusivePublication, home: Path
+) -> None:
+    """08-48"""
+    query = start()
+    query.run_batch()
+    publish(publication, 100)
+    query.run_until(100)
+    query.source.close()
+    shutil.rmtree(archive_of(home))
+    with pytest.raises(AeronDataLossError, match=re.escape(str(0))):
+        start().run_batch()
+    query = start(fail_on_data_loss=False)
+    assert query.run_batch() == []
+    publish(publication, 10, first=100)
+    assert [number(row) for row in query.run_until(110)] == list(range(110))
+
+
+def test_a_segment_that_was_deleted_is_data_loss_by_name(
+    start: Start, publication: aeron.ExclusivePublication, home: Path
+) -> None:
+    """08-27, 08-48"""
+    query = start()
+    query.run_batch()
+    publish(publication, 100)
+    query.run_until(100)
+    publish(publication, 50, first=100)
+    eventually(lambda: query.report()["retainedBytes"] == 150 * 64)
+    query.source.close()
+    (archive_of(home) / "0-0.rec").unlink()
+    with pytest.raises(AeronDataLossError, match=r"recording 0 from 6400 to 9600 .*0-0\.rec is missing"):
+        start().run_batch()
+    query = start(fail_on_data_loss=False)
+    publish(publication, 10, first=150)
+    rows = query.run_until(110)
+    assert [number(row) for row in rows] == [*range(100), *range(150, 160)]
+    assert query.report()["lostBytes"] == 50 * 64
+
+
+def test_a_second_query_on_a_copy_of_the_checkpoint_is_refused(
+    start: Start, publication: aeron.ExclusivePublication
+) -> None:
+    """08-28"""
+    query = start()
+    query.run_batch()
+    shutil.copytree(query.checkpoint, query.checkpoint.with_name("copy"))
+    with pytest.raises(AeronSparkError, match=r"in use by process \d+: another query runs on a copy"):
+        start("copy", beside=True).run_batch()
+    publish(publication, 1)
+    assert len(query.run_until(1)) == 1
+
+
+def test_what_is_retained_at_the_bound_survives_a_restart(
+    start: Start, publication: aeron.ExclusivePublication
+) -> None:
+    """08-29"""
+    query = start(max_retained_bytes=1 << 20)
+    query.run_batch()
+    publication.wait_connected(timeout=5)
+    count = fill(publication)
+    query = start(max_retained_bytes=1 << 20)
+    thread = threading.Thread(target=publish, args=(publication, 100), kwargs={"first": count, "size": 1024})
+    thread.start()
+    assert [number(row) for row in query.run_until(count + 100)] == list(range(count + 100))
+    thread.join()

@@ -1,0 +1,376 @@
+"""The live source without Spark: recorded streams, offsets, batches and limits."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from tests.conftest import eventually
+
+import aeron
+from aeron import _aeron
+from aeron.spark.errors import AeronOptionError, AeronSparkError
+from live.conftest import Start
+from live.query import Query
+from live.streams import fill, missing_bytes, number, payloads, publish
+
+CHANNEL = "aeron:ipc"
+
+
+def archives(home: Path) -> list[Path]:
+    directory = home / "archives"
+    return sorted(directory.iterdir()) if directory.exists() else []
+
+
+def source_threads() -> list[str]:
+    names = (Path(task, "comm").read_text().strip() for task in Path("/proc/self/task").iterdir())
+    return [name for name in names if name.startswith("aeron-spark-sou")]
+
+
+def test_nothing_is_opened_before_batch_zero_is_planned(start: Start, home: Path) -> None:
+    """08-13, 08-37"""
+    source = start().source
+    initial = source.initial_offset()
+    assert source.initial_offset() == initial
+    assert source.latest_offset(initial) == initial
+    assert json.loads(source.report())["images"] == 0
+    assert archives(home) == []
+    assert source_threads() == []
+    assert source.partitions(initial, initial) == []
+    assert len(archives(home)) == 1
+    assert len(source_threads()) == 1
+    source.partitions(initial, initial)
+    assert len(source_threads()) == 1, "once per query"
+    assert archives(home)[0].stat().st_mode & 0o777 == 0o700
+
+
+def test_a_query_without_a_publisher_runs_one_empty_batch(start: Start) -> None:
+    """08-37"""
+    query = start()
+    assert query.run_batch() == []
+    assert query.run_batch() is None
+    assert query.report() == {
+        "recordings": {},
+        "images": 0,
+        "backlogBytes": 0,
+        "backlogMessages": 0,
+        "retainedBytes": 0,
+        "retentionFullMs": 0,
+        "gapBytes": 0,
+        "lostBytes": 0,
+        "joined": 0,
+        "ended": 0,
+    }
+
+
+def test_an_idle_question_waits_for_data_and_ends_when_it_comes(
+    start: Start, client: aeron.Aeron, stream_id: int
+) -> None:
+    query = start()
+    query.run_batch()
+    publication = client.add_exclusive_publication(CHANNEL, stream_id)
+    publication.wait_connected(timeout=5)
+    began = time.monotonic()
+    assert query.run_batch() is None
+    assert time.monotonic() - began > 0.09
+    thread = threading.Timer(0.02, publish, (publication, 1))
+    thread.start()
+    while query.run_batch() is None:
+        pass
+    thread.join()
+    assert len(query.rows()) == 1
+
+
+def test_a_subscriber_that_comes_first_or_later_gets_all_rows_in_order(
+    start: Start, client: aeron.Aeron, stream_id: int
+) -> None:
+    """08-38: on IPC a publication waits for its first subscriber."""
+    first = client.add_exclusive_publication(CHANNEL, stream_id)
+    query = start()
+    query.run_batch()
+    publish(first, 300)
+    second = client.add_exclusive_publication(CHANNEL, stream_id)
+    for turn in range(10):
+        publish(first, 30, first=300 + turn * 30)
+        publish(second, 30, first=turn * 30)
+    rows = query.run_until(900)
+    assert len(rows) == 900
+    assert missing_bytes(rows) == 0
+    by_session = {
+        session: [number(row) for row in rows if row.session_id == session]
+        for session in (first.session_id, second.session_id)
+    }
+    assert by_session == {first.session_id: list(range(600)), second.session_id: list(range(300))}
+
+
+def test_images_of_several_streams_are_recordings_of_their_own(
+    start: Start, client: aeron.Aeron, stream_id: int
+) -> None:
+    """08-19: two streams, two sessions of one, and a session that comes back."""
+    other = stream_id + 100_000
+    query = start(stream_ids=[stream_id, other])
+    query.run_batch()
+    publications = [client.add_exclusive_publication(CHANNEL, number) for number in (stream_id, stream_id, other)]
+    for publication in publications:
+        publish(publication, 10)
+    rows = query.run_until(30)
+    recordings = {(row.recording_id, row.stream_id, row.session_id) for row in rows}
+    assert {fields[1:] for fields in recordings} == {(p.stream_id, p.session_id) for p in publications}
+    assert len(recordings) == 3
+    query = start(stream_ids=[stream_id, other])
+    publish(publications[2], 10, first=10)
+    rows = query.run_until(40)
+    came_back = [row.recording_id for row in rows if row.session_id == publications[2].session_id]
+    assert len(set(came_back)) == 2
+    assert missing_bytes(rows) == 0
+
+
+def test_fragmented_messages_are_taken_whole(start: Start, client: aeron.Aeron, stream_id: int) -> None:
+    """08-21"""
+    query = start()
+    query.run_batch()
+    with client.add_exclusive_publication(CHANNEL, stream_id) as publication:
+        sent = [bytes([number % 256]) * (number * 37 % 8000) for number in range(400)]
+        thread = threading.Thread(target=lambda: [publication.publish(message, timeout=10) for message in sent])
+        thread.start()
+        rows = query.run_until(len(sent))
+        thread.join()
+    assert payloads(rows) == sent
+
+
+def test_limits_hold_in_each_batch(start: Start, client: aeron.Aeron, stream_id: int) -> None:
+    """08-39"""
+    query = start(max_rows_per_trigger=100, max_bytes_per_trigger=80 * 64)
+    query.run_batch()
+    publication = client.add_exclusive_publication(CHANNEL, stream_id)
+    publish(publication, 500, size=64)
+    eventually(lambda: query.report()["retainedBytes"] == 500 * 96)
+    batches = [len(query.run_batch() or ()) for _ in range(7)]
+    assert batches == [80, 80, 80, 80, 80, 80, 20]
+
+
+def test_a_trigger_that_ignores_limits_takes_everything(start: Start, client: aeron.Aeron, stream_id: int) -> None:
+    """08-40: trigger `once`."""
+    query = start(max_rows_per_trigger=10)
+    query.run_batch()
+    publication = client.add_exclusive_publication(CHANNEL, stream_id)
+    publish(publication, 500)
+    eventually(lambda: query.report()["retainedBytes"] == 500 * 64)
+    assert len(query.run_batch(limited=False) or ()) == 500
+
+
+def test_available_now_ends_at_the_heads_of_its_first_question(
+    start: Start, client: aeron.Aeron, stream_id: int
+) -> None:
+    """08-40"""
+    query = start()
+    query.run_batch()
+    publication = client.add_exclusive_publication(CHANNEL, stream_id)
+    publish(publication, 100)
+    eventually(lambda: query.report()["retainedBytes"] == 100 * 64)
+    query = start(max_rows_per_trigger=30)
+    query.source.prepare_for_available_now()
+    batches = []
+    while (rows := query.run_batch()) is not None:
+        batches.append(len(rows))
+        publish(publication, 10, first=100 + 10 * len(batches))
+    assert batches == [30, 30, 30, 10]
+    assert payloads(start().run_until(140)) == payloads(query.rows())
+
+
+def test_available_now_on_a_fresh_checkpoint_warns(start: Start) -> None:
+    """08-40"""
+    query = start()
+    query.source.prepare_for_available_now()
+    assert query.run_batch() == []
+    assert query.run_batch() is None
+    assert any("a live stream has no past" in line for line in query.source.take_lines())
+
+
+def test_partitions_are_cut_and_together_are_the_batch(start: Start, client: aeron.Aeron, stream_id: int) -> None:
+    """08-43, 08-46: also after a restart with other limits and numbers of partitions."""
+    query = start()
+    query.run_batch()
+    publication = client.add_exclusive_publication(CHANNEL, stream_id)
+    sent = publish(publication, 1000)
+    eventually(lambda: query.report()["retainedBytes"] == 1000 * 64)
+    query.run_until(1000)
+    assert query.logged == 2
+    query = start(min_partitions=7, max_rows_per_partition=90, max_rows_per_trigger=5)
+    pieces = query.source.partitions(query.offset(0), query.offset(1))
+    assert len(pieces) == 12
+    assert all(len(piece) < 1024 for piece in pieces)
+    assert [row for piece in pieces for row in query.read(piece)] == query.rows()
+    assert payloads(query.rows()) == sent
+
+
+def test_commit_purges_the_segments_behind_it(start: Start, client: aeron.Aeron, stream_id: int, home: Path) -> None:
+    """08-30: index with segment, and a whole recording once its stream has ended."""
+    query = start()
+    query.run_batch()
+    publication = client.add_exclusive_publication(CHANNEL, stream_id)
+    mebibyte = 1 << 20
+    most = 0
+    for turn in range(8):
+        publish(publication, 1000, first=turn * 1000, size=992)
+        query.run_until((turn + 1) * 1000)
+        names = [path.name for path in archives(home)[0].iterdir()]
+        bases = {name.split(".")[0] for name in names if name.endswith(".rec")}
+        assert bases <= {name.split(".")[0] for name in names if name.endswith(".idx")}
+        most = max(most, len(bases))
+    assert publication.position > 7 * mebibyte
+    assert most <= 4, "what a batch and its successor need, and the segment before it"
+    publication.close()
+    eventually(lambda: query.report()["ended"] == 1)
+    with client.add_exclusive_publication(CHANNEL, stream_id) as other:
+        for turn in range(3):
+            publish(other, 1, first=turn)
+            query.run_until(8001 + turn)
+        eventually(lambda: not list(archives(home)[0].glob("0-*")))
+        publish(other, 1, first=3)
+        query.run_until(8004)
+    ended, running = 0, 1
+    recordings = json.loads(query.offset(query.logged - 1))["recordings"]
+    assert [int(key.split("/")[2]) for key in recordings] == [running]
+    assert ended not in recordings
+
+
+def test_the_bound_holds_and_slows_the_publisher_down(start: Start, client: aeron.Aeron, stream_id: int) -> None:
+    """08-29: nothing is lost, and a query whose batch takes all that is retained goes on."""
+    bound = 2 << 20
+    query = start(max_retained_bytes=bound)
+    query.run_batch()
+    publication = client.add_exclusive_publication(CHANNEL, stream_id)
+    publication.wait_connected(timeout=5)
+    count = fill(publication)
+    assert isinstance(publication.offer(b"x" * 1024), aeron.NotSent)
+    eventually(lambda: query.report()["retentionFullMs"] > 100)
+    assert bound <= query.report()["retainedBytes"] <= bound + 256 * 1024
+    for _ in range(3):
+        taken = len(query.rows())
+        query.run_until(taken + 1)
+        count += fill(publication, first=count)
+        assert query.report()["retainedBytes"] <= bound + 256 * 1024
+    rows = query.run_until(count)
+    assert [number(row) for row in rows] == list(range(count))
+
+
+def test_a_message_larger_than_the_bound_does_not_jam_the_recording(
+    start: Start, client: aeron.Aeron, stream_id: int
+) -> None:
+    """08-29"""
+    query = start(max_retained_bytes=64 * 1024)
+    query.run_batch()
+    channel = f"{CHANNEL}?term-length=4m"
+    with client.add_exclusive_publication(channel, stream_id) as publication:
+        sent = [bytes([number]) * 400_000 for number in range(5)]
+        thread = threading.Thread(target=lambda: [publication.publish(message, timeout=20) for message in sent])
+        thread.start()
+        rows = query.run_until(5)
+        thread.join()
+    assert payloads(rows) == sent
+
+
+def test_several_queries_take_the_same_stream(start: Start, client: aeron.Aeron, stream_id: int) -> None:
+    """08-55"""
+    queries = [start("one"), start("two", beside=True)]
+    for query in queries:
+        query.run_batch()
+    publication = client.add_exclusive_publication(CHANNEL, stream_id)
+    sent = publish(publication, 200)
+    assert [payloads(query.run_until(200)) for query in queries] == [sent, sent]
+
+
+def counters(driver: aeron.MediaDriver, text: str) -> list[_aeron.CounterSnapshot]:
+    with aeron.CncFile(driver.dir) as cnc:
+        return [counter for counter in cnc.counters() if text in counter.label]
+
+
+def test_counters_show_the_numbers_without_spark(
+    start: Start, client: aeron.Aeron, driver: aeron.MediaDriver, stream_id: int
+) -> None:
+    """08-56: none of them is of type 100."""
+    query = start()
+    query.run_batch()
+    publication = client.add_exclusive_publication(CHANNEL, stream_id)
+    publish(publication, 10)
+    query.run_until(10)
+    archive = json.loads(query.offset(0))["archive"].removeprefix("private:")[:8]
+
+    def shown() -> dict[str, int]:
+        mine = counters(driver, f"archive={archive}")
+        assert all(counter.type_id != 100 for counter in mine)
+        return {counter.label.split()[1]: counter.value for counter in mine}
+
+    eventually(lambda: shown().get("retainedBytes") == 640 and shown().get("recordedPosition") == 640)
+    assert set(query.report()) - {"recordings"} | {"recordedPosition"} == set(shown())
+
+
+def test_a_query_that_is_started_fifty_times_leaves_nothing(
+    start: Start, client: aeron.Aeron, driver: aeron.MediaDriver, stream_id: int
+) -> None:
+    """08-57"""
+    query = start()
+    query.run_batch()
+    descriptors = len(list(Path("/proc/self/fd").iterdir()))
+    with client.add_exclusive_publication(CHANNEL, stream_id) as publication:
+        for turn in range(50):
+            publish(publication, 1, first=turn)
+            query = start()
+            query.run_until(turn + 1)
+    query.source.close()
+    assert source_threads() == []
+    assert len(list(Path("/proc/self/fd").iterdir())) <= descriptors
+    eventually(lambda: not counters(driver, "spark-source"))
+    assert missing_bytes(query.rows()) == 0
+
+
+def test_what_cannot_be_is_refused_in_one_line(start: Start, home: Path) -> None:
+    source = start().source
+    for offset, reason in [
+        ('{"aeron": 2, "archive": "shared:1", "recordings": {}}', "version 2"),
+        ('{"aeron": 1, "archive": "shared:1", "recordings": {}}', "needs an archive server"),
+        ("{", "EOF"),
+    ]:
+        with pytest.raises(AeronSparkError, match=reason) as error:
+            source.latest_offset(offset)
+        assert "\n" not in str(error.value)
+    with pytest.raises(AeronSparkError, match="not an absolute path"):
+        start(archive_dir="relative")
+    query = start("refused", channel="aeron:udp?endpoint=localhost")
+    with pytest.raises(AeronOptionError, match="refuses"):
+        query.run_batch()
+    source = start("closed").source
+    source.close()
+    source.close()
+    with pytest.raises(AeronSparkError, match="closed"):
+        source.initial_offset()
+
+
+def test_no_driver_is_said_with_what_to_do(start: Start, home: Path) -> None:
+    query = start(client={"aeron_dir": str(home / "nowhere"), "driver_timeout_ms": 200})
+    with pytest.raises(aeron.exceptions.DriverTimeoutError, match='start one with "aeron driver --dir'):
+        query.run_batch()
+
+
+def test_an_embedded_driver_serves_a_stream_of_the_network(start: Start, client: aeron.Aeron, stream_id: int) -> None:
+    channel = "aeron:udp?endpoint=localhost:24617"
+    query = start(channel=channel, client=None, embedded_driver=True)
+    query.run_batch()
+    with client.add_exclusive_publication(channel, stream_id) as publication:
+        sent = publish(publication, 100)
+        assert payloads(query.run_until(100)) == sent
+
+
+def test_two_archives_are_not_mixed(start: Start) -> None:
+    query = start()
+    query.run_batch()
+    other = start("other", beside=True)
+    other.run_batch()
+    with pytest.raises(AeronSparkError, match="belongs to private archive"):
+        query.source.latest_offset(other.offset(0))
+    assert isinstance(other, Query)
+    assert isinstance(query.source, _aeron.LiveSource)
