@@ -86,3 +86,122 @@ impl OwnedArchive {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::private::Token;
+    use aeron_agent::clock::SystemEpochClock;
+    use std::fs::{self, FileTimes};
+    use std::path::Path;
+    use std::time::Duration;
+
+    const BOUND: u64 = 32 << 20;
+
+    fn open(directory: &Path, id: Token, known: &[Known]) -> Result<OwnedArchive, PrivateError> {
+        let place = Place::new(Some(directory)).unwrap();
+        let mut pause = |_| panic!("nobody has to be waited for");
+        let mut claim = Claim {
+            id,
+            aeron_directory: "/dev/shm/aeron",
+            options_hash: 1,
+            clock: &SystemEpochClock,
+            pause: &mut pause,
+        };
+        OwnedArchive::open(&place, known, BOUND, &mut claim)
+    }
+
+    fn known() -> Known {
+        Known {
+            recording_id: 0,
+            committed: 0,
+            told: 64,
+        }
+    }
+
+    #[test]
+    fn an_archive_is_made_once_and_found_again() {
+        let root = tempfile::tempdir().unwrap();
+        let id = Token::random().unwrap();
+        let first = open(root.path(), id, &[]).unwrap();
+        assert_eq!(first.ownership.path(), root.path().join(id.to_string()));
+        assert!(first.report.lines[0].contains(&root.path().display().to_string()));
+        let nonce = first.ownership.record().nonce;
+        // Killed.
+        drop(first);
+        let second = open(root.path(), id, &[]).unwrap();
+        assert_eq!(second.ownership.record().nonce, nonce);
+        assert_eq!(second.report.lines, [""; 0]);
+    }
+
+    #[test]
+    fn an_archive_that_is_gone_is_made_anew_only_if_nothing_was_taken_of_it() {
+        let root = tempfile::tempdir().unwrap();
+        let id = Token::random().unwrap();
+        let error = open(root.path(), id, &[known()]).unwrap_err();
+        assert!(matches!(error, PrivateError::Missing { .. }), "{error}");
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
+    }
+
+    /// A kill between the directory and its lock file, or between that and the catalog.
+    #[test]
+    fn an_archive_that_was_half_made_is_made() {
+        let root = tempfile::tempdir().unwrap();
+        for files in [
+            &[][..],
+            &["private.lock"],
+            &["private.lock", "archive-mark.dat"],
+        ] {
+            let id = Token::random().unwrap();
+            let path = root.path().join(id.to_string());
+            fs::create_dir(&path).unwrap();
+            for file in files {
+                fs::write(path.join(file), "").unwrap();
+            }
+            let owned = open(root.path(), id, &[]).unwrap();
+            assert_eq!(owned.archive.recordings().count(), 0);
+        }
+    }
+
+    /// 08-31
+    #[test]
+    fn a_start_removes_the_old_archives_of_its_place() {
+        let root = tempfile::tempdir().unwrap();
+        let old = open(root.path(), Token::random().unwrap(), &[]).unwrap();
+        let path = old.ownership.path().to_owned();
+        old.ownership.end().unwrap();
+        let mark = fs::File::options()
+            .write(true)
+            .open(path.join("archive-mark.dat"))
+            .unwrap();
+        let long_ago = SystemTime::now() - Duration::from_secs(25 * 3600);
+        mark.set_times(FileTimes::new().set_modified(long_ago))
+            .unwrap();
+        let new = open(root.path(), Token::random().unwrap(), &[]).unwrap();
+        assert!(!path.exists());
+        assert!(
+            new.report
+                .lines
+                .iter()
+                .any(|line| line.contains("old query"))
+        );
+    }
+
+    #[test]
+    fn an_archive_that_cannot_be_opened_is_let_go() {
+        let root = tempfile::tempdir().unwrap();
+        let id = Token::random().unwrap();
+        let path = open(root.path(), id, &[])
+            .unwrap()
+            .ownership
+            .path()
+            .to_owned();
+        let catalog = path.join("archive.catalog");
+        let bytes = fs::read(&catalog).unwrap();
+        fs::write(&catalog, b"no catalog").unwrap();
+        let error = open(root.path(), id, &[]).unwrap_err();
+        assert!(error.to_string().contains("catalog"), "{error}");
+        fs::write(&catalog, bytes).unwrap();
+        open(root.path(), id, &[]).unwrap();
+    }
+}

@@ -6,12 +6,12 @@
 use std::io;
 use std::sync::Arc;
 
-use aeron_archive::recorder::RecorderSession;
+use aeron_archive::recorder::{RecorderError, RecorderSession};
 use aeron_archive::storage::Storage;
 use aeron_memory::log::frame::{HEADER_LENGTH, MAX_MESSAGE_LENGTH, MAX_MTU_LENGTH};
 
 use super::heads::HeadTracker;
-use super::index::{IndexEntry, IndexHeader, IndexWriter};
+use super::index::{ENTRY_LENGTH, IndexEntry, IndexHeader, IndexWriter};
 use super::published::Published;
 use super::{MAX_BLOCK_LENGTH, PrivateError};
 use crate::pause::{self, Point};
@@ -48,7 +48,7 @@ impl<S: Storage + Clone> RecordingWriter<S> {
             counts: tracker.progress().counts,
         };
         let index = IndexWriter::create(&storage, &header)
-            .map_err(|source| index_error(header.recording_id, start, source))?;
+            .map_err(|source| index_error(&storage, header.recording_id, start, source))?;
         let session = RecorderSession::create(storage.clone(), stream)?;
         let payload =
             usize::try_from(mtu_length).map_or(0, |mtu| mtu.saturating_sub(HEADER_LENGTH));
@@ -110,6 +110,7 @@ impl<S: Storage + Clone> RecordingWriter<S> {
         if let Err(source) = self.append_entry(&entry) {
             self.session.undo()?;
             return Err(index_error(
+                &self.storage,
                 self.recording_id(),
                 self.recorded_position(),
                 source,
@@ -203,10 +204,23 @@ impl<S: Storage + Clone> RecordingWriter<S> {
     }
 }
 
-fn index_error(recording_id: i64, position: i64, source: io::Error) -> PrivateError {
-    PrivateError::IndexWrite {
-        recording_id,
-        position,
-        source,
+fn index_error<S: Storage>(
+    storage: &S,
+    recording_id: i64,
+    position: i64,
+    source: io::Error,
+) -> PrivateError {
+    if source.kind() != io::ErrorKind::StorageFull {
+        return PrivateError::IndexWrite {
+            recording_id,
+            position,
+            source,
+        };
     }
+    PrivateError::Recorder(RecorderError::Full {
+        name: format!("the index of recording {recording_id}"),
+        position,
+        needed: ENTRY_LENGTH,
+        free: storage.free_bytes().unwrap_or(0),
+    })
 }
