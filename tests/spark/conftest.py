@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.spark.publishing import Reader
 
 import aeron
+import aeron.spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -125,3 +127,25 @@ def publisher(media_driver: aeron.MediaDriver) -> Iterator[Callable[..., aeron.E
             return client.add_exclusive_publication(channel, stream_id)
 
         yield publish
+
+
+@pytest.fixture
+def reader(media_driver: aeron.MediaDriver) -> Iterator[Callable[..., Reader]]:
+    """`reader(stream_id)`: a subscriber that takes what comes on ``aeron:ipc``."""
+    readers: list[Reader] = []
+    with aeron.connect(media_driver) as client:
+
+        def start(stream_id: int, **how: float) -> Reader:
+            readers.append(Reader(client, stream_id, **how))
+            return readers[-1]
+
+        yield start
+        for each in readers:
+            each.end()
+
+
+@pytest.fixture
+def sink_options(media_driver: aeron.MediaDriver, spark: SparkSession) -> dict[str, str]:
+    """What every write to the module's driver over ``aeron:ipc`` needs but the stream."""
+    aeron.spark.register(spark)
+    return {"channel": "aeron:ipc", "aeron.dir": str(media_driver.dir)}

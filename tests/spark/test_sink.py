@@ -2,77 +2,21 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.conftest import eventually
+from tests.spark.publishing import Reader, rate_stream, running, write
 
 import aeron
-from aeron.spark import register
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
 
 IPC = "aeron:ipc"
-
-
-class Reader:
-    """Takes messages of one stream on a thread of its own."""
-
-    def __init__(self, client: aeron.Aeron, stream_id: int, pause_s: float = 0.001) -> None:
-        self.messages: list[bytes] = []
-        self.reserved_values: list[int] = []
-        self.sessions: set[int] = set()
-        self._subscription = client.add_subscription(IPC, stream_id)
-        self._pause_s, self._is_ended = pause_s, threading.Event()
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._is_ended.wait(self._pause_s):
-            while batch := self._subscription.poll_batch():
-                self.messages += batch.to_list()
-                self.reserved_values += batch.reserved_values.tolist()
-                self.sessions.update(batch.session_ids.tolist())
-
-    def take(self, count: int) -> list[bytes]:
-        eventually(lambda: len(self.messages) >= count, timeout=60)
-        return self.messages
-
-    def end(self) -> None:
-        self._is_ended.set()
-        self._thread.join()
-        self._subscription.close()
-
-
-@pytest.fixture
-def reader(media_driver: aeron.MediaDriver) -> Iterator[Callable[..., Reader]]:
-    readers: list[Reader] = []
-    with aeron.connect(media_driver) as client:
-
-        def start(stream_id: int, **how: Any) -> Reader:
-            readers.append(Reader(client, stream_id, **how))
-            return readers[-1]
-
-        yield start
-        for each in readers:
-            each.end()
-
-
-@pytest.fixture
-def options(media_driver: aeron.MediaDriver, spark: SparkSession) -> dict[str, str]:
-    register(spark)
-    return {"channel": IPC, "aeron.dir": str(media_driver.dir)}
-
-
-def write(frame: DataFrame, options: dict[str, str], **more: object) -> None:
-    frame.write.format("aeron").options(**options).options(**more).mode("append").save()
 
 
 def refusal(frame: DataFrame, options: dict[str, str], **more: object) -> str:
@@ -82,15 +26,15 @@ def refusal(frame: DataFrame, options: dict[str, str], **more: object) -> str:
 
 
 def test_a_frame_arrives_whole_in_the_order_of_each_task_on_one_session(
-    spark: SparkSession, options: dict[str, str], reader: Callable[..., Reader]
+    spark: SparkSession, sink_options: dict[str, str], reader: Callable[..., Reader]
 ) -> None:
     """08-66, 08-67, 08-69, 08-71, 08-72"""
     subscriber = reader(1)
     count = 100_000
     frame = spark.range(0, count, 1, 3).selectExpr("cast(id as string) as value")
-    write(frame, options, streamId=1, drain="true")
-    write(frame.selectExpr("cast(value as binary) as value").coalesce(1), options, streamId=1)
-    write(frame.limit(0), options, streamId=1)
+    write(frame, sink_options, streamId=1, drain="true")
+    write(frame.selectExpr("cast(value as binary) as value").coalesce(1), sink_options, streamId=1)
+    write(frame.limit(0), sink_options, streamId=1)
     received = [int(message) for message in subscriber.take(2 * count)]
     first, second = received[:count], received[count:]
     for partition in range(3):
@@ -101,7 +45,7 @@ def test_a_frame_arrives_whole_in_the_order_of_each_task_on_one_session(
 
 
 def test_large_arrow_types_routes_and_reserved_values(
-    spark: SparkSession, options: dict[str, str], reader: Callable[..., Reader]
+    spark: SparkSession, sink_options: dict[str, str], reader: Callable[..., Reader]
 ) -> None:
     """08-67, 08-70"""
     readers = [reader(10), reader(11)]
@@ -110,7 +54,7 @@ def test_large_arrow_types_routes_and_reserved_values(
         frame = spark.range(1000).selectExpr(
             "cast(id as string) as value", "cast(10 + id % 2 as int) as stream_id", "id * -3 as reserved_value"
         )
-        write(frame.coalesce(1), options)
+        write(frame.coalesce(1), sink_options)
     finally:
         spark.conf.unset("spark.sql.execution.arrow.useLargeVarTypes")
     for odd, subscriber in enumerate(readers):
@@ -120,7 +64,7 @@ def test_large_arrow_types_routes_and_reserved_values(
 
 
 def test_records_are_written_by_their_layout(
-    spark: SparkSession, options: dict[str, str], reader: Callable[..., Reader]
+    spark: SparkSession, sink_options: dict[str, str], reader: Callable[..., Reader]
 ) -> None:
     """08-60, 08-64"""
     import numpy as np
@@ -130,7 +74,7 @@ def test_records_are_written_by_their_layout(
     frame = spark.range(10).selectExpr(
         "timestamp_micros(id) as ts", "id / 4 as px", "concat('s', id) as sym", "cast(id as int) as qty"
     )
-    write(frame.coalesce(1), options, streamId=20, valueFormat="struct", valueSchema=layout, recordsPerMessage=4)
+    write(frame.coalesce(1), sink_options, streamId=20, valueFormat="struct", valueSchema=layout, recordsPerMessage=4)
     assert [len(message) for message in subscriber.take(3)] == [128, 128, 64]
     kind = np.dtype([("ts", "<i8"), ("gap", "<i8"), ("px", "<f8"), ("sym", "S4"), ("qty", ">i4")])
     records = np.frombuffer(b"".join(subscriber.messages), kind)
@@ -138,51 +82,53 @@ def test_records_are_written_by_their_layout(
 
 
 def test_what_cannot_be_written_is_refused_when_the_write_is_planned(
-    spark: SparkSession, options: dict[str, str]
+    spark: SparkSession, sink_options: dict[str, str]
 ) -> None:
     """08-06, 08-68, 08-69"""
     frame = spark.range(1).selectExpr("cast('a' as binary) as value", "1.5D as px")
-    text = refusal(frame, options, streamId=1)
+    text = refusal(frame, sink_options, streamId=1)
     assert "AeronOptionError: column 'px' is not written by format aeron; select value [, stream_id]" in text
     with pytest.raises(Exception, match=r"what subscribers have read cannot be taken back; use \.mode\('append'\)"):
-        frame.select("value").write.format("aeron").options(**options, streamId=1).mode("overwrite").save()
+        frame.select("value").write.format("aeron").options(**sink_options, streamId=1).mode("overwrite").save()
 
 
 def test_errors_of_tasks_reach_the_user_in_one_line(
-    spark: SparkSession, options: dict[str, str], media_driver: aeron.MediaDriver
+    spark: SparkSession, sink_options: dict[str, str], media_driver: aeron.MediaDriver
 ) -> None:
     """08-66, 08-67, 08-73, 08-74, 08-75"""
     frame = spark.range(2000).selectExpr("repeat('x', 1000) as value").coalesce(1)
-    text = refusal(frame, options, streamId=30, connectTimeoutMs=200)
+    text = refusal(frame, sink_options, streamId=30, connectTimeoutMs=200)
     assert (
         "AeronNoSubscriberError: no subscriber on channel=aeron:ipc streamId=30 for 200 ms (connectTimeoutMs); "
         "2000 rows of partition 0 not sent" in text
     )
     with aeron.connect(media_driver) as client:
         subscription = client.add_subscription(IPC, 30)
-        text = refusal(frame, options, streamId=30, offerTimeoutMs=200)
+        text = refusal(frame, sink_options, streamId=30, offerTimeoutMs=200)
         received = sum(len(subscription.poll_batch()) for _ in range(10))
         sent = f"rows 0..{received - 1} of partition 0 (attempt 0) were published, {received}..1999 were not"
         assert f"publisher limit {1 << 19}; {sent}" in text
         frame = spark.range(3).selectExpr("repeat('x', if(id = 1, 131073, 1)) as value").coalesce(1)
-        text = refusal(frame, options, streamId=30)
+        text = refusal(frame, sink_options, streamId=30)
         assert "row 1 of partition 0: " in text
         assert "length 131073 exceeds the maximum of 131072 bytes" in text
-        text = refusal(spark.range(3).selectExpr("if(id = 2, null, 'a') as value").coalesce(1), options, streamId=30)
+        text = refusal(
+            spark.range(3).selectExpr("if(id = 2, null, 'a') as value").coalesce(1), sink_options, streamId=30
+        )
         assert "row 2 of partition 0: column 'value' is null" in text
-    nowhere = {**options, "aeron.dir": str(Path(media_driver.dir) / "nowhere"), "aeron.driver.timeout": "300"}
+    nowhere = {**sink_options, "aeron.dir": str(Path(media_driver.dir) / "nowhere"), "aeron.driver.timeout": "300"}
     text = refusal(spark.range(1).selectExpr("'a' as value"), nowhere, streamId=30)
     assert "AeronDriverTimeout: channel=aeron:ipc streamId=30: CnC file not created: " in text
 
 
 def test_two_writes_never_have_the_same_keys(
-    spark: SparkSession, options: dict[str, str], reader: Callable[..., Reader]
+    spark: SparkSession, sink_options: dict[str, str], reader: Callable[..., Reader]
 ) -> None:
     """08-76"""
     subscriber = reader(40)
     frame = spark.range(0, 10, 1, 2).selectExpr("cast(id as string) as value")
-    write(frame, options, streamId=40, reservedValue="dedup")
-    write(frame, options, streamId=40, reservedValue="dedup")
+    write(frame, sink_options, streamId=40, reservedValue="dedup")
+    write(frame, sink_options, streamId=40, reservedValue="dedup")
     subscriber.take(20)
     keys = subscriber.reserved_values
     assert len(set(keys)) == 20
@@ -190,33 +136,13 @@ def test_two_writes_never_have_the_same_keys(
     assert {(key >> 28 & 0xFFF, key & 0xFFFFFFF) for key in keys} == {(p, row) for p in range(2) for row in range(5)}
 
 
-def rate_stream(spark: SparkSession) -> DataFrame:
-    """One million rows a second in micro-batches of 10,000, numbered."""
-    source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10_000).option("numPartitions", 2)
-    return source.load()
-
-
-@contextmanager
-def running(
-    frame: DataFrame, options: dict[str, str], checkpoint: Path, outputMode: str = "append", **more: object
-) -> Iterator[StreamingQuery]:
-    """A streaming query, which is stopped at the end and must not have failed."""
-    writer = frame.writeStream.format("aeron").options(**options).options(**more).outputMode(outputMode)
-    query = writer.option("checkpointLocation", str(checkpoint)).start()
-    try:
-        yield query
-    finally:
-        query.stop()
-        assert query.exception() is None
-
-
 def test_batches_of_a_stream_arrive_one_after_the_other_on_one_session(
-    spark: SparkSession, options: dict[str, str], reader: Callable[..., Reader], tmp_path: Path
+    spark: SparkSession, sink_options: dict[str, str], reader: Callable[..., Reader], tmp_path: Path
 ) -> None:
     """08-66, 08-69, 08-71, 08-72, 08-76"""
     subscriber = reader(50)
     frame = rate_stream(spark).selectExpr("cast(value as string) as value")
-    with running(frame, options, tmp_path, streamId=50, reservedValue="dedup"):
+    with running(frame, sink_options, tmp_path, streamId=50, reservedValue="dedup"):
         received = [int(message) for message in subscriber.take(30_000)[:30_000]]
     batches = [received[start : start + 10_000] for start in range(0, 30_000, 10_000)]
     for number, batch in enumerate(batches):
@@ -228,26 +154,26 @@ def test_batches_of_a_stream_arrive_one_after_the_other_on_one_session(
 
 
 def test_complete_mode_publishes_the_rows_that_spark_gives(
-    spark: SparkSession, options: dict[str, str], reader: Callable[..., Reader], tmp_path: Path
+    spark: SparkSession, sink_options: dict[str, str], reader: Callable[..., Reader], tmp_path: Path
 ) -> None:
     """08-69"""
     subscriber = reader(60)
     counts = rate_stream(spark).groupBy().count().selectExpr("cast(count as string) as value")
-    with running(counts, options, tmp_path, outputMode="complete", streamId=60):
+    with running(counts, sink_options, tmp_path, outputMode="complete", streamId=60):
         assert subscriber.take(2)[:2] == [b"10000", b"20000"]
     refused = pytest.raises(Exception, match="aeron does not support Update mode")  # no format in Python does
-    with refused, running(counts, options, tmp_path / "update", outputMode="update", streamId=60) as query:
+    with refused, running(counts, sink_options, tmp_path / "update", outputMode="update", streamId=60) as query:
         query.awaitTermination(60)
 
 
 def test_a_query_stopped_under_back_pressure_ends_at_once_and_its_task_within_the_timeout(
-    spark: SparkSession, options: dict[str, str], media_driver: aeron.MediaDriver, tmp_path: Path
+    spark: SparkSession, sink_options: dict[str, str], media_driver: aeron.MediaDriver, tmp_path: Path
 ) -> None:
     """08-78"""
     with aeron.connect(media_driver) as client:
         subscription = client.add_subscription(IPC, 70)
         frame = rate_stream(spark).selectExpr("repeat('x', 500) as value")
-        with running(frame, options, tmp_path, streamId=70, offerTimeoutMs=4000):
+        with running(frame, sink_options, tmp_path, streamId=70, offerTimeoutMs=4000):
             eventually(lambda: subscription.images, timeout=30)
             time.sleep(1)
             began = time.monotonic()
@@ -255,5 +181,5 @@ def test_a_query_stopped_under_back_pressure_ends_at_once_and_its_task_within_th
         subscription.close()
         # The worker serves the next task.
         subscription = client.add_subscription(IPC, 71)
-        write(spark.range(0, 2, 1, 2).selectExpr("'a' as value"), options, streamId=71)
+        write(spark.range(0, 2, 1, 2).selectExpr("'a' as value"), sink_options, streamId=71)
         eventually(lambda: len(subscription.poll_batch()) > 0)

@@ -1,0 +1,76 @@
+"""Publishing with Spark, and a subscriber on a thread of its own that takes what comes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.conftest import eventually
+
+import aeron
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+
+class Reader:
+    """Takes messages of one stream on a thread of its own."""
+
+    def __init__(self, client: aeron.Aeron, stream_id: int, pause_s: float = 0.001) -> None:
+        self.messages: list[bytes] = []
+        self.reserved_values: list[int] = []
+        self.sessions: set[int] = set()
+        self._subscription = client.add_subscription("aeron:ipc", stream_id)
+        self._pause_s, self._is_ended = pause_s, threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._is_ended.wait(self._pause_s):
+            while batch := self._subscription.poll_batch():
+                self.messages += batch.to_list()
+                self.reserved_values += batch.reserved_values.tolist()
+                self.sessions.update(batch.session_ids.tolist())
+
+    def take(self, count: int) -> list[bytes]:
+        eventually(lambda: len(self.messages) >= count, timeout=60)
+        return self.messages
+
+    def end(self) -> None:
+        self._is_ended.set()
+        self._thread.join()
+        self._subscription.close()
+
+
+def write(frame: DataFrame, options: dict[str, str], **more: object) -> None:
+    """``df.write`` in mode append."""
+    frame.write.format("aeron").options(**options).options(**more).mode("append").save()
+
+
+@contextmanager
+def running(
+    frame: DataFrame,
+    options: dict[str, str],
+    checkpoint: Path,
+    outputMode: str = "append",
+    interval: str = "0 seconds",
+    **more: object,
+) -> Iterator[StreamingQuery]:
+    """A streaming query, which is stopped at the end and must not have failed."""
+    writer = frame.writeStream.format("aeron").options(**options).options(**more).outputMode(outputMode)
+    query = writer.option("checkpointLocation", str(checkpoint)).trigger(processingTime=interval).start()
+    try:
+        yield query
+    finally:
+        query.stop()
+        assert query.exception() is None
+
+
+def rate_stream(spark: SparkSession) -> DataFrame:
+    """One million rows a second in micro-batches of 10,000, numbered."""
+    source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10_000).option("numPartitions", 2)
+    return source.load()

@@ -1,0 +1,120 @@
+"""The sink when tasks and batches run again: duplicates only, never a loss, and keys that tell them apart."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark import cloudpickle
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from tests.conftest import eventually
+from tests.spark.publishing import Reader, rate_stream, running, write
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+ROWS = 4000
+
+
+@pytest.fixture(scope="module")
+def spark_settings() -> dict[str, str]:
+    return {"spark.master": "local[2,3]", "spark.sql.execution.arrow.maxRecordsPerBatch": "500"}
+
+
+class FailingReader(DataSourceReader):
+    """Numbers of 1000 digits, too many for buffers, in record batches of 500; first attempts end behind two."""
+
+    def partitions(self) -> list[InputPartition]:
+        return [InputPartition(number) for number in range(2)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        begin = partition.value * (ROWS // 2)
+        for number in range(ROWS // 2 // 500):
+            if number == 2 and context.attemptNumber() == 0:
+                time.sleep(1)  # the rows before are published meanwhile
+                raise RuntimeError("the first attempt ends here")
+            first = begin + number * 500
+            yield pa.record_batch({"value": [f"{row:01000}" for row in range(first, first + 500)]})
+
+
+class Failing(DataSource):
+    """Makes that reader."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "failing"
+
+    def schema(self) -> str:
+        return "value string"
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return FailingReader()
+
+
+def without_duplicates(messages: list[bytes], keys: list[int]) -> list[bytes]:
+    """What a receiver keeps that drops, of each partition, what is not newer than the last it took."""
+    last: dict[int, tuple[int, int]] = {}
+    kept = []
+    for message, key in zip(messages, keys, strict=True):
+        partition, place = key >> 28 & 0xFFF, (key >> 40, key & 0xFFF_FFFF)
+        if place > last.get(partition, (-1, -1)):
+            last[partition] = place
+            kept.append(message)
+    return kept
+
+
+def test_a_task_that_runs_again_repeats_rows_with_their_keys_and_loses_none(
+    spark: SparkSession, sink_options: dict[str, str], reader: Callable[..., Reader]
+) -> None:
+    """08-52, 08-69, 08-76"""
+    subscriber = reader(1)
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    spark.dataSource.register(Failing)
+    write(spark.read.format("failing").load(), sink_options, streamId=1, reservedValue="dedup")
+    subscriber.take(ROWS + 500)
+    messages, keys = subscriber.messages, subscriber.reserved_values
+    assert len(messages) > ROWS
+    assert {int(message) for message in messages} == set(range(ROWS))
+    key_of: dict[bytes, set[int]] = {}
+    for message, key in zip(messages, keys, strict=True):
+        key_of.setdefault(message, set()).add(key)
+    assert all(len(same) == 1 for same in key_of.values())
+    assert len(set(keys)) == ROWS
+    assert sorted(map(int, without_duplicates(messages, keys))) == list(range(ROWS))
+
+
+def test_a_batch_whose_commit_was_lost_runs_again_with_its_id_and_keys(
+    spark: SparkSession, sink_options: dict[str, str], reader: Callable[..., Reader], tmp_path: Path
+) -> None:
+    """08-77"""
+    subscriber = reader(2)
+    frame = rate_stream(spark).selectExpr("cast(value as string) as value")
+    with running(frame, sink_options, tmp_path, streamId=2, reservedValue="dedup", interval="4 seconds"):
+        subscriber.take(20_000)
+        commit = tmp_path / "commits" / "1"
+        eventually(commit.exists)
+    published = len(subscriber.messages)
+    assert published == 20_000
+    # As if the application had been killed inside the commit.
+    commit.unlink()
+    commit.with_name(".1.crc").unlink(missing_ok=True)
+    with running(frame, sink_options, tmp_path, streamId=2, reservedValue="dedup"):
+        subscriber.take(published + 20_000)
+    pairs = list(zip(subscriber.messages, subscriber.reserved_values, strict=True))
+    first, again = pairs[:published], pairs[published:]
+    repeated = [pair for pair in again if pair[1] >> 40 == 1]
+    assert sorted(repeated) == sorted(pair for pair in first if pair[1] >> 40 == 1)
+    assert len(repeated) == 10_000
+    kept = without_duplicates(subscriber.messages, subscriber.reserved_values)
+    assert sorted(map(int, kept)) == list(range(len(kept)))
