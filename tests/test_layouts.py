@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aeron import _aeron
@@ -75,6 +75,7 @@ def shown(column: pa.Array) -> list[Any]:
     return column.to_pylist()
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(layouts(), st.data())
 def test_records_of_numpy_become_columns_and_records_again(
     layout_and_dtype: tuple[str, np.dtype[np.void]], data: st.DataObject

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 import subprocess
 import sys
@@ -29,8 +30,8 @@ class Segment:
         self.directory = directory
         self.length = length
         self.path = directory / "0-0.rec"
-        self.file = self.path.open("wb")
-        self.file.truncate(length)
+        self.path.touch()
+        os.truncate(self.path, length)
         self.position = 0
 
     def frame(self, payload: bytes, flags: int = UNFRAGMENTED, reserved_value: int = 0) -> int:
@@ -43,13 +44,16 @@ class Segment:
     def _write(self, length: int, flags: int, kind: int, reserved_value: int, payload: bytes) -> None:
         place = (self.position, SESSION_ID, STREAM_ID, TERM_ID)
         header = struct.pack("<iBBH4iq", length, 0, flags, kind, *place, reserved_value)
-        self.file.seek(self.position)
-        self.file.write(header + payload)
+        self.write(self.position, header + payload)
         self.position += (length + 31) // 32 * 32
+
+    def write(self, position: int, data: bytes) -> None:
+        with self.path.open("r+b") as file:
+            file.seek(position)
+            file.write(data)
 
     def partition(self, start: int = 0, **location: Any) -> str:
         """The text for all messages that begin from `start` on."""
-        self.file.flush()
         archive = {
             "path": str(self.directory),
             "nonce": None,
@@ -113,7 +117,7 @@ def test_records_come_as_their_fields(segment: Segment) -> None:
     rows = [row for batch in reader for row in pa.record_batch(batch).to_pylist()]
     assert [list(row.values()) for row in rows] == [[0, True, 1], [1, False, 2]]
     assert reader.malformed == 1
-    with pytest.raises(AeronRecordError, match=r"stream 1001, session -5, position 192 .*'up' at offset 4 is 7"):
+    with pytest.raises(AeronRecordError, match=r"stream 1001, session -5, position 128 .*'up' at offset 4 is 7"):
         batches(segment.partition(), schema, **options)
 
 
@@ -140,9 +144,7 @@ def test_damaged_and_missing_segments_are_errors_by_name(segment: Segment) -> No
     begin = segment.position
     segment.frame(b"damaged")
     partition = segment.partition()
-    segment.file.seek(begin + 16)
-    segment.file.write(b"\xff")
-    segment.file.flush()
+    segment.write(begin + 16, b"\xff")
     with pytest.raises(AeronSparkError, match=rf"0-0.rec, position {begin}: stream id") as raised:
         batches(partition, VALUE)
     assert raised.value.code == "RECORDING"
