@@ -17,8 +17,10 @@ use super::{Command, OpenArchive, ReceiverSettings, channel};
 use crate::live::{LiveCode, LiveError};
 use crate::private::RecordingInfo;
 
-/// The longest sleep of the thread without work.
+/// The longest sleep of the thread while nothing comes from the images.
 const MAX_PARK_NS: u64 = 1_000_000;
+/// The same without any image: then nothing can come but an image.
+const MAX_LONELY_PARK_NS: u64 = 10_000_000;
 /// How often a driver is looked for.
 const SECOND: Duration = Duration::from_secs(1);
 /// How often numbers are shown, the archive is asked for what may go, and whether it is time for a sign of life.
@@ -115,17 +117,15 @@ impl Agent {
     }
 
     fn work_until_stopped(&mut self) {
-        let mut idle = BackoffIdleStrategy::new(
-            BackoffIdleStrategy::DEFAULT_MAX_SPINS,
-            BackoffIdleStrategy::DEFAULT_MAX_YIELDS,
-            BackoffIdleStrategy::DEFAULT_MIN_PARK_NS,
-            MAX_PARK_NS,
-        );
+        let (mut idle, mut lonely) = (backoff(MAX_PARK_NS), backoff(MAX_LONELY_PARK_NS));
         while !self.shared.is_stopping() {
-            if self.do_work() == 0 {
-                idle.idle_once();
-            } else {
+            if self.do_work() > 0 {
                 idle.reset();
+                lonely.reset();
+            } else if self.recorded.is_empty() {
+                lonely.idle_once();
+            } else {
+                idle.idle_once();
             }
         }
     }
@@ -447,6 +447,15 @@ pub(crate) fn has_news(recording: &RecordingInfo, taken: Option<i64>) -> bool {
     let published = &recording.published;
     let from = taken.unwrap_or(recording.stream.start_position());
     published.head().is_some_and(|head| head > from) && published.counts().messages > 0
+}
+
+fn backoff(max_park_ns: u64) -> BackoffIdleStrategy {
+    BackoffIdleStrategy::new(
+        BackoffIdleStrategy::DEFAULT_MAX_SPINS,
+        BackoffIdleStrategy::DEFAULT_MAX_YIELDS,
+        BackoffIdleStrategy::DEFAULT_MIN_PARK_NS,
+        max_park_ns,
+    )
 }
 
 fn now_us() -> i64 {

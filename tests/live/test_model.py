@@ -1,0 +1,128 @@
+"""Random publishers, limits, restarts and ends, against what must come out of any of them."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import mkdtemp
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.conftest import eventually
+
+import aeron
+from aeron import _aeron
+from live.query import Query
+from live.streams import missing_bytes, number, publish
+
+CHANNEL = "aeron:ipc"
+PUBLISHERS = 3
+
+_stream_ids = itertools.count(500_000)
+
+publishing = st.tuples(
+    st.just("publish"), st.integers(0, PUBLISHERS - 1), st.integers(1, 40), st.sampled_from([8, 100, 1376, 3000, 8000])
+)
+batch = st.tuples(st.just("batch"), st.booleans())
+restart = st.tuples(
+    st.just("restart"),
+    st.booleans(),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "max_rows_per_trigger": st.integers(1, 60),
+            "max_bytes_per_trigger": st.integers(1, 60_000),
+            "min_partitions": st.integers(1, 5),
+            "max_rows_per_partition": st.integers(1, 20),
+        },
+    ),
+)
+end = st.tuples(st.just("end"), st.integers(0, PUBLISHERS - 1))
+steps = st.lists(st.one_of(publishing, publishing, batch, batch, restart, end), max_size=25)
+
+
+class World:
+    """A query and its publishers, driven step by step."""
+
+    def __init__(self, home: Path, driver: aeron.MediaDriver, client: aeron.Aeron) -> None:
+        self.home, self.driver, self.client = home, driver, client
+        self.stream_id = next(_stream_ids)
+        self.publications: dict[int, aeron.ExclusivePublication] = {}
+        self.sent: dict[int, int] = {}
+        self.query = self.start({})
+
+    def start(self, options: dict[str, int]) -> Query:
+        source = _aeron.LiveSource(
+            CHANNEL,
+            [self.stream_id],
+            client={"aeron_dir": self.driver.dir},
+            archive_dir=str(self.home / "archives"),
+            **options,
+        )
+        query = Query(self.home / f"checkpoint-{self.stream_id}", source)
+        query.run_batch()
+        return query
+
+    def publish(self, publisher: int, count: int, size: int) -> None:
+        publication = self.publications.get(publisher)
+        if publication is None:
+            publication = self.client.add_exclusive_publication(CHANNEL, self.stream_id)
+            self.publications[publisher] = publication
+        sent = self.sent.setdefault(publication.session_id, 0)
+        self.sent[publication.session_id] += len(publish(publication, count, first=sent, size=size))
+
+    def batch(self, limited: bool) -> None:
+        self.query.run_batch(limited=limited)
+
+    def restart(self, unfinished: bool, options: dict[str, int]) -> None:
+        eventually(lambda: self.query.report()["images"] == len(self.publications))
+        self.query.source.close()
+        before = self.query.rows()
+        last = self.query.done - 1
+        if unfinished:
+            (self.query.checkpoint / "commits" / str(last)).unlink()
+        self.query = self.start(options)
+        if unfinished:
+            assert self.query.rows()[: len(before)] == before, "a logged batch is the same again"
+
+    def end(self, publisher: int) -> None:
+        publication = self.publications.pop(publisher, None)
+        if publication is not None:
+            publication.close()
+
+    def check(self) -> None:
+        rows = self.query.run_until(sum(self.sent.values()))
+        assert missing_bytes(rows) == 0
+        last = {row.session_id: number(row) + 1 for row in rows}
+        assert last == self.sent
+
+    def close(self) -> None:
+        self.query.source.close()
+        for publisher in range(PUBLISHERS):
+            self.end(publisher)
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Path]:
+    directory = Path(mkdtemp(prefix="aeron-live-", dir="/dev/shm"))
+    yield directory
+    shutil.rmtree(directory)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=steps)
+@pytest.mark.timeout(180)
+def test_every_complete_message_is_a_row_once_whatever_happens(
+    place: Path, driver: aeron.MediaDriver, client: aeron.Aeron, steps: list[tuple[str, object]]
+) -> None:
+    """08-41, 08-42: random recordings, limits, commits, restarts with and without an unfinished batch, and ends."""
+    world = World(place, driver, client)
+    try:
+        for name, *arguments in steps:
+            getattr(world, name)(*arguments)
+        world.check()
+    finally:
+        world.close()
