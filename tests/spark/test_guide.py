@@ -37,11 +37,12 @@ def environment(media_driver: aeron.MediaDriver) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def published(environment: None, media_driver: aeron.MediaDriver) -> Iterator[None]:
-    """Texts on stream 1001 and trades on stream 1002, for as long as there is a guide to read."""
+    """Texts on stream 1001 and trades on stream 1002, for as long as there is a guide to read; 2001 and 2002 are read."""
     stop = threading.Event()
     with aeron.connect(media_driver) as client:
         texts = client.add_exclusive_publication("aeron:ipc", 1001)
         trades = client.add_exclusive_publication("aeron:ipc", 1002)
+        written = [client.add_subscription("aeron:ipc", stream_id) for stream_id in (2001, 2002)]
 
         def publish() -> None:
             number = 0
@@ -49,6 +50,8 @@ def published(environment: None, media_driver: aeron.MediaDriver) -> Iterator[No
                 number += 1
                 texts.offer(b"message %d" % number)
                 trades.offer(TRADE.pack(time.time_ns() // 1000, 100.0 + number, 1.0, 7))
+                for subscription in written:
+                    subscription.poll_batch()
 
         thread = threading.Thread(target=publish)
         thread.start()
