@@ -37,7 +37,7 @@ def environment(media_driver: aeron.MediaDriver) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def published(environment: None, media_driver: aeron.MediaDriver) -> Iterator[None]:
-    """Texts on stream 1001, trades on stream 1002, and a reader of 2001 and 2002, as long as there is a guide to read."""
+    """Texts on stream 1001 and trades on 1002, and a reader of 2001 and 2002, as long as there is a guide to read."""
     stop = threading.Event()
     with aeron.connect(media_driver) as client:
         texts = client.add_exclusive_publication("aeron:ipc", 1001)

@@ -66,7 +66,7 @@ def test_large_arrow_types_routes_and_reserved_values(
 def test_records_are_written_by_their_layout(
     spark: SparkSession, sink_options: dict[str, str], reader: Callable[..., Reader]
 ) -> None:
-    """08-60, 08-64"""
+    """08-64"""
     import numpy as np
 
     subscriber = reader(20)
@@ -84,7 +84,7 @@ def test_records_are_written_by_their_layout(
 def test_what_cannot_be_written_is_refused_when_the_write_is_planned(
     spark: SparkSession, sink_options: dict[str, str]
 ) -> None:
-    """08-06, 08-68, 08-69"""
+    """08-68, 08-69"""
     frame = spark.range(1).selectExpr("cast('a' as binary) as value", "1.5D as px")
     text = refusal(frame, sink_options, streamId=1)
     assert "AeronOptionError: column 'px' is not written by format aeron; select value [, stream_id]" in text
@@ -95,7 +95,7 @@ def test_what_cannot_be_written_is_refused_when_the_write_is_planned(
 def test_errors_of_tasks_reach_the_user_in_one_line(
     spark: SparkSession, sink_options: dict[str, str], media_driver: aeron.MediaDriver
 ) -> None:
-    """08-66, 08-67, 08-73, 08-74, 08-75"""
+    """08-66, 08-67, 08-73, 08-74"""
     frame = spark.range(2000).selectExpr("repeat('x', 1000) as value").coalesce(1)
     text = refusal(frame, sink_options, streamId=30, connectTimeoutMs=200)
     assert (

@@ -77,7 +77,7 @@ def without_duplicates(messages: list[bytes], keys: list[int]) -> list[bytes]:
 def test_a_task_that_runs_again_repeats_rows_with_their_keys_and_loses_none(
     spark: SparkSession, sink_options: dict[str, str], reader: Callable[..., Reader]
 ) -> None:
-    """08-52, 08-69, 08-76"""
+    """08-76"""
     subscriber = reader(1)
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     spark.dataSource.register(Failing)

@@ -75,7 +75,7 @@ def columns_of(text: str) -> StructType:
 def test_columns_and_options_that_do_not_fit_are_refused_by_name(
     schema: str, options: dict[str, str], text: str
 ) -> None:
-    """08-04, 08-62, 08-68"""
+    """08-68"""
     columns = columns_of(schema)
     for make in (lambda: AeronWriter(options, columns, False), lambda: AeronStreamWriter(options, columns)):
         with pytest.raises(AeronOptionError) as error:

@@ -280,7 +280,6 @@ def test_publications_outlive_tasks_and_close_when_unused(
 def test_rows_are_counted_for_aeron_stat(
     task: Tasks, client: aeron.Aeron, reader: Callable[..., Reader], stream_id: int
 ) -> None:
-    """08-56"""
     reader()
     one = task()
     one.write(rows([b"a"] * 12))
@@ -316,6 +315,25 @@ def test_drain_fails_with_the_positions_when_a_subscriber_does_not_read(
         AeronBackPressureError, match=r"subscribers at position 0, the last row ends at 640; all 10 rows"
     ):
         one.finish(drain=True)
+
+
+def test_drain_waits_for_the_sender_and_for_network_subscribers_of_this_machine(
+    driver: aeron.MediaDriver, publications: SharedPublications, client: aeron.Aeron, stream_id: int
+) -> None:
+    """08-79"""
+    channel = "aeron:udp?endpoint=localhost:24555|term-length=64k"
+    subscription = client.add_subscription(channel, stream_id)
+    settings = {"query": "q", "partition": 0, "client": client_settings(driver.dir), "offer_timeout_ms": 5000}
+    one = publications.task(channel, stream_id, **settings)
+    one.write(rows([b"x"] * 100))
+    draining = threading.Thread(target=lambda: one.finish(drain=True))
+    draining.start()
+    read(subscription, 99)
+    time.sleep(0.2)
+    assert draining.is_alive()
+    read(subscription, 1)
+    draining.join(5)
+    assert not draining.is_alive()
 
 
 def test_keys_name_batch_partition_and_row_in_every_attempt(task: Tasks, reader: Callable[..., Reader]) -> None:
@@ -372,7 +390,6 @@ def test_records_are_encoded_and_packed_per_stream_and_the_last_message_is_short
 
 
 def test_a_value_that_no_record_can_hold_is_refused_with_its_row(task: Tasks, reader: Callable[..., Reader]) -> None:
-    """08-60, 08-63"""
     reader()
     one = task(value_schema="n u8")
     one.write(pa.record_batch({"n": pa.array([255], pa.int16())}))
