@@ -15,7 +15,7 @@ say = @printf '\n== %s\n' '$(1)'
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make demo    market data through an embedded driver, on the trades in examples/data"
+	@echo "make demo    market data through an embedded driver, then bars of it by Spark (with a JDK), on the trades in examples/data"
 	@echo "make test    Rust tests, loom models, Python and interop tests"
 	@echo "make lint    rustfmt, clippy, ruff, mypy and stubtest"
 	@echo "make bench   benchmarks beside their peers; prints the table of docs/performance.md"
@@ -41,16 +41,15 @@ $(STAMPS)/installed-%: $(STAMPS)/venv pyproject.toml $(RUST_SOURCES)
 	@touch $@
 
 comma := ,
-DEMO := $(STAMPS)/installed-arrow
+DEMO := $(STAMPS)/installed-spark
 DEVELOP := $(STAMPS)/installed-arrow+spark+test+lint
-BENCH := $(STAMPS)/installed-arrow+bench+test
+BENCH := $(STAMPS)/installed-arrow+spark+bench+test
 
 # ---- goals -------------------------------------------------------------------------------------------------------------
 
 demo: $(DEMO)
 	$(call say,running the demo)
-	$(BIN)/aeron demo --symbol BTCUSDT --input examples/data/btcusdt-trades.parquet
-	$(BIN)/aeron demo --symbol USDJPY --input examples/data/usdjpy-ticks.csv
+	$(BIN)/aeron demo --spark --input examples/data/btcusdt-trades.parquet --input examples/data/usdjpy-ticks.csv --generate
 
 test: test-rust test-loom sim test-python
 

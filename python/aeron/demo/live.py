@@ -121,15 +121,15 @@ class Lines:
         return f"{bar['start'].item():{self._time}} {bar['symbol'].decode():{self._symbol}}{figures} {bar['trades']:6}"
 
 
-class _Query:
-    """What the progress of a query has said so far."""
+class Followed:
+    """A query, and what its progress has said so far: rows, late ones, and the watermark in seconds since the epoch."""
 
     def __init__(self, query: StreamingQuery) -> None:
         self.rows = self.late = 0
         self.watermark = 0.0
         self._query = query
         self._seen = ""
-        self._figures = ""
+        self._speed = self._figures = ""
 
     def look(self) -> bool:
         """Takes what is new; answers whether anything was.
@@ -145,6 +145,7 @@ class _Query:
         return bool(news)
 
     def __str__(self) -> str:
+        """The live line."""
         return f"{self._query.name}: {self.rows:,} trades{self._figures}, {self.late:,} late"
 
     def _take(self, batch: Any) -> None:
@@ -153,11 +154,13 @@ class _Query:
         self.late += sum(state["numRowsDroppedByWatermark"] for state in batch["stateOperators"])
         if text := batch["eventTime"].get("watermark"):
             self.watermark = datetime.fromisoformat(text).timestamp()
+        if batch["numInputRows"]:
+            # Batches without rows only let the watermark end bars.
+            rate, took_ms = batch["processedRowsPerSecond"], batch["durationMs"]["triggerExecution"]
+            self._speed = f", {rate:,.0f} rows/s, batch {took_ms:,} ms"
         for source in aeron.spark.progress(self._query):
-            self._figures = (
-                f", {source.rows_per_second:,.0f} rows/s, backlog {source.backlog_messages:,}, retained "
-                f"{source.retained_bytes / 2**20:.1f} MiB, batch {batch['durationMs'].get('triggerExecution', 0):,} ms"
-            )
+            retained_mib = source.retained_bytes / 2**20
+            self._figures = f"{self._speed}, backlog {source.backlog_messages:,}, retained {retained_mib:.1f} MiB"
 
 
 class _View:
@@ -176,7 +179,7 @@ class _View:
         self._live = live
         self.lines = lines
         self.bars: list[npt.NDArray[np.void]] = [np.zeros(0, BAR)]
-        self.queries = [_Query(query) for query in queries]
+        self.queries = [Followed(query) for query in queries]
 
     @property
     def received(self) -> int:
