@@ -33,9 +33,13 @@ class ArchiveTool:
         return result.stdout
 
     def show(self):
-        """Looks at the directory with each of the commands that only read."""
-        for command in ("describe", "describe-all", "dump"):
-            self.succeed(command)
+        """Looks at the directory with each of the commands that only read.
+
+        The tool cannot dump a catalog with a deleted entry, not the real archive's own either: a test says so.
+        """
+        self.succeed("describe")
+        if "DELETED" not in self.succeed("describe-all"):
+            self.succeed("dump")
 
     def verify(self, answer="n"):
         """Verifies every frame; answers whether it asked about a last frame."""

@@ -80,8 +80,6 @@ def test_the_tool_takes_an_archive_with_purged_segments_and_recordings(written):
     assert "recordingId=1|" not in tool.succeed("describe")
     assert "DELETED" in tool.succeed("describe-all")
     assert "(recordingId=1) skipping: DELETED" in tool.succeed("verify", "-a")
-    # The tool cannot dump any catalog with a deleted entry: see below for the real archive's own.
-    assert "invalid term buffer length" in tool.run("dump").stderr
 
 
 def test_we_take_a_catalog_that_the_tool_compacted(bricks, written):
@@ -255,7 +253,7 @@ def test_our_reader_reads_frames_whose_session_id_is_a_checksum(bricks, real_arc
 
 
 def test_the_tool_cannot_dump_what_the_real_archive_purged(real_archive, stream):
-    """As it cannot with ours: see above."""
+    """So that it cannot dump what we purged tells nothing."""
     archive, directory = real_archive()
     first = _record(archive, stream, stop=True)
     _record(archive, stream, stop=True)
