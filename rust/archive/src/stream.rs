@@ -118,6 +118,13 @@ impl RecordedStream {
         self
     }
 
+    /// The recording without the segments before the one that holds `position`, as a purge leaves it.
+    #[must_use]
+    pub fn purged_to(mut self, position: i64) -> Self {
+        self.start_position = self.start_position.max(self.segment_base(position));
+        self
+    }
+
     /// Id in the catalog.
     #[inline]
     pub fn recording_id(&self) -> i64 {

@@ -108,6 +108,35 @@ fn a_message_without_an_end_stops_at_the_longest_that_can_be() {
     assert!(archive.retained_bytes() <= longest + MAX_BLOCK_LENGTH as u64);
 }
 
+/// 08-42
+#[test]
+fn a_range_is_planned_while_a_purge_removes_what_is_before_it() {
+    let mut stream = Stream::new(0);
+    while stream.end() < 4 * SEGMENT_LENGTH {
+        stream.publish(6000);
+    }
+    let mut archive = PrivateArchive::create(MemoryStorage::new(), ONE_GIB).unwrap();
+    let mut writer = archive.start_recording(&image(0), NOW_US).unwrap();
+    let end = stream.end();
+    record(&mut writer, &stream, 0, end, MAX_BLOCK_LENGTH, NOW_US).unwrap();
+    let index = archive.index(0).unwrap();
+    let taken = stream
+        .messages
+        .iter()
+        .rfind(|it| it.end < 2 * SEGMENT_LENGTH);
+    let from = taken.unwrap().end;
+    let left = index.count(from, end).unwrap();
+    archive.commit([(0, from)]).unwrap();
+    work(&mut archive);
+    assert!(archive.descriptor(0).unwrap().start_position > 0);
+    assert_eq!(index.count(from, end).unwrap(), left);
+    assert_eq!(index.count(end, end).unwrap().messages, 0);
+    let first = index.first_message(from, end).unwrap().unwrap();
+    assert_eq!(first.counts.messages, 1);
+    let all = index.cut(from, end, |_| true).unwrap();
+    assert_eq!((all.position, all.counts), (end, left));
+}
+
 /// 08-30
 #[test]
 fn a_commit_purges_exactly_the_segments_wholly_behind_it_with_their_index() {

@@ -69,7 +69,11 @@ impl<S: Storage> Index<S> {
     /// # Errors
     /// [`IndexError`].
     pub fn count(&self, from: i64, to: i64) -> Result<Counts, IndexError> {
-        Ok(self.counts_at(to)? - self.counts_at(from)?)
+        if from >= to {
+            return Ok(Counts::default());
+        }
+        let index = self.since(from);
+        Ok(index.counts_at(to)? - index.counts_at(from)?)
     }
 
     /// The longest range of whole messages from `from` on and up to `to` that `fits`: a bound on the messages in it. Empty when
@@ -83,16 +87,20 @@ impl<S: Storage> Index<S> {
         to: i64,
         fits: impl Fn(Counts) -> bool,
     ) -> Result<Cut, IndexError> {
-        let before = self.counts_at(from)?;
-        let is_within = |milestone: &Milestone| {
-            let head = milestone.progress.head.unwrap_or(from);
-            head <= from || (head <= to && fits(milestone.progress.counts - before))
-        };
-        let last = self.last_milestone(to, is_within)?;
         let mut cut = Cut {
             position: from,
             counts: Counts::default(),
         };
+        if from >= to {
+            return Ok(cut);
+        }
+        let index = self.since(from);
+        let before = index.counts_at(from)?;
+        let is_within = |milestone: &Milestone| {
+            let head = milestone.progress.head.unwrap_or(from);
+            head <= from || (head <= to && fits(milestone.progress.counts - before))
+        };
+        let last = index.last_milestone(to, is_within)?;
         let mut extend = |progress: Progress| {
             let counts = progress.counts - before;
             let Some(position) = progress.head.filter(|_| counts.messages > 0) else {
@@ -104,7 +112,7 @@ impl<S: Storage> Index<S> {
             fits(counts)
         };
         extend(last.progress);
-        self.scan(last, to, extend)?;
+        index.scan(last, to, extend)?;
         Ok(cut)
     }
 
@@ -113,12 +121,16 @@ impl<S: Storage> Index<S> {
     /// # Errors
     /// [`IndexError`].
     pub fn first_message(&self, from: i64, to: i64) -> Result<Option<Cut>, IndexError> {
-        let before = self.counts_at(from)?;
-        let last = self.last_milestone(to, |milestone| {
+        let mut first = None;
+        if from >= to {
+            return Ok(first);
+        }
+        let index = self.since(from);
+        let before = index.counts_at(from)?;
+        let last = index.last_milestone(to, |milestone| {
             milestone.progress.head.unwrap_or(from) <= from
         })?;
-        let mut first = None;
-        self.scan(last, to, |progress| {
+        index.scan(last, to, |progress| {
             let counts = progress.counts - before;
             if counts.messages < 1 {
                 return true;
@@ -139,6 +151,15 @@ impl<S: Storage> Index<S> {
             return Ok(0);
         };
         self.partition_point(base, &file, |milestone| milestone.position <= position)
+    }
+
+    /// The index from the segment that holds `from` on, which nothing removes while the range is asked for. What is before it
+    /// may be purged at any moment.
+    fn since(&self, from: i64) -> Index<&S> {
+        Index {
+            storage: &self.storage,
+            stream: self.stream.purged_to(from),
+        }
     }
 
     /// Complete messages up to `position`.
