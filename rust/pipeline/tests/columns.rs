@@ -385,6 +385,33 @@ fn a_message_of_very_many_records_is_spread_over_record_batches() {
 
 /// 08-63
 #[test]
+fn a_record_that_is_dropped_leaves_the_numbers_of_the_others() {
+    let bad = 2 * BATCH_ROWS + 1;
+    let mut payload = vec![1; 3 * BATCH_ROWS];
+    payload[bad] = 2;
+    let mut recording = Recording::new(1024 * 1024);
+    recording.message(&payload, 0);
+    let partition = recording.whole();
+    let columns = schema([
+        ("record_index", DataType::Int32),
+        ("flag", DataType::Boolean),
+    ]);
+    let format = records("flag bool");
+    let reader = reader(
+        &recording,
+        &partition,
+        columns,
+        &format,
+        Mode::DropMalformed,
+    );
+    let (batches, malformed) = batches(reader).unwrap();
+    let expected = (0..payload.len()).filter(|index| *index != bad);
+    let expected: Vec<i32> = expected.map(|index| index as i32).collect();
+    assert_eq!((int32s(&batches, 0), malformed), (expected, 1));
+}
+
+/// 08-63
+#[test]
 fn malformed_messages_and_records_are_an_error_or_dropped_and_counted() {
     let mut recording = Recording::new(TERM_LENGTH);
     recording.message(&[1, 0, 2, 1], 0);

@@ -305,6 +305,17 @@ fn a_value_that_does_not_fit_names_row_column_and_value() {
 }
 
 #[test]
+fn very_many_rows_stay_in_their_order() {
+    let layout = layout("@3 v i32 =100");
+    let column: ArrayRef = Arc::new(Int32Array::from_iter_values(0..10_000));
+    let records = encode(&layout, vec![column.clone()]).unwrap();
+    let value = |record: &[u8]| i32::from_le_bytes(record[3..7].try_into().unwrap());
+    let values: Vec<i32> = records.chunks(100).map(value).collect();
+    assert!(values.into_iter().eq(0..10_000));
+    assert_eq!(decode(&layout, &records), [column]);
+}
+
+#[test]
 fn a_value_far_behind_the_first_is_found_too() {
     let values = (0..10_000).map(|row| if row == 9_000 { 256 } else { 1 });
     let values = Int16Array::from_iter_values(values);
