@@ -161,12 +161,6 @@ impl Deletion {
         })
     }
 
-    /// How many segments have not been removed yet.
-    #[must_use]
-    pub fn remaining(&self) -> i64 {
-        (self.end_base - self.next_base) / self.segment_length
-    }
-
     /// Removes the next segment, and its sidecars with these endings; false when there was none left. A file that is gone already is
     /// no error.
     ///

@@ -118,14 +118,8 @@ fn an_owner_is_active_for_ten_seconds_after_its_last_sign_of_life() {
     let storage = MemoryStorage::new();
     let _mark = ready(&storage);
     let state = state(&storage);
-    assert!(state.check_inactive(NOW + ACTIVITY_TIMEOUT_MS).is_ok());
-    let active = state
-        .check_inactive(NOW + ACTIVITY_TIMEOUT_MS - 1)
-        .unwrap_err();
-    assert_eq!(
-        active.to_string(),
-        "active mark file detected: pid=4711, last sign of life 9999 ms ago, inactive after 10000"
-    );
+    assert!(!state.is_active(NOW + ACTIVITY_TIMEOUT_MS));
+    assert!(state.is_active(NOW + ACTIVITY_TIMEOUT_MS - 1));
     assert!(
         state.is_active(i64::MIN),
         "a clock that went back does not make it dead"

@@ -2,7 +2,7 @@
 //!
 //! One file, `archive-mark.dat`: a header of 8 KiB, then a distinct error log. The owner stores the time in it once a second. It is
 //! written by `pwrite` alone, so there is no compare-and-set as between two archives that start at once: whoever calls
-//! [`MarkFile::take`] has made sure by other means, a lock or [`MarkFileState::check_inactive`], that nobody else does.
+//! [`MarkFile::take`] has made sure by other means, a lock or [`MarkFileState::is_active`], that nobody else does.
 //!
 //! The version is 0 from the first byte to [`MarkFile::ready`]. A start that was killed in between can so be told from a live
 //! owner, and real archives and tools wait or refuse.
@@ -76,16 +76,6 @@ pub enum MarkFileError {
     /// Bytes that no archive writes.
     #[error("{MARK_FILE} is damaged: {0}")]
     Damaged(#[from] Damage),
-    /// Somebody else owns the directory.
-    #[error(
-        "active mark file detected: pid={pid}, last sign of life {age_ms} ms ago, inactive after {ACTIVITY_TIMEOUT_MS}"
-    )]
-    Active {
-        /// Process of the owner.
-        pid: i64,
-        /// Time since its last sign of life; negative when it lies ahead.
-        age_ms: i64,
-    },
     /// The channels and the directory are too long.
     #[error("mark file header of {length} bytes exceeds {HEADER_LENGTH}")]
     HeaderTooLong {
@@ -229,28 +219,12 @@ impl<F: StorageFile> MarkFile<F> {
 }
 
 impl MarkFileState {
-    /// Whether the owner gave a sign of life in the last ten seconds, or in a moment that is yet to come.
+    /// Whether the owner gave a sign of life in the last ten seconds, or in a moment that is yet to come. No archive starts where
+    /// another one lives.
     #[must_use]
     pub fn is_active(&self, now_ms: i64) -> bool {
-        self.activity_timestamp_ms != ENDED && self.age_ms(now_ms) < ACTIVITY_TIMEOUT_MS
-    }
-
-    /// The rule between archives: nobody starts where somebody lives.
-    ///
-    /// # Errors
-    /// [`MarkFileError::Active`].
-    pub fn check_inactive(&self, now_ms: i64) -> Result<(), MarkFileError> {
-        if self.is_active(now_ms) {
-            return Err(MarkFileError::Active {
-                pid: self.owner.pid,
-                age_ms: self.age_ms(now_ms),
-            });
-        }
-        Ok(())
-    }
-
-    fn age_ms(&self, now_ms: i64) -> i64 {
-        now_ms.saturating_sub(self.activity_timestamp_ms)
+        let age_ms = now_ms.saturating_sub(self.activity_timestamp_ms);
+        self.activity_timestamp_ms != ENDED && age_ms < ACTIVITY_TIMEOUT_MS
     }
 }
 

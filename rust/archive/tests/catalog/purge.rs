@@ -56,7 +56,6 @@ fn finish(storage: &MemoryStorage, mut deletion: Deletion) -> usize {
     while deletion.step(storage, &SIDECARS).unwrap() {
         steps += 1;
     }
-    assert_eq!(deletion.remaining(), 0);
     steps
 }
 
@@ -112,7 +111,6 @@ fn a_purge_moves_the_start_position_and_takes_exactly_the_segments_behind_it() {
         new_start
     );
     assert_eq!(bases(&storage, 1).len(), 5, "start position first");
-    assert_eq!(deletion.remaining(), 2);
 
     assert_eq!(finish(&storage, deletion), 2);
     let left: Vec<_> = (2..5).map(|number| first + number * SEGMENT).collect();
@@ -203,7 +201,6 @@ fn a_file_that_is_gone_already_is_no_error_and_one_that_stays_is_tried_again() {
         failure,
         format!("unable to delete segment file: {name}: resource busy")
     );
-    assert_eq!(deletion.remaining(), 3);
     assert_eq!(finish(&storage, deletion), 3);
     assert_eq!(bases(&storage, 1), [end]);
 }

@@ -58,7 +58,10 @@ pub fn check_unused(path: &Path, now_ms: i64) -> Result<Option<LockRecord>, Priv
             (None, record) => Ok(record),
         };
     }
-    match mark_file::read(&Directory::new(path))? {
+    let archive = Directory::new(path);
+    // A real archive may keep its mark file elsewhere.
+    let marked = mark_file::read_link(&archive)?.map_or(archive, Directory::new);
+    match mark_file::read(&marked)? {
         Some(mark) if mark.is_active(now_ms) => Err(in_use(Some(mark.owner.pid))),
         _ => Ok(None),
     }
@@ -166,5 +169,19 @@ mod tests {
         assert_eq!(check_unused(path, NOW_MS + 10_000).unwrap(), None);
         mark.close().unwrap();
         assert_eq!(check_unused(path, NOW_MS).unwrap(), None);
+    }
+
+    /// 08-58
+    #[test]
+    fn a_mark_file_in_another_directory_decides_as_well() {
+        let (archive, marks) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let owner = Owner::without_server(4711, NOW_MS, String::new());
+        let _mark = MarkFile::take(&Directory::new(marks.path()), &owner, NOW_MS).unwrap();
+        let link = archive.path().join(mark_file::LINK_FILE);
+        std::fs::write(link, marks.path().to_str().unwrap()).unwrap();
+        let error = check_unused(archive.path(), NOW_MS)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("in use by process 4711"), "{error}");
     }
 }
