@@ -11,7 +11,7 @@ LOOM_TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)/loom
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name 'Cargo.toml')
 say = @printf '\n== %s\n' '$(1)'
 
-.PHONY: help demo test test-rust test-loom test-python sim sim-mutants lint lint-rust lint-python bench soak fuzz wheel clean
+.PHONY: help demo test test-rust test-loom test-python test-spark-4.2 sim sim-mutants lint lint-rust lint-python bench soak fuzz wheel clean
 .DELETE_ON_ERROR:
 
 help:
@@ -51,7 +51,7 @@ demo: $(DEMO)
 	$(call say,running the demo)
 	$(BIN)/aeron demo --spark --input examples/data/btcusdt-trades.parquet --input examples/data/usdjpy-ticks.csv --generate
 
-test: test-rust test-loom sim test-python
+test: test-rust test-loom sim test-python test-spark-4.2
 
 test-rust:
 	$(call say,Rust tests)
@@ -64,6 +64,17 @@ test-loom:
 test-python: $(DEVELOP)
 	$(call say,Python and interop tests)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# The oldest PySpark that serves: only its package, made once, put before the one of the environment.
+PYSPARK_4_2 := .cache/pyspark-4.2
+$(PYSPARK_4_2)/made: | $(STAMPS)/venv
+	$(call say,fetching PySpark 4.2)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(PYSPARK_4_2) 'pyspark==4.2.*'
+	@touch $@
+
+test-spark-4.2: $(DEVELOP) $(PYSPARK_4_2)/made
+	$(call say,format aeron with PySpark 4.2)
+	PYTHONPATH=$(abspath $(PYSPARK_4_2)) $(BIN)/python -m pytest tests/spark/test_smoke.py
 
 lint: lint-rust lint-python
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import aeron
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
@@ -63,3 +65,15 @@ def until(query: StreamingQuery, condition: Callable[[], bool], timeout: float =
         assert query.isActive or condition(), "the query ended"
         assert time.monotonic() < deadline, f"not within {timeout} s; last progress: {query.lastProgress}"
         time.sleep(0.02)
+
+
+def send(publication: aeron.ExclusivePublication, messages: list[bytes]) -> None:
+    """Publishes them, once there is a subscriber."""
+    publication.wait_connected(timeout=PATIENCE_S)
+    for message in messages:
+        publication.publish(message, timeout=PATIENCE_S)
+
+
+def numbers(first: int, last: int) -> list[bytes]:
+    """Messages that tell their place."""
+    return [b"message %d" % number for number in range(first, last)]

@@ -13,7 +13,7 @@ import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.spark.publishing import Reader
@@ -22,7 +22,7 @@ import aeron
 import aeron.spark
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _SHARED_MEMORY = Path("/dev/shm") if Path("/dev/shm").is_dir() else Path(tempfile.gettempdir())
 
@@ -149,3 +149,21 @@ def sink_options(media_driver: aeron.MediaDriver, spark: SparkSession) -> dict[s
     """What every write to the module's driver over ``aeron:ipc`` needs but the stream."""
     aeron.spark.register(spark)
     return {"channel": "aeron:ipc", "aeron.dir": str(media_driver.dir)}
+
+
+@pytest.fixture
+def live(spark: SparkSession, media_driver: aeron.MediaDriver, shared_memory: Path) -> Callable[..., DataFrame]:
+    """`live(stream_id, schema=None, **options)`: a stream of the driver, recorded in the test's directory."""
+
+    def load(stream_id: object, schema: str | None = None, format: str = "aeron", **options: Any) -> DataFrame:
+        defaults = {
+            "channel": "aeron:ipc",
+            "streamId": str(stream_id),
+            "aeron.dir": str(media_driver.dir),
+            "archiveDir": str(shared_memory / "archives"),
+        }
+        texts = {name: str(value) for name, value in options.items()}
+        reader = spark.readStream.format(format).options(**{**defaults, **texts})
+        return (reader.schema(schema) if schema else reader).load()
+
+    return load

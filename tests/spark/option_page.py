@@ -1,4 +1,4 @@
-"""The table of options in the Spark guide, made from the code's: ``python -m spark.option_page`` puts it there."""
+"""The table of options in the Spark guide: ``python -m tests.spark.option_page`` makes it from the code."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
+from tests.spark.option_page import OPTIONS_PAGE, options_table
 
 from aeron.spark.errors import AeronOptionError
 from aeron.spark.options import (
@@ -20,7 +21,6 @@ from aeron.spark.options import (
     read_stream_options,
     write_options,
 )
-from spark.option_page import OPTIONS_PAGE, options_table
 
 LAYOUT = "ts ts_ns, px f64, qty i64"
 STREAM = {"channel": "aeron:udp?endpoint=localhost:40123", "streamId": "1001"}
@@ -106,7 +106,7 @@ def test_no_two_lines_are_for_the_same_place() -> None:
 
 def test_the_documentation_has_the_table() -> None:
     page = OPTIONS_PAGE.read_text()
-    assert options_table() in page, "run: python -m spark.option_page (in tests/)"
+    assert options_table() in page, "run: python -m tests.spark.option_page"
 
 
 @pytest.mark.parametrize(

@@ -5,47 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
+from tests.spark.collecting import Batches, numbers, running, send, until
 
 import aeron
 import aeron.spark
-from spark.collecting import Batches, running, until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Publisher = Callable[..., aeron.ExclusivePublication]
-
-
-@pytest.fixture
-def live(spark: SparkSession, media_driver: aeron.MediaDriver, shared_memory: Path) -> Callable[..., DataFrame]:
-    """`live(stream_id, schema=None, **options)`: the stream, recorded below the test's directory."""
-
-    def load(stream_id: object, schema: str | None = None, **options: Any) -> DataFrame:
-        reader = spark.readStream.format("aeron").options(
-            **{
-                "channel": "aeron:ipc",
-                "streamId": str(stream_id),
-                "aeron.dir": str(media_driver.dir),
-                "archiveDir": str(shared_memory / "archives"),
-                **{name: str(value) for name, value in options.items()},
-            }
-        )
-        return (reader.schema(schema) if schema else reader).load()
-
-    return load
-
-
-def send(publication: aeron.ExclusivePublication, messages: list[bytes]) -> None:
-    publication.wait_connected(timeout=20)
-    for message in messages:
-        publication.publish(message, timeout=20)
-
-
-def numbers(first: int, last: int) -> list[bytes]:
-    return [b"message %d" % number for number in range(first, last)]
 
 
 def test_what_is_published_arrives_in_order_with_its_headers(

@@ -7,6 +7,7 @@ Only the first ever opens anything: what it holds is not part of the reader but 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import threading
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["AeronStreamReader"]
+
+_log = logging.getLogger("aeron.spark")
 
 _live: dict[str, _aeron.LiveSource] = {}
 """The open sources of this process, by the id of their reader."""
@@ -69,8 +72,11 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _offset(self._source().latest_offset(_text(start), limited=is_limited))
 
     def reportLatestOffset(self) -> dict[str, Any]:
-        """What :func:`aeron.spark.progress` shows."""
-        return _offset(self._source().report())
+        """What :func:`aeron.spark.progress` shows. Spark asks after every batch, so what is to be logged is, too."""
+        source = self._source()
+        for line in source.take_lines():
+            _log.warning(line)
+        return _offset(source.report())
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The pieces of a batch."""

@@ -1,6 +1,5 @@
 //! Opening the private archive that an offset names: found or made, locked, recovered; and old ones of its place removed.
 
-use std::path::PathBuf;
 use std::time::SystemTime;
 
 use aeron_archive::storage::Directory;
@@ -39,7 +38,7 @@ impl OwnedArchive {
         let taken = match &found {
             Some(path) => Ownership::take(path, claim),
             None => Err(PrivateError::Missing {
-                path: PathBuf::from(claim.id.to_string()),
+                path: place.preferred_path(claim.id),
             }),
         };
         let ownership = match taken {

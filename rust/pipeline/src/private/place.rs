@@ -87,6 +87,12 @@ impl Place {
         Ok(None)
     }
 
+    /// Where the archive `id` would be, in the directory that is looked at first.
+    pub fn preferred_path(&self, id: Token) -> PathBuf {
+        let first = self.candidates.first().expect("a place has a directory");
+        first.directory.join(id.to_string())
+    }
+
     /// The directories of the place that exist and are ours.
     pub fn existing(&self) -> impl Iterator<Item = &Path> {
         let directories = self.candidates.iter();
