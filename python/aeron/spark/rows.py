@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["AeronPartition", "read_partition"]
+
+_log = logging.getLogger("aeron.spark")
 
 
 @dataclass(frozen=True)
@@ -46,3 +50,13 @@ def read_partition(
     )
     for batch in reader:
         yield pa.record_batch(batch)
+    if reader.malformed:
+        piece = json.loads(partition.text)
+        _log.warning(
+            "mode=DROPMALFORMED: dropped %d malformed messages or records of stream %d, session %d, positions %d to %d",
+            reader.malformed,
+            piece["recording"]["stream_id"],
+            piece["recording"]["session_id"],
+            piece["from"],
+            piece["to"],
+        )

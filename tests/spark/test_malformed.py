@@ -1,0 +1,33 @@
+"""Rows on a worker, without a Spark session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql.types import LongType, StructField, StructType
+from tests.segments import Segment
+
+from aeron.spark.options import read_options
+from aeron.spark.rows import AeronPartition, read_partition
+
+SCHEMA = StructType([StructField("id", LongType(), False)])
+
+
+def options(directory: Path, mode: str) -> dict[str, str]:
+    return {"archiveDir": str(directory), "valueFormat": "struct", "valueSchema": "id i64", "mode": mode}
+
+
+def test_what_is_dropped_as_malformed_is_told_in_one_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """08-63"""
+    segment = Segment(tmp_path)
+    segment.frame((5).to_bytes(8, "little"))
+    segment.frame(b"short")
+    segment.frame(b"")
+    partition = AeronPartition(segment.partition())
+    dropping = read_options(options(tmp_path, "DROPMALFORMED"))
+    (batch,) = read_partition(partition, dropping, SCHEMA)
+    assert batch.to_pylist() == [{"id": 5}]
+    assert caplog.messages == [
+        "mode=DROPMALFORMED: dropped 2 malformed messages or records of stream 1001, session -5, positions 0 to 160"
+    ]
