@@ -8,12 +8,13 @@ import struct
 from pathlib import Path
 from typing import Any
 
-__all__ = ["BEGIN", "END", "MIB", "SESSION_ID", "STREAM_ID", "Segment"]
+__all__ = ["BEGIN", "BOOT_ID", "END", "MIB", "SESSION_ID", "STREAM_ID", "Segment"]
 
 DATA, PADDING = 1, 0
 UNFRAGMENTED, BEGIN, END = 0xC0, 0x80, 0x40
 SESSION_ID, STREAM_ID, TERM_ID = -5, 1001, 7
 MIB = 1 << 20
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Segment:
@@ -50,7 +51,7 @@ class Segment:
         archive = {
             "path": str(self.directory),
             "nonce": None,
-            "boot_id": Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
+            "boot_id": BOOT_ID.read_text().strip(),
             "host": "here",
             **location,
         }

@@ -10,10 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.segments import BEGIN, END, MIB, Segment
+from tests.segments import BEGIN, BOOT_ID, END, MIB, Segment
 
 from aeron import _aeron
 from aeron.spark import AeronDataLossError, AeronOptionError, AeronRecordError, AeronSparkError
+
+pytestmark = pytest.mark.skipif(not BOOT_ID.exists(), reason="the boot id is looked up as Linux has it")
 
 VALUE = pa.schema({"value": pa.binary()})
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
+pytest.importorskip("pyspark")
 from pyspark.sql.types import LongType, StructField, StructType
-from tests.segments import Segment
+from tests.segments import BOOT_ID, Segment
 
 from aeron.spark.options import read_options
 from aeron.spark.rows import AeronPartition, read_partition
+
+pytestmark = pytest.mark.skipif(not BOOT_ID.exists(), reason="the boot id is looked up as Linux has it")
 
 SCHEMA = StructType([StructField("id", LongType(), False)])
 
