@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 
 import pytest
 from pyspark.sql.types import StructField, StructType, _parse_datatype_json_value
 
-from aeron.spark import AeronOptionError
+from aeron.spark import AeronOptionError, AeronSparkError
 from aeron.spark.sink import AeronCommitMessage, AeronStreamWriter, AeronWriter, PublishedStream
 
 OPTIONS = {"channel": "aeron:ipc", "streamid": "1"}
@@ -107,6 +108,19 @@ def test_no_two_writers_have_the_same_second() -> None:
     """08-76"""
     writers = [AeronWriter(OPTIONS, columns_of("value string"), False) for _ in range(5)]
     assert len({writer._second for writer in writers}) == 5
+
+
+def test_a_place_where_the_time_of_a_write_cannot_be_noted_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """08-76"""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    AeronWriter(OPTIONS, columns_of("value string"), False)
+    [place] = tmp_path.iterdir()
+    place.unlink()
+    place.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(AeronSparkError, match=rf"^cannot note the time of this write in {place}: .*; remove it$"):
+        AeronWriter(OPTIONS, columns_of("value string"), False)
 
 
 def test_a_commit_checks_what_the_tasks_say_and_an_abort_tells_it(caplog: pytest.LogCaptureFixture) -> None:

@@ -146,17 +146,21 @@ def _sql(type_: DataType) -> str:
 
 
 def _new_second() -> int:
-    """The epoch second, or a later one if this machine's user has planned a write in it: no two have the same."""
+    """The epoch second, or a later one if a write of this user on this machine has it: no two writes have the same."""
     path = os.path.join(tempfile.gettempdir(), f"aeron-spark-{os.getuid()}.second")
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        last = os.read(file, 20)
-        second = max(int(time.time()), int(last) + 1 if last.isdigit() else 0)
-        os.pwrite(file, b"%d" % second, 0)
-        return second
-    finally:
-        os.close(file)
+        with open(path, "r+b", opener=_open_own) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            last = file.read(20)
+            second = max(int(time.time()), int(last) + 1 if last.isdigit() else 0)
+            os.pwrite(file.fileno(), b"%d" % second, 0)
+            return second
+    except OSError as error:
+        raise AeronSparkError(f"cannot note the time of this write in {path}: {error.strerror}; remove it") from None
+
+
+def _open_own(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW, 0o600)
 
 
 # ---- tasks ----------------------------------------------------------------------------------------------------------

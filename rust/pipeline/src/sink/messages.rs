@@ -42,9 +42,9 @@ pub enum Reserved<'a> {
     },
 }
 
-/// Messages for a publication.
+/// Messages for a publication, out of columns.
 #[derive(Debug, Clone, Copy)]
-pub struct Messages<'a> {
+pub struct ArrowMessages<'a> {
     /// Their payloads.
     pub payloads: Payloads<'a>,
     /// Their reserved values.
@@ -114,7 +114,7 @@ impl<O: Copy + TryInto<usize>> Slices<'_, O> {
     }
 }
 
-impl Messages<'_> {
+impl ArrowMessages<'_> {
     /// Where among payloads and reserved values the message at `index` is; `index` may be the number of messages.
     #[inline(always)]
     pub(super) fn place(&self, index: usize) -> usize {
@@ -127,7 +127,7 @@ impl Messages<'_> {
     }
 }
 
-impl aeron_client::Messages for Messages<'_> {
+impl aeron_client::Messages for ArrowMessages<'_> {
     #[inline]
     fn count(&self) -> usize {
         self.order

@@ -2,7 +2,7 @@
 
 use aeron_client::{AppendError, Messages as _, Publication};
 
-use super::messages::Messages;
+use super::messages::ArrowMessages;
 use super::patience::{Patience, Refusal};
 
 /// What was accepted, and why no more.
@@ -32,7 +32,7 @@ pub(super) enum Stop {
 /// Offers the messages run after run.
 pub(super) fn offer_all(
     publication: &Publication,
-    messages: &Messages<'_>,
+    messages: &ArrowMessages<'_>,
     patience: &mut Patience,
     is_interrupted: &dyn Fn() -> bool,
 ) -> Offered {

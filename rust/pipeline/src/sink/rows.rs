@@ -151,7 +151,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::sink::{Messages, Reserved};
+    use crate::sink::{ArrowMessages, Reserved};
 
     fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
         RecordBatch::try_from_iter(columns).unwrap()
@@ -160,7 +160,7 @@ mod tests {
     fn payloads(batch: &RecordBatch) -> Vec<Vec<u8>> {
         let payloads = Rows::of(batch).unwrap().payloads;
         let (reserved, order) = (Reserved::Zero, None);
-        let messages = Messages {
+        let messages = ArrowMessages {
             payloads,
             reserved,
             order,

@@ -6,7 +6,7 @@ use aeron_agent::{BackoffIdleStrategy, IdleStrategy};
 use aeron_client::{AppendError, Counter, Publication};
 
 use super::drain::slowest_position;
-use super::messages::{Messages, Payloads};
+use super::messages::{ArrowMessages, Payloads};
 use super::offer::{Offered, Stop, offer_all};
 use super::packing::Packing;
 use super::patience::Patience;
@@ -69,7 +69,7 @@ impl Stream {
     /// Sends messages of one row each.
     pub(super) fn send(
         &mut self,
-        messages: &Messages<'_>,
+        messages: &ArrowMessages<'_>,
         is_interrupted: &dyn Fn() -> bool,
     ) -> Sent {
         let offered = offer_all(
@@ -106,7 +106,7 @@ impl Stream {
         let Some(packing) = &mut self.packing else {
             return Sent::NOTHING;
         };
-        let messages = Messages {
+        let messages = ArrowMessages {
             payloads: which(packing),
             reserved: packing.reserved(reserved_value),
             order: None,

@@ -10,7 +10,7 @@ use arrow_array::RecordBatch;
 
 use super::error::{Progress, SinkError};
 use super::key::{MAX_MESSAGES, MessageKey};
-use super::messages::{Messages, Payloads, Reserved};
+use super::messages::{ArrowMessages, Payloads, Reserved};
 use super::offer::Stop;
 use super::packing::Packing;
 use super::patience::{Patience, Refusal};
@@ -213,7 +213,7 @@ impl SinkTask {
                 continue;
             }
             let payloads = rows.payloads;
-            let messages = Messages {
+            let messages = ArrowMessages {
                 payloads,
                 reserved,
                 order,
@@ -308,6 +308,9 @@ impl SinkTask {
         let counter =
             self.publications
                 .rows_counter(&settings.directory, &settings.query, stream_id);
+        if let Err(error @ Error::Interrupted) = counter {
+            return Err(self.driver_error(stream_id, error));
+        }
         let packing = settings
             .typed
             .as_ref()

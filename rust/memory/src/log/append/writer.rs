@@ -174,7 +174,7 @@ impl<W: Words> FrameWriter<'_, W> {
         }
         self.term.copy_in(at + HEADER_LENGTH, payload);
         let reserved_value = reserved_value();
-        // A term is clean before it is written.
+        // Whatever the driver hands out to be written is zero.
         if reserved_value != 0 {
             self.term
                 .store_i64_relaxed(at + field::RESERVED_VALUE, reserved_value);
