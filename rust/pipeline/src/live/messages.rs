@@ -1,11 +1,11 @@
 //! The messages of a recording, for planning.
 
-use aeron_archive::storage::Directory;
+use aeron_archive::storage::Storage;
 
 use crate::planning::Messages;
 use crate::private::{Counts, Cut, Index, IndexError};
 
-impl Messages for Index<Directory> {
+impl<S: Storage> Messages for Index<S> {
     type Error = IndexError;
 
     fn counts(&self, from: i64, to: i64) -> Result<Counts, IndexError> {

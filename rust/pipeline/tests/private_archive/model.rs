@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use aeron_archive::catalog::{Catalog, RecordingState};
 use aeron_archive::memory_storage::{Fault, MemoryStorage};
+use aeron_pipeline::planning::{self, Cutting, Limits, Range, Rows};
 use aeron_pipeline::private::{
-    Counts, Known, MAX_BLOCK_LENGTH, PrivateArchive, PrivateError, RecordingInfo, RecordingWriter,
+    Counts, Known, MAX_BLOCK_LENGTH, PrivateArchive, PrivateError, RecordingWriter,
 };
 use proptest::prelude::*;
 
@@ -16,6 +17,13 @@ use super::stream::{Row, SEGMENT_LENGTH, Stream, image, rows};
 const BOUND: u64 = 600 * 1024;
 /// Longest message that is published.
 const MAX_LENGTH: usize = 30_000;
+
+/// One partition for each recording.
+const WHOLE: Cutting = Cutting {
+    min_partitions: 1,
+    max_rows: None,
+    rows: Rows::Messages,
+};
 
 /// What happens.
 #[derive(Debug, Clone)]
@@ -31,6 +39,8 @@ enum Act {
     /// A batch: told, read, and committed, or not.
     Batch {
         is_committed: bool,
+        limits: Limits,
+        cutting: Cutting,
     },
     /// The image goes away, at the end of its stream or not, and another comes.
     ImageLost {
@@ -113,13 +123,28 @@ fn acts() -> impl Strategy<Value = Vec<(Act, Option<Strike>)>> {
         1 => Just(Fault::Error(std::io::ErrorKind::StorageFull)),
         1 => Just(Fault::Error(std::io::ErrorKind::Other)),
     ];
+    let limit = || prop::option::of(1u64..100_000);
+    let limits = (prop::option::of(1u64..30), limit()).prop_map(|(rows, payload_bytes)| Limits {
+        rows,
+        payload_bytes,
+    });
+    let cutting =
+        (1usize..5, prop::option::of(1u64..20)).prop_map(|(min_partitions, max_rows)| Cutting {
+            min_partitions,
+            max_rows,
+            rows: Rows::Messages,
+        });
     let strike = (0u64..12, fault).prop_map(|(step, fault)| Strike { step, fault });
     let act = prop_oneof![
         6 => (1usize..20, prop_oneof![0usize..200, 0usize..MAX_LENGTH])
             .prop_map(|(count, length)| Act::Publish { count, length }),
         8 => (1usize..20, prop_oneof![Just(MAX_BLOCK_LENGTH), 1500usize..20_000])
             .prop_map(|(blocks, limit)| Act::Poll { blocks, limit }),
-        4 => any::<bool>().prop_map(|is_committed| Act::Batch { is_committed }),
+        4 => (any::<bool>(), limits, cutting).prop_map(|(is_committed, limits, cutting)| Act::Batch {
+            is_committed,
+            limits,
+            cutting,
+        }),
         1 => (any::<bool>(), join.clone())
             .prop_map(|(is_end_of_stream, join)| Act::ImageLost { is_end_of_stream, join }),
         2 => (0i64..40_000).prop_map(|ms| Act::Work { ms }),
@@ -163,7 +188,11 @@ impl World {
                 Ok(())
             }
             Act::Poll { blocks, limit } => (0..blocks).try_for_each(|_| self.poll(limit)),
-            Act::Batch { is_committed } => self.batch(is_committed),
+            Act::Batch {
+                is_committed,
+                limits,
+                cutting,
+            } => self.batch(is_committed, limits, cutting),
             Act::ImageLost {
                 is_end_of_stream,
                 join,
@@ -207,19 +236,20 @@ impl World {
         Ok(())
     }
 
-    fn batch(&mut self, is_committed: bool) -> Result<(), PrivateError> {
+    fn batch(
+        &mut self,
+        is_committed: bool,
+        limits: Limits,
+        cutting: Cutting,
+    ) -> Result<(), PrivateError> {
         if self.spark.batch.is_none() {
-            let ranges = self
-                .archive
-                .recordings()
-                .filter_map(|info| self.range(&info));
             self.spark.batch = Some(Batch {
-                ranges: ranges.collect(),
+                ranges: self.plan(limits),
                 rows: None,
             });
         }
         let batch = self.spark.batch.as_ref().unwrap();
-        let read = self.read(&batch.ranges);
+        let read = self.read(&batch.ranges, cutting);
         if let Some(before) = &batch.rows {
             assert_eq!(before, &read, "a batch that is read again has other rows");
         }
@@ -239,39 +269,55 @@ impl World {
         self.archive.commit(taken)
     }
 
-    /// What the next batch takes of a recording.
-    fn range(&self, info: &RecordingInfo) -> Option<(i64, (i64, i64))> {
-        let id = info.stream.recording_id();
-        let from = self.spark.committed.get(&id);
-        let from = from.copied().unwrap_or(info.stream.start_position());
-        let head = info.published.complete_head()?;
-        (head > from).then_some((id, (from, head)))
+    /// What the next batch takes.
+    fn plan(&self, limits: Limits) -> BTreeMap<i64, (i64, i64)> {
+        let recordings: Vec<_> = self.archive.recordings().collect();
+        let ranges: Vec<_> = recordings
+            .iter()
+            .filter_map(|info| {
+                let id = info.stream.recording_id();
+                let taken = self.spark.committed.get(&id).copied();
+                let from = taken.unwrap_or(info.stream.start_position());
+                let to = info.published.complete_head().filter(|&head| head > from)?;
+                let messages = self.archive.index(id).unwrap();
+                Some((id, Range { messages, from, to }))
+            })
+            .collect();
+        let (ids, ranges): (Vec<_>, Vec<_>) = ranges.into_iter().unzip();
+        let ends = planning::take(&ranges, limits, Rows::Messages).unwrap();
+        let planned = ids.iter().zip(&ranges).zip(ends);
+        planned
+            .map(|((&id, range), end)| (id, (range.from, end)))
+            .filter(|(_, (from, end))| end > from)
+            .collect()
     }
 
-    fn read(&self, ranges: &BTreeMap<i64, (i64, i64)>) -> Vec<Row> {
+    /// The rows of a batch, read by partitions.
+    fn read(&self, batch: &BTreeMap<i64, (i64, i64)>, cutting: Cutting) -> Vec<Row> {
         let mut all = Vec::new();
         for info in self.archive.recordings() {
             let id = info.stream.recording_id();
-            let Some(&(from, to)) = ranges.get(&id) else {
+            let Some(&(from, to)) = batch.get(&id) else {
                 continue;
             };
-            let index = self.archive.index(id).unwrap();
-            let hint = index.entry_number(from).unwrap();
-            let read = rows(&self.disk, info.stream, from, to, Some(hint));
+            let messages = self.archive.index(id).unwrap();
+            let range = Range { messages, from, to };
+            let mut read = Vec::new();
+            for piece in planning::cut(std::slice::from_ref(&range), cutting).unwrap() {
+                let hint = range.messages.entry_number(piece.from).unwrap();
+                let rows = rows(&self.disk, info.stream, piece.from, piece.to, Some(hint));
+                assert!(rows.len() as u64 <= cutting.max_rows.unwrap_or(u64::MAX));
+                read.extend(rows);
+            }
             assert!(read.iter().all(|row| row.arrival_us.is_some()));
             assert!(read.is_sorted_by_key(|row| row.arrival_us));
+            assert!(read.is_sorted_by_key(|row| row.end));
             let counts = Counts {
                 messages: read.len() as i64,
                 payload_bytes: read.iter().map(|row| row.payload.len() as i64).sum(),
             };
-            assert_eq!(index.count(from, to).unwrap(), counts);
-            let half = read.len() / 2;
-            let cut = index
-                .cut(from, to, |counts| counts.messages <= half as i64)
-                .unwrap();
-            let expected = half.checked_sub(1).map_or(from, |last| read[last].end);
-            assert_eq!((cut.position, cut.counts.messages), (expected, half as i64));
-            let first = index.first_message(from, to).unwrap();
+            assert_eq!(range.messages.count(from, to).unwrap(), counts);
+            let first = range.messages.first_message(from, to).unwrap();
             assert_eq!(
                 first.map(|first| first.position),
                 read.first().map(|row| row.end)
@@ -443,7 +489,7 @@ impl World {
     fn finish(mut self) {
         for _ in 0..1000 {
             self.poll(MAX_BLOCK_LENGTH).unwrap();
-            self.batch(true).unwrap();
+            self.batch(true, Limits::default(), WHOLE).unwrap();
             self.archive.work(self.now_ms(), None).unwrap();
             self.check();
             if self.position == self.stream.end() {
@@ -451,7 +497,7 @@ impl World {
             }
         }
         assert_eq!(self.position, self.stream.end(), "the recording is jammed");
-        self.batch(true).unwrap();
+        self.batch(true, Limits::default(), WHOLE).unwrap();
         let is_missed = |begin: i64| {
             let mut missed = self.missed.iter();
             missed.any(|missed| (missed.from..missed.join).contains(&begin))
@@ -516,7 +562,7 @@ fn run(acts: &[(Act, Option<Strike>)]) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
-    /// 08-20, 08-22, 08-24, 08-25, 08-29
+    /// 08-20, 08-22, 08-24, 08-25, 08-29, 08-41
     #[test]
     fn every_complete_message_is_taken_once_and_in_order_whatever_fails(acts in acts()) {
         run(&acts);
