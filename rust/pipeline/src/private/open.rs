@@ -17,7 +17,7 @@ use aeron_archive::stream::RecordedStream;
 
 use super::archive::{PrivateArchive, Recording, State};
 use super::heads::{Counts, Progress};
-use super::index::{IndexError, Tail, indexed_end, repair};
+use super::index::{IndexError, Repair, Tail, indexed_end, repair};
 use super::published::Published;
 use super::purge::SIDECARS;
 use super::sessions::SessionKey;
@@ -111,8 +111,8 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         let mut report = OpenReport::default();
         let descriptors: Vec<_> = archive.catalog.recordings().cloned().collect();
         for descriptor in &descriptors {
-            let known = find(known, descriptor.recording_id);
-            archive.open_recording(descriptor, known, now_ms, &mut report)?;
+            let known = Known::of(descriptor, known);
+            archive.open_recording(descriptor, &known, now_ms, &mut report)?;
         }
         for known in known {
             archive.report_if_gone(known, &mut report);
@@ -125,64 +125,23 @@ impl<S: Storage + Clone> PrivateArchive<S> {
     fn open_recording(
         &mut self,
         descriptor: &RecordingDescriptor,
-        known: Option<&Known>,
+        known: &Known,
         now_ms: i64,
         report: &mut OpenReport,
     ) -> Result<(), PrivateError> {
         let stream = RecordedStream::new(&descriptor.into())?;
-        let start = descriptor.start_position;
-        let committed = known.map_or(start, |known| known.committed.max(start));
-        let told = known.map_or(start, |known| known.told.max(committed));
-        let end = self.end_of(descriptor, &stream, told, report)?;
-        let lost = |from: i64, to: i64, reason: String| LostRange {
-            recording_id: descriptor.recording_id,
-            from: from.min(to),
-            to,
-            reason,
-        };
+        let end = self.end_of(descriptor, &stream, known.told, report)?;
         let tail = match descriptor.is_unfinished() {
-            true => Tail::Killed { told },
+            true => Tail::Killed { told: known.told },
             false => Tail::Stopped,
         };
-        let repaired = match self.missing_segment(&stream, committed, end)? {
-            Some(name) => Err(format!("{name} is missing")),
-            None => match repair(&self.storage, &stream, end, tail) {
-                Ok(repaired) => Ok(repaired),
-                Err(IndexError::Read(error)) => Err(error.to_string()),
-                Err(error) => return Err(error.into()),
-            },
-        };
+        let found = self.make_whole(&stream, known.committed, end, tail)?;
         if descriptor.is_unfinished() {
+            // Last: who is killed before does all this again.
             self.catalog.stop(descriptor.recording_id, end, now_ms)?;
         }
-        let progress = match repaired {
-            Ok(repaired) => {
-                if told > end {
-                    let reason = format!("its segment files end at {end}");
-                    report.lost.push(lost(end, told, reason));
-                }
-                let times = repaired.lost.iter().map(|range| LostTimes {
-                    recording_id: descriptor.recording_id,
-                    from: range.from,
-                    to: range.to,
-                    is_needed: range.from < told && range.to > committed,
-                    is_old: range.is_old,
-                });
-                let times = times.filter(|times| times.is_needed || !times.is_old);
-                report.lost_times.extend(times);
-                Progress {
-                    head: repaired.progress.head,
-                    counts: repaired.counts,
-                }
-            }
-            Err(reason) => {
-                report.lost.push(lost(committed, end.max(told), reason));
-                Progress {
-                    head: Some(committed.min(end)),
-                    counts: Counts::default(),
-                }
-            }
-        };
+        let progress = report.note(known, end, found);
+        let start = descriptor.start_position;
         let recording = Recording {
             key: SessionKey::of_recording(descriptor),
             stream,
@@ -194,6 +153,24 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         };
         self.recordings.insert(descriptor.recording_id, recording);
         Ok(())
+    }
+
+    /// Makes the index of a recording whole. Inside: what is wrong with its segments, if it cannot be read any more.
+    fn make_whole(
+        &self,
+        stream: &RecordedStream,
+        committed: i64,
+        end: i64,
+        tail: Tail,
+    ) -> Result<Result<Repair, String>, PrivateError> {
+        if let Some(name) = self.missing_segment(stream, committed, end)? {
+            return Ok(Err(format!("{name} is missing")));
+        }
+        match repair(&self.storage, stream, end, tail) {
+            Ok(repaired) => Ok(Ok(repaired)),
+            Err(IndexError::Read(error)) => Ok(Err(error.to_string())),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Where a recording ends: as the catalog says, or as its files do.
@@ -301,8 +278,64 @@ impl<S: Storage + Clone> PrivateArchive<S> {
     }
 }
 
-fn find(known: &[Known], recording_id: i64) -> Option<&Known> {
-    known
-        .iter()
-        .find(|known| known.recording_id == recording_id)
+impl Known {
+    /// What is known of a recording, at least that nothing lies before its start.
+    fn of(descriptor: &RecordingDescriptor, known: &[Self]) -> Self {
+        let recording_id = descriptor.recording_id;
+        let start = descriptor.start_position;
+        let known = known
+            .iter()
+            .find(|known| known.recording_id == recording_id);
+        let committed = known.map_or(start, |known| known.committed.max(start));
+        Self {
+            recording_id,
+            committed,
+            told: known.map_or(start, |known| known.told.max(committed)),
+        }
+    }
+}
+
+impl OpenReport {
+    /// Takes note of what was found of a recording that ends at `end`; answers how far its messages go.
+    fn note(&mut self, known: &Known, end: i64, found: Result<Repair, String>) -> Progress {
+        let &Known {
+            recording_id,
+            committed,
+            told,
+        } = known;
+        let mut lose = |from: i64, to: i64, reason| {
+            self.lost.push(LostRange {
+                recording_id,
+                from: from.min(to),
+                to,
+                reason,
+            });
+        };
+        let repaired = match found {
+            Ok(repaired) => repaired,
+            Err(reason) => {
+                lose(committed, end.max(told), reason);
+                return Progress {
+                    head: Some(committed.min(end)),
+                    counts: Counts::default(),
+                };
+            }
+        };
+        if told > end {
+            lose(end, told, format!("its segment files end at {end}"));
+        }
+        let times = repaired.lost.iter().map(|range| LostTimes {
+            recording_id,
+            from: range.from,
+            to: range.to,
+            is_needed: range.from < told && range.to > committed,
+            is_old: range.is_old,
+        });
+        self.lost_times
+            .extend(times.filter(|times| times.is_needed || !times.is_old));
+        Progress {
+            head: repaired.progress.head,
+            counts: repaired.counts,
+        }
+    }
 }

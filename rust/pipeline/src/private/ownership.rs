@@ -414,6 +414,19 @@ mod tests {
         assert_eq!(std::fs::read_dir(world.path()).unwrap().count(), 1);
     }
 
+    /// 08-27
+    #[test]
+    fn a_mark_file_of_another_layout_is_refused_by_name() {
+        let world = World::new();
+        drop(world.create());
+        let path = world.path().join("archive-mark.dat");
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[10] = 9;
+        std::fs::write(&path, bytes).unwrap();
+        let error = world.take().unwrap_err().to_string();
+        assert!(error.contains("mark file version 9.1.0"), "{error}");
+    }
+
     /// A kill between the two files of a new archive leaves an empty lock file.
     #[test]
     fn an_archive_whose_first_owner_was_killed_at_once_can_be_taken() {

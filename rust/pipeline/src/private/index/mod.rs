@@ -14,7 +14,7 @@ pub use arrivals::Arrivals;
 pub use entry::{ENTRY_LENGTH, IndexEntry, IndexHeader};
 pub use file::{IndexFile, IndexWriter};
 pub use lookup::{Cut, Index, IndexError};
-pub use repair::{Tail, indexed_end, repair};
+pub use repair::{Repair, Tail, indexed_end, repair};
 
 /// Ending of the name of an index file, without its dot.
 pub const INDEX_EXTENSION: &str = "idx";
