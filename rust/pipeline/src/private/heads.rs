@@ -22,21 +22,16 @@ pub struct Progress {
     pub head: Option<i64>,
     /// Complete messages up to the head.
     pub counts: Counts,
+    /// Payload bytes until now of the message that is under way; `None` when there is none.
+    pub unfinished: Option<i64>,
 }
 
 /// Follows the frames of a recording from one on, in order.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HeadTracker {
     progress: Progress,
-    unfinished: Option<Unfinished>,
     first_begin: Option<i64>,
-}
-
-/// A message that has begun and not ended.
-#[derive(Debug, Clone, Copy)]
-struct Unfinished {
-    begin: i64,
-    payload_bytes: i64,
+    last_begin: i64,
 }
 
 impl std::ops::Add for Counts {
@@ -64,12 +59,12 @@ impl std::ops::Sub for Counts {
 }
 
 impl HeadTracker {
-    /// Goes on where the messages up to `progress` end, with none under way.
+    /// Goes on at a position up to which `progress` was made.
     pub fn new(progress: Progress) -> Self {
         Self {
             progress,
-            unfinished: None,
             first_begin: None,
+            last_begin: 0,
         }
     }
 
@@ -79,9 +74,9 @@ impl HeadTracker {
         self.progress
     }
 
-    /// Where the message begins that is under way.
+    /// Where the message begins that is under way, if this tracker took its begin.
     pub fn unfinished_begin(&self) -> Option<i64> {
-        self.unfinished.map(|message| message.begin)
+        self.progress.unfinished.map(|_| self.last_begin)
     }
 
     /// Where the first message began that was taken.
@@ -92,35 +87,29 @@ impl HeadTracker {
     /// Takes the next frame.
     #[inline]
     pub fn take(&mut self, frame: &Frame<'_>) {
+        let progress = &mut self.progress;
         if frame.is_padding() {
-            self.unfinished = None;
+            progress.unfinished = None;
             return;
         }
         if frame.is_begin() {
-            let begin = frame.position();
-            self.first_begin.get_or_insert(begin);
-            self.progress.head.get_or_insert(begin);
-            self.unfinished = Some(Unfinished {
-                begin,
-                payload_bytes: 0,
-            });
+            self.last_begin = frame.position();
+            self.first_begin.get_or_insert(self.last_begin);
+            progress.head.get_or_insert(self.last_begin);
+            progress.unfinished = Some(0);
         }
-        if let Some(message) = &mut self.unfinished {
-            message.payload_bytes += frame.payload().len() as i64;
-            if frame.is_end() {
-                self.complete(frame.end_position());
-            }
-        }
-    }
-
-    #[inline]
-    fn complete(&mut self, end_position: i64) {
-        if let Some(message) = self.unfinished.take() {
-            self.progress.head = Some(end_position);
-            self.progress.counts = self.progress.counts
+        let Some(before) = progress.unfinished else {
+            return;
+        };
+        let payload_bytes = before.saturating_add(frame.payload().len() as i64);
+        progress.unfinished = Some(payload_bytes);
+        if frame.is_end() {
+            progress.unfinished = None;
+            progress.head = Some(frame.end_position());
+            progress.counts = progress.counts
                 + Counts {
                     messages: 1,
-                    payload_bytes: message.payload_bytes,
+                    payload_bytes,
                 };
         }
     }
@@ -163,7 +152,7 @@ mod tests {
     }
 
     fn head(flags: &[u8]) -> (Option<i64>, i64, i64) {
-        let Progress { head, counts } = track(flags).progress();
+        let Progress { head, counts, .. } = track(flags).progress();
         (head, counts.messages, counts.payload_bytes)
     }
 

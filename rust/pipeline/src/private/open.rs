@@ -16,7 +16,7 @@ use aeron_archive::storage::Storage;
 use aeron_archive::stream::RecordedStream;
 
 use super::archive::{PrivateArchive, Recording, State};
-use super::heads::{Counts, Progress};
+use super::heads::Progress;
 use super::index::{IndexError, Repair, Tail, indexed_end, repair};
 use super::published::Published;
 use super::purge::SIDECARS;
@@ -317,7 +317,7 @@ impl OpenReport {
                 lose(committed, end.max(told), reason);
                 return Progress {
                     head: Some(committed.min(end)),
-                    counts: Counts::default(),
+                    ..Progress::default()
                 };
             }
         };
@@ -334,8 +334,8 @@ impl OpenReport {
         self.lost_times
             .extend(times.filter(|times| times.is_needed || !times.is_old));
         Progress {
-            head: repaired.progress.head,
             counts: repaired.counts,
+            ..repaired.progress
         }
     }
 }

@@ -61,7 +61,7 @@ impl Published {
     }
 
     pub(super) fn store(&self, recorded_position: i64, progress: Progress) {
-        let Progress { head, counts } = progress;
+        let Progress { head, counts, .. } = progress;
         self.messages.store(counts.messages, Ordering::Relaxed);
         self.payload_bytes
             .store(counts.payload_bytes, Ordering::Relaxed);

@@ -44,8 +44,7 @@ impl<S: Storage + Clone> RecordingWriter<S> {
         let header = IndexHeader {
             recording_id: stream.recording_id(),
             base_position: stream.segment_base(start),
-            head: None,
-            counts: tracker.progress().counts,
+            progress: tracker.progress(),
         };
         let index = IndexWriter::create(&storage, &header)
             .map_err(|source| index_error(&storage, header.recording_id, start, source))?;
@@ -103,8 +102,7 @@ impl<S: Storage + Clone> RecordingWriter<S> {
         let progress = tracker.progress();
         let entry = IndexEntry {
             end_position,
-            head: progress.head,
-            counts: progress.counts,
+            progress,
             arrival_us: Some(self.arrival_us),
         };
         if let Err(source) = self.append_entry(&entry) {
@@ -187,8 +185,7 @@ impl<S: Storage + Clone> RecordingWriter<S> {
         let header = IndexHeader {
             recording_id: self.recording_id(),
             base_position,
-            head: entry.head,
-            counts: entry.counts,
+            progress: entry.progress,
         };
         match IndexWriter::create(&self.storage, &header) {
             Ok(next) => {

@@ -201,6 +201,44 @@ fn a_commit_purges_exactly_the_segments_wholly_behind_it_with_their_index() {
     assert!(same(&rows, &stream.messages_in(start, stream.end())));
 }
 
+/// 08-42: who plans may have looked at the recordings before a purge.
+#[test]
+fn counts_behind_a_commit_do_not_need_what_was_purged() {
+    let mut stream = Stream::new(0);
+    stream.publish(992);
+    // Begins in the first segment and ends in the third.
+    stream.publish_over_segments(2 << 20);
+    (0..600).for_each(|_| stream.publish(2000));
+    let mut archive = PrivateArchive::create(MemoryStorage::new(), ONE_GIB).unwrap();
+    let mut writer = archive.start_recording(&image(0), NOW_US).unwrap();
+    record(&mut writer, &stream, 0, stream.end(), 10_000, NOW_US).unwrap();
+    let before = archive.index(0).unwrap();
+    let (long, head) = (stream.messages[1].end, writer.head().unwrap());
+    let count = before.count(long, head).unwrap();
+    assert_eq!(count.messages, 600);
+    archive.commit([(0, long)]).unwrap();
+    work(&mut archive);
+    assert!(archive.descriptor(0).unwrap().start_position > SEGMENT_LENGTH);
+    for index in [before, archive.index(0).unwrap()] {
+        assert_eq!(index.count(long, head).unwrap(), count);
+        for (taken, messages) in [(long, 1), (long, 599), (stream.messages[300].end, 5)] {
+            let cut = index
+                .cut(taken, head, |counts| counts.messages <= messages)
+                .unwrap();
+            assert_eq!(cut.counts.messages, messages);
+            let first = stream
+                .messages
+                .iter()
+                .position(|message| message.begin >= taken)
+                .unwrap();
+            assert_eq!(
+                cut.position,
+                stream.messages[first + messages as usize - 1].end
+            );
+        }
+    }
+}
+
 /// 08-30
 #[test]
 fn a_kill_between_start_position_and_files_leaves_orphans_that_the_next_open_removes() {

@@ -2,7 +2,7 @@
 //!
 //! 64 bytes never cross a page, so a write that a kill cuts short leaves an entry whole or absent.
 
-use super::super::heads::Counts;
+use super::super::heads::{Counts, Progress};
 
 /// Bytes of the header and of each entry.
 pub const ENTRY_LENGTH: usize = 64;
@@ -21,10 +21,8 @@ pub struct IndexHeader {
     pub recording_id: i64,
     /// Position of the segment's first byte.
     pub base_position: i64,
-    /// Head of the recording when the segment began; `None` before its first message.
-    pub head: Option<i64>,
-    /// Complete messages before the segment.
-    pub counts: Counts,
+    /// How far the messages went before the segment.
+    pub progress: Progress,
 }
 
 /// What is known of the recording at the end of one block.
@@ -32,10 +30,8 @@ pub struct IndexHeader {
 pub struct IndexEntry {
     /// Position after the block.
     pub end_position: i64,
-    /// Head of the recording with the block; `None` before its first message.
-    pub head: Option<i64>,
-    /// Complete messages of the recording up to the head.
-    pub counts: Counts,
+    /// How far the messages go with the block.
+    pub progress: Progress,
     /// When the block was polled, in microseconds since the epoch; `None` when that was lost.
     pub arrival_us: Option<i64>,
 }
@@ -43,78 +39,77 @@ pub struct IndexEntry {
 impl IndexHeader {
     /// The bytes of the header.
     pub fn encode(&self) -> [u8; ENTRY_LENGTH] {
-        seal([
-            MAGIC as i64,
-            self.recording_id,
-            self.base_position,
-            self.head.unwrap_or(NONE),
-            self.counts.messages,
-            self.counts.payload_bytes,
-            0,
-        ])
+        let [head, messages, payload_bytes, unfinished] = words(self.progress);
+        let place = [MAGIC as i64, self.recording_id, self.base_position];
+        let [magic, id, base] = place;
+        seal([magic, id, base, head, messages, payload_bytes, unfinished])
     }
 
     /// The header in these bytes; `None` unless they are one, whole and unharmed.
     pub fn decode(bytes: &[u8; ENTRY_LENGTH]) -> Option<Self> {
-        let [
-            magic,
-            recording_id,
-            base_position,
-            head,
-            messages,
-            payload_bytes,
-            rest,
-        ] = unseal(bytes)?;
+        let [magic, recording_id, base_position, progress @ ..] = unseal(bytes)?;
         let header = Self {
             recording_id,
             base_position,
-            head: known(head),
-            counts: Counts {
-                messages,
-                payload_bytes,
-            },
+            progress: progress_of(progress)?,
         };
-        (magic == MAGIC as i64 && rest == 0 && is_position(head) && base_position >= 0)
-            .then_some(header)
+        (magic == MAGIC as i64 && base_position >= 0).then_some(header)
     }
 }
 
 impl IndexEntry {
     /// The bytes of the entry.
     pub fn encode(&self) -> [u8; ENTRY_LENGTH] {
-        seal([
-            self.end_position,
-            self.head.unwrap_or(NONE),
-            self.counts.messages,
-            self.counts.payload_bytes,
-            self.arrival_us.unwrap_or(NONE),
-            0,
-            0,
-        ])
+        let [head, messages, payload_bytes, unfinished] = words(self.progress);
+        let arrival = self.arrival_us.unwrap_or(NONE);
+        let end = self.end_position;
+        seal([end, arrival, 0, head, messages, payload_bytes, unfinished])
     }
 
     /// The entry in these bytes; `None` unless they are one, whole and unharmed.
     pub fn decode(bytes: &[u8; ENTRY_LENGTH]) -> Option<Self> {
-        let [end_position, head, messages, payload_bytes, arrival, ..] = unseal(bytes)?;
+        let [end_position, arrival, _, progress @ ..] = unseal(bytes)?;
         let entry = Self {
             end_position,
-            head: known(head),
-            counts: Counts {
-                messages,
-                payload_bytes,
-            },
+            progress: progress_of(progress)?,
             arrival_us: known(arrival),
         };
-        (end_position > 0 && is_position(head) && head <= end_position).then_some(entry)
+        let is_sound = end_position > 0 && entry.progress.head <= Some(end_position);
+        is_sound.then_some(entry)
     }
+}
+
+fn words(progress: Progress) -> [i64; 4] {
+    let Progress {
+        head,
+        counts,
+        unfinished,
+    } = progress;
+    [
+        head.unwrap_or(NONE),
+        counts.messages,
+        counts.payload_bytes,
+        unfinished.unwrap_or(NONE),
+    ]
+}
+
+fn progress_of(words: [i64; 4]) -> Option<Progress> {
+    let [head, messages, payload_bytes, unfinished] = words;
+    let is_sound = [head, unfinished]
+        .iter()
+        .all(|&word| word >= 0 || word == NONE);
+    is_sound.then_some(Progress {
+        head: known(head),
+        counts: Counts {
+            messages,
+            payload_bytes,
+        },
+        unfinished: known(unfinished),
+    })
 }
 
 fn known(value: i64) -> Option<i64> {
     (value != NONE).then_some(value)
-}
-
-fn is_position(value: i64) -> bool {
-    value >= 0 || value == NONE
 }
 
 /// The words, four zero bytes and the checksum of all that.
@@ -145,28 +140,29 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn counts() -> impl Strategy<Value = Counts> {
-        any::<(i64, i64)>().prop_map(|(messages, payload_bytes)| Counts {
-            messages,
-            payload_bytes,
-        })
+    prop_compose! {
+        fn progress(most: i64)(
+            head in prop::option::of(0..=most), counts: (i64, i64), unfinished in prop::option::of(0..=i64::MAX),
+        ) -> Progress {
+            let (messages, payload_bytes) = counts;
+            Progress { head, counts: Counts { messages, payload_bytes }, unfinished }
+        }
     }
 
     prop_compose! {
         fn headers()(
-            recording_id: i64, base_position in 0..=i64::MAX,
-            head in prop::option::of(0..=i64::MAX), counts in counts(),
+            recording_id: i64, base_position in 0..=i64::MAX, progress in progress(i64::MAX),
         ) -> IndexHeader {
-            IndexHeader { recording_id, base_position, head, counts }
+            IndexHeader { recording_id, base_position, progress }
         }
     }
 
     prop_compose! {
         fn entries()(end_position in 1..=i64::MAX)(
-            end_position in Just(end_position), head in prop::option::of(0..=end_position),
-            counts in counts(), arrival_us in prop::option::of(-i64::MAX..=i64::MAX),
+            end_position in Just(end_position), progress in progress(end_position),
+            arrival_us in prop::option::of(-i64::MAX..=i64::MAX),
         ) -> IndexEntry {
-            IndexEntry { end_position, head, counts, arrival_us }
+            IndexEntry { end_position, progress, arrival_us }
         }
     }
 

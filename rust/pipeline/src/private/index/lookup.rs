@@ -1,7 +1,6 @@
 //! [`Index`]: from positions to counts of messages, and back.
 //!
-//! Counts are known at the end of every block. What lies between is found by scanning from the head there, which is at most one
-//! block and the messages that go over its edges.
+//! Counts are known at the end of every block. What lies between is found by scanning at most one block.
 
 use std::io;
 
@@ -240,10 +239,7 @@ impl<S: Storage> Index<S> {
         let entry = entry.ok_or_else(|| self.damaged(base))?;
         Ok(Milestone {
             position: entry.end_position,
-            progress: Progress {
-                head: entry.head,
-                counts: entry.counts,
-            },
+            progress: entry.progress,
         })
     }
 
@@ -251,10 +247,7 @@ impl<S: Storage> Index<S> {
         let header = file.header();
         Milestone {
             position: header.base_position.max(self.stream.start_position()),
-            progress: Progress {
-                head: header.head,
-                counts: header.counts,
-            },
+            progress: header.progress,
         }
     }
 
@@ -266,16 +259,11 @@ impl<S: Storage> Index<S> {
         to: i64,
         mut on_message: impl FnMut(Progress) -> bool,
     ) -> Result<(), IndexError> {
-        let begin = match from.progress.head {
-            // What lies before the start is purged, and was taken by then.
-            Some(head) => head.max(self.stream.start_position()),
-            None => from.position,
-        };
-        if begin >= to {
+        if from.position >= to {
             return Ok(());
         }
         let mut tracker = HeadTracker::new(from.progress);
-        let mut reader = RecordingReader::new(&self.storage, self.stream, begin, to)?;
+        let mut reader = RecordingReader::new(&self.storage, self.stream, from.position, to)?;
         while let Some(frame) = reader.next_frame()? {
             tracker.take(&frame);
             if frame.is_end() && !on_message(tracker.progress()) {

@@ -117,7 +117,7 @@ pub fn repair<S: Storage>(
             let first = stream.segment_base(stream.start_position());
             let first = IndexFile::open(storage, id, first, Access::Read)
                 .map_err(|source| segment.error(source))?;
-            let purged = first.map_or(Counts::default(), |file| file.header().counts);
+            let purged = first.map_or(Counts::default(), |file| file.header().progress.counts);
             repair.counts = repair.progress.counts - purged;
             return Ok(repair);
         }
@@ -175,10 +175,7 @@ impl Examined {
             sound: 0,
             end: begin,
             state: State {
-                progress: Progress {
-                    head: header.head,
-                    counts: header.counts,
-                },
+                progress: header.progress,
                 arrival_us: None,
             },
             is_clean: true,
@@ -213,10 +210,7 @@ impl Examined {
                     self.unknown = Some((from, entry.end_position));
                 }
                 self.end = entry.end_position;
-                self.state.progress = Progress {
-                    head: entry.head,
-                    counts: entry.counts,
-                };
+                self.state.progress = entry.progress;
                 self.state.arrival_us = self.state.arrival_us.max(entry.arrival_us);
             }
             _ => self.is_clean = false,
@@ -229,9 +223,9 @@ impl Examined {
     fn is_next(&self, entry: &IndexEntry) -> bool {
         let progress = self.state.progress;
         let is_later = entry.arrival_us.is_none() || entry.arrival_us >= self.state.arrival_us;
-        let grown = entry.counts - progress.counts;
+        let grown = entry.progress.counts - progress.counts;
         entry.end_position > self.end
-            && entry.head >= progress.head
+            && entry.progress.head >= progress.head
             && grown.messages >= 0
             && grown.payload_bytes >= 0
             && is_later
@@ -301,15 +295,14 @@ impl<S: Storage> Segment<'_, S> {
         let progress = match before {
             Some(state) => state.progress,
             None => Progress {
-                head: None,
                 counts: self.counts_from_next()?,
+                ..Progress::default()
             },
         };
         Ok(IndexHeader {
             recording_id: self.stream.recording_id(),
             base_position: self.base,
-            head: progress.head,
-            counts: progress.counts,
+            progress,
         })
     }
 
@@ -325,7 +318,7 @@ impl<S: Storage> Segment<'_, S> {
         };
         let begin = self.base.max(self.stream.start_position());
         let state = self.scan(begin, State::default(), None, &mut |_| Ok(()))?;
-        Ok(next.header().counts - state.progress.counts)
+        Ok(next.header().progress.counts - state.progress.counts)
     }
 
     /// Writes the index anew: the sound entries as they were, then what a scan finds, and puts it in the place of the old one.
@@ -356,13 +349,7 @@ impl<S: Storage> Segment<'_, S> {
             from = examined.end;
         }
         let begin = State {
-            progress: before.map_or(
-                Progress {
-                    head: header.head,
-                    counts: header.counts,
-                },
-                |state| state.progress,
-            ),
+            progress: before.map_or(header.progress, |state| state.progress),
             arrival_us: before.and_then(|state| state.arrival_us),
         };
         let arrival_us = sound.and_then(|(_, examined)| examined.cut_block);
@@ -388,28 +375,17 @@ impl<S: Storage> Segment<'_, S> {
         arrival_us: Option<i64>,
         write: &mut dyn FnMut(&IndexEntry) -> io::Result<()>,
     ) -> Result<State, IndexError> {
-        let start = self.stream.start_position();
-        // A message that is under way at `from` began behind the head.
-        let begin = before
-            .progress
-            .head
-            .map_or(from, |head| head.clamp(start, from));
         let mut tracker = HeadTracker::new(before.progress);
-        let mut reader = RecordingReader::new(self.storage, *self.stream, begin, self.end)?;
+        let mut reader = RecordingReader::new(self.storage, *self.stream, from, self.end)?;
         let mut written = from;
         while let Some(frame) = reader.next_frame()? {
             tracker.take(&frame);
             let end_position = frame.end_position();
-            if end_position <= from {
-                continue;
-            }
             if end_position == self.end || end_position - written >= MAX_BLOCK_LENGTH as i64 {
                 written = end_position;
-                let Progress { head, counts } = tracker.progress();
                 let entry = IndexEntry {
                     end_position,
-                    head,
-                    counts,
+                    progress: tracker.progress(),
                     arrival_us,
                 };
                 write(&entry).map_err(|source| self.error(source))?;
