@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import aeron
 from live.segments import Message
@@ -55,15 +55,22 @@ def begin(row: Message) -> int:
 
 
 def missing_bytes(rows: Sequence[Message]) -> int:
-    """Checks that each session's messages are there once and in order; answers the bytes missing between them."""
-    sessions = defaultdict(list)
-    for row in rows:
-        sessions[row.session_id].append(row)
+    """Checks that each message is there once, and in order per recording; answers the bytes missing of the sessions."""
+    for recording in _grouped(rows, lambda row: (row.session_id, row.recording_id)):
+        assert recording == sorted(recording, key=lambda row: row.position), "in order per recording"
     missing = 0
-    for session in sessions.values():
+    for session in _grouped(rows, lambda row: row.session_id):
+        session.sort(key=lambda row: row.position)
         numbers = [number(row) for row in session]
-        assert numbers == sorted(set(numbers)), "each message once, in order"
+        assert numbers == sorted(set(numbers)), "each message once"
         for before, after in itertools.pairwise(session):
             if number(after) != number(before) + 1:
                 missing += begin(after) - before.position
     return missing
+
+
+def _grouped(rows: Sequence[Message], key: Callable[[Message], object]) -> list[list[Message]]:
+    groups = defaultdict(list)
+    for row in rows:
+        groups[key(row)].append(row)
+    return list(groups.values())

@@ -265,6 +265,7 @@ impl Agent {
             }
             at += 1;
         }
+        self.shared.statistics.retained_bytes.set(retained as i64);
         total
     }
 
@@ -384,9 +385,6 @@ impl Agent {
 
     fn report(&mut self) {
         let statistics = &self.shared.statistics;
-        statistics.images.set(self.recorded.len() as i64);
-        let retained = self.home.archive.retained_bytes();
-        statistics.retained_bytes.set(retained as i64);
         if let (Some(counters), Some(connection)) = (&mut self.counters, &self.connection) {
             counters.update(connection.aeron(), statistics, &self.shared.recordings());
         }
@@ -421,6 +419,10 @@ impl Agent {
     }
 
     fn show_recordings(&self) {
+        self.shared
+            .statistics
+            .images
+            .set(self.recorded.len() as i64);
         let recordings = self.home.archive.recordings().collect();
         self.shared.change(|state| state.recordings = recordings);
     }
