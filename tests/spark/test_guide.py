@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import struct
@@ -12,9 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.conftest import eventually
 
 import aeron
 import aeron.spark
+from aeron import _aeron
 from commands import run as run_aeron
 
 if TYPE_CHECKING:
@@ -24,7 +27,7 @@ GUIDE = Path(__file__).parents[2] / "docs" / "spark.md"
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCKS = [(found.group(1), found.group(2), found.start()) for found in _BLOCK.finditer(GUIDE.read_text())]
 
-TRADE = struct.Struct("<qddi")
+TRADE = struct.Struct("<qddiq")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -49,7 +52,7 @@ def published(environment: None, media_driver: aeron.MediaDriver) -> Iterator[No
             while not stop.wait(0.01):
                 number += 1
                 texts.offer(b"message %d" % number)
-                trades.offer(TRADE.pack(time.time_ns() // 1000, 100.0 + number, 1.0, 7))
+                trades.offer(TRADE.pack(time.time_ns() // 1000, 100.0 + number, 1.0, 7, number))
                 for subscription in written:
                     subscription.poll_batch()
 
@@ -61,9 +64,23 @@ def published(environment: None, media_driver: aeron.MediaDriver) -> Iterator[No
 
 
 @pytest.fixture(scope="module")
-def names() -> dict[str, Any]:
-    """What earlier blocks defined: later ones go on with it."""
-    return {}
+def names(
+    spark: SparkSession,
+    published: None,
+    media_driver: aeron.MediaDriver,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[dict[str, Any]]:
+    """What earlier blocks defined, with which later ones go on; and the archive of a query that has ended."""
+    directory = tmp_path_factory.mktemp("archives")
+    directory.chmod(0o700)
+    source = _aeron.LiveSource("aeron:ipc", [1001], client={"aeron_dir": media_driver.dir}, archive_dir=directory)
+    offset = source.initial_offset()
+    source.partitions(offset, offset)
+    eventually(lambda: json.loads(source.report())["recordings"], 20)
+    source.close()
+    yield {"spark": spark, "aeron": aeron, "archive_directory": str(directory)}
+    for query in spark.streams.active:
+        query.stop()
 
 
 def test_the_guide_has_blocks() -> None:
@@ -81,8 +98,6 @@ def test_a_block_of_the_guide_runs(
             result = run_aeron(*line.removeprefix("$ aeron ").split())
             assert result.exit_code == 0, result.output
         return
-    names.setdefault("spark", spark)
-    names.setdefault("aeron", aeron)
     compiled = compile("\n" * GUIDE.read_text()[:place].count("\n") + "\n" + code, str(GUIDE), "exec")
     exec(compiled, names)
     for query in spark.streams.active:
