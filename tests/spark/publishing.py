@@ -67,7 +67,8 @@ def running(
         yield query
     finally:
         query.stop()
-        assert query.exception() is None
+        if error := query.exception():
+            raise error
 
 
 def rate_stream(spark: SparkSession) -> DataFrame:
