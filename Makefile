@@ -1,5 +1,5 @@
 # The commands of this project. Each works alone on a fresh machine that has Python 3.11+ and a Rust toolchain (the interop
-# tests also need a JDK with Maven): it makes the virtual environment, builds and installs by itself.
+# tests also need a JDK with Maven, those with Spark a JDK): it makes the virtual environment, builds and installs by itself.
 
 PYTHON ?= python3
 VENV := .venv

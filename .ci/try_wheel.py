@@ -1,5 +1,6 @@
 """Tries an installed wheel: an embedded driver, a publication and a subscription, and one message between them."""
 
+import importlib
 import time
 
 import aeron
@@ -16,4 +17,5 @@ with aeron.MediaDriver() as driver, aeron.connect(driver) as client:
     while not received and time.monotonic() < deadline:
         subscription.poll(lambda payload, header: received.append(payload), 1)
 assert received == [b"hello"], received
+importlib.import_module("pyspark_aeron")  # what Spark looks for is there, and never raises, PySpark or not
 print(f"aeron {aeron.__version__} works")
