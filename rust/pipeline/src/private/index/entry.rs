@@ -2,6 +2,8 @@
 //!
 //! 64 bytes never cross a page, so a write that a kill cuts short leaves an entry whole or absent.
 
+use aeron_memory::log::frame::FRAME_ALIGNMENT;
+
 use super::super::heads::{Counts, Progress};
 
 /// Bytes of the header and of each entry.
@@ -53,7 +55,7 @@ impl IndexHeader {
             base_position,
             progress: progress_of(progress)?,
         };
-        (magic == MAGIC as i64 && base_position >= 0).then_some(header)
+        (magic == MAGIC as i64 && is_position(base_position)).then_some(header)
     }
 }
 
@@ -74,8 +76,8 @@ impl IndexEntry {
             progress: progress_of(progress)?,
             arrival_us: known(arrival),
         };
-        let is_sound = end_position > 0 && entry.progress.head <= Some(end_position);
-        is_sound.then_some(entry)
+        let is_behind_head = entry.progress.head <= Some(end_position);
+        (is_position(end_position) && is_behind_head).then_some(entry)
     }
 }
 
@@ -95,9 +97,7 @@ fn words(progress: Progress) -> [i64; 4] {
 
 fn progress_of(words: [i64; 4]) -> Option<Progress> {
     let [head, messages, payload_bytes, unfinished] = words;
-    let is_sound = [head, unfinished]
-        .iter()
-        .all(|&word| word >= 0 || word == NONE);
+    let is_sound = (is_position(head) || head == NONE) && (unfinished >= 0 || unfinished == NONE);
     is_sound.then_some(Progress {
         head: known(head),
         counts: Counts {
@@ -110,6 +110,11 @@ fn progress_of(words: [i64; 4]) -> Option<Progress> {
 
 fn known(value: i64) -> Option<i64> {
     (value != NONE).then_some(value)
+}
+
+/// Whether a frame can begin there.
+fn is_position(value: i64) -> bool {
+    value >= 0 && value % FRAME_ALIGNMENT as i64 == 0
 }
 
 /// The words, four zero bytes and the checksum of all that.
@@ -140,9 +145,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn positions(most: i64) -> impl Strategy<Value = i64> {
+        (0..=most / 32).prop_map(|frames| frames * 32)
+    }
+
     prop_compose! {
         fn progress(most: i64)(
-            head in prop::option::of(0..=most), counts: (i64, i64), unfinished in prop::option::of(0..=i64::MAX),
+            head in prop::option::of(positions(most)), counts: (i64, i64), unfinished in prop::option::of(0..=i64::MAX),
         ) -> Progress {
             let (messages, payload_bytes) = counts;
             Progress { head, counts: Counts { messages, payload_bytes }, unfinished }
@@ -151,14 +160,14 @@ mod tests {
 
     prop_compose! {
         fn headers()(
-            recording_id: i64, base_position in 0..=i64::MAX, progress in progress(i64::MAX),
+            recording_id: i64, base_position in positions(i64::MAX), progress in progress(i64::MAX),
         ) -> IndexHeader {
             IndexHeader { recording_id, base_position, progress }
         }
     }
 
     prop_compose! {
-        fn entries()(end_position in 1..=i64::MAX)(
+        fn entries()(end_position in positions(i64::MAX))(
             end_position in Just(end_position), progress in progress(end_position),
             arrival_us in prop::option::of(-i64::MAX..=i64::MAX),
         ) -> IndexEntry {

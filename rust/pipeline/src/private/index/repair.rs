@@ -240,6 +240,20 @@ impl<S: Storage> Segment<'_, S> {
         tail: Tail,
         lost: &mut Vec<LostArrivals>,
     ) -> Result<State, IndexError> {
+        match self.keep(before, tail, lost) {
+            // What the index said of the segment may be wrong, and the segment sound.
+            Err(IndexError::Read(_)) => self.rewrite(&self.header(before)?, None, before, lost),
+            kept => kept,
+        }
+    }
+
+    /// As [`repair`](Self::repair), with the entries that seem sound.
+    fn keep(
+        &self,
+        before: Option<State>,
+        tail: Tail,
+        lost: &mut Vec<LostArrivals>,
+    ) -> Result<State, IndexError> {
         let id = self.stream.recording_id();
         let file = IndexFile::open(self.storage, id, self.base, Access::Write)
             .map_err(|source| self.error(source))?;
