@@ -146,6 +146,24 @@ def mark_file() -> Iterator[bytes]:
     yield header[8:]
 
 
+NOTHING = -(2**63)
+
+
+def index() -> Iterator[bytes]:
+    """The index of a recording of 40 frames of 96 bytes, with an entry for each eight, and one that goes back."""
+    magic = int.from_bytes(b"AIDX\x01", "little")
+    header = struct.pack("<7q8x", magic, 0, 0, NOTHING, 0, 0, NOTHING)
+    entries = [struct.pack("<7q8x", end, 1, 0, end, end // 144, end * 2 // 3, NOTHING) for end in range(768, 3841, 768)]
+    yield header + b"".join(entries)
+    yield header + b"".join(reversed(entries))
+    yield header + entries[0][:40]
+
+
+def private_lock() -> Iterator[bytes]:
+    """The lock file of a private archive."""
+    yield struct.pack("<4sI16s16sqqQ64s64x", b"APRV", 1, bytes(16), bytes(16), 42, 1, 2, b"boot")
+
+
 TARGETS = {
     "catalog": catalog,
     "client": operations,
@@ -153,10 +171,12 @@ TARGETS = {
     "commands": commands,
     "driver": operations,
     "frames": frames,
+    "index": index,
     "layout": layout,
     "log": operations,
     "mark_file": mark_file,
     "offsets": offsets,
+    "private_lock": private_lock,
     "reports": reports,
     "ring": ring,
     "segment": segment,
