@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.conftest import eventually
 from tests.spark.collecting import Batches, numbers, running, send, until
 
 import aeron
@@ -267,3 +268,13 @@ def test_without_a_driver_the_query_fails_with_how_to_start_one(
         Exception, match=r'AeronDriverTimeout: no media driver in .*no driver; start one with "aeron driver'
     ):
         query.awaitTermination(60)
+
+
+def test_a_query_that_is_stopped_lets_its_publisher_go_at_once(
+    live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path
+) -> None:
+    """08-34: Spark sends SIGTERM and calls nothing; a dead client would hold the publisher for 10 s."""
+    publication = publisher(2120)
+    with running(live(2120, "value BINARY"), tmp_path / "checkpoint"):
+        send(publication, numbers(0, 10))
+    eventually(lambda: not publication.is_connected, 5)
