@@ -19,7 +19,7 @@ help:
 	@echo "make test    Rust tests, loom models, Python and interop tests"
 	@echo "make lint    rustfmt, clippy, ruff, mypy and stubtest"
 	@echo "make bench   benchmarks beside their peers; prints the table of docs/performance.md"
-	@echo "make soak    lossy streams and differential tests in full, then UDP at full rate with 1 % loss for DURATION (default 1800) seconds"
+	@echo "make soak    lossy streams, differential tests and kills of Spark in full, then UDP at full rate with 1 % loss for DURATION (default 1800) seconds"
 	@echo "make fuzz    every fuzz target for FUZZ_SECONDS (default 120) seconds"
 	@echo "make sim     drivers and clients in a simulated network, SEEDS=0..2000 (or one seed, replayed and told in full)"
 	@echo "make wheel   an abi3 wheel in dist/"
@@ -101,6 +101,8 @@ soak: $(BENCH)
 	SOAK=1 $(BIN)/python -m pytest tests/interop/test_udp_loss.py -k arrives_whole
 	$(call say,the same datagrams to the real C driver and to ours$(comma) longer and more series)
 	SOAK=1 $(BIN)/python -m pytest tests/differential
+	$(call say,twenty kills of a query on a live stream)
+	$(BIN)/python -m pytest tests/spark/soak_kills.py -s
 	$(call say,UDP at full rate with 1 % loss for $(DURATION) s)
 	PYTHONPATH=tests $(BIN)/python -m bench.soak --seconds $(DURATION)
 

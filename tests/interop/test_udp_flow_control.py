@@ -60,7 +60,7 @@ def test_min_waits_for_the_slowest(sender, receiver, form, side, stream):
     sent = fill(publication)
     early = reading.receive(sent, LENGTHS, timeout_s=0.5)["received"]
     assert early < sent
-    # At most what a quarter of the window may be behind, when its status message was late; not what the other one has read.
+    # At most the quarter of the window that a late status message may be behind; not what the other one has read.
     late = fill(publication)
     assert late * LENGTHS[0] < WINDOW_LENGTH // 4
     sent += late

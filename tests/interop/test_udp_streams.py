@@ -187,8 +187,8 @@ def test_a_rejected_image_tells_its_publisher_and_returns(sender, receiver, side
 
 @each_way
 def test_gaps_of_an_unreliable_stream_are_not_repaired_when_nothing_is_lost(sender, receiver, side, stream):
-    """A window that fits into the socket's buffer with what the kernel adds to each datagram: with the default one a receiver
-    that is not scheduled for a while loses datagrams there, and nothing repairs that."""
+    """A window that fits into the socket's buffer with what the kernel adds to each datagram: with the default one a
+    receiver that is not scheduled for a while loses datagrams there, and nothing repairs that."""
     channel = unicast()
     subscription = side(receiver).add_subscription(f"{channel}|reliable=false|rcv-wnd=32k", stream)
     publication = side(sender).add_publication(channel, stream, exclusive=True)

@@ -1,0 +1,55 @@
+"""Publishes numbered messages of many lengths at a rate until a line comes in; it ends when its input does.
+
+usage: publisher.py DIRECTORY CHANNEL STREAM_ID RATE FILE
+
+FILE gets the position after each accepted message, 8 bytes each: message n is the n-th of them.
+"""
+
+import struct
+import sys
+import threading
+import time
+
+import aeron
+
+
+def length_of(number):
+    """Mostly some hundred bytes; now and then several frames."""
+    return 8 + (5000 if number % 97 == 0 else number * 37 % 300)
+
+
+def message(number):
+    return struct.pack("<q", number).ljust(length_of(number), bytes([number % 251]))
+
+
+def main(directory, channel, stream_id, rate, file):
+    enough, ended = threading.Event(), threading.Event()
+
+    def obey():
+        sys.stdin.readline()
+        enough.set()
+        sys.stdin.read()
+        ended.set()
+
+    threading.Thread(target=obey, daemon=True).start()
+    with aeron.connect(directory) as client, open(file, "wb", buffering=0) as accepted:
+        publication = client.add_exclusive_publication(channel, int(stream_id))
+        print(publication.session_id, flush=True)
+        number, began = 0, time.monotonic()
+        while not enough.is_set():
+            if number > (time.monotonic() - began) * float(rate):
+                time.sleep(0.001)
+                continue
+            position = publication.offer(message(number))
+            if position > 0:
+                accepted.write(struct.pack("<q", position))
+                number += 1
+            else:
+                began += 0.001
+                time.sleep(0.001)
+        print(number, flush=True)
+        ended.wait()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

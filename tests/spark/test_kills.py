@@ -1,0 +1,21 @@
+"""A query on a live stream is killed and started again on its checkpoint: what was recorded is there once.
+
+`make soak` runs more kills: `soak_kills.py`.
+"""
+
+from spark.killed.runs import Kill, Publisher, check, progress, run_killed, run_to_the_end
+
+KILLS = [Kill("batch-zero", "application"), Kill("appended", "source", 2000), Kill("purged", "jvm", 2)]
+
+
+def test_every_message_is_there_once_after_kills(java, media_driver, shared_memory):
+    """08-14, 08-22, 08-45: over IPC nothing is missing, as the publisher waits or is not connected meanwhile"""
+    publisher = Publisher(shared_memory, "aeron:ipc", media_driver.dir)
+    try:
+        for kill in KILLS:
+            run_killed(shared_memory, "aeron:ipc", media_driver.dir, kill)
+        accepted = run_to_the_end(shared_memory, "aeron:ipc", media_driver.dir, publisher)
+        assert check(shared_memory, publisher, accepted) == []
+    finally:
+        publisher.close()
+    assert progress(shared_memory)[-1]["gap"] == 0
