@@ -50,13 +50,15 @@ def run(
     with (
         aeron.MediaDriver(dir=pipeline.directory),
         aeron.connect(pipeline.directory) as client,
-        _queries(pipeline, spark) as queries,
         _publisher(replay) as publisher,
+        _ended(spark),
         Live(console=console, refresh_per_second=4) as live,
     ):
         subscription = client.add_subscription(pipeline.channel, pipeline.bars_stream_id)
-        view = _View(subscription, queries, publisher, live, Lines(trades, pipeline.bar_us))
-        view.wait(lambda: _subscribers(client, pipeline.trades_stream_id) == len(queries), "both queries subscribe")
+        view = _View(subscription, publisher, live, Lines(trades, pipeline.bar_us))
+        for query in pipeline.start(spark):
+            view.queries.append(Followed(query))
+            view.wait(lambda: _subscribers(client, pipeline.trades_stream_id) == len(view.queries), "it subscribes")
         _tell(publisher)
         console.print(view.lines.header, soft_wrap=True, style="bold")
         end = _end_of_bars(trades, pipeline.bar_us)
@@ -169,7 +171,6 @@ class _View:
     def __init__(
         self,
         subscription: aeron.Subscription,
-        queries: list[StreamingQuery],
         publisher: subprocess.Popen[bytes],
         live: Live,
         lines: Lines,
@@ -179,7 +180,7 @@ class _View:
         self._live = live
         self.lines = lines
         self.bars: list[npt.NDArray[np.void]] = [np.zeros(0, BAR)]
-        self.queries = [Followed(query) for query in queries]
+        self.queries: list[Followed] = []
 
     @property
     def received(self) -> int:
@@ -227,9 +228,10 @@ def _subscribers(client: aeron.Aeron, stream_id: int) -> int:
 
 
 @contextmanager
-def _queries(pipeline: Pipeline, spark: SparkSession) -> Iterator[list[StreamingQuery]]:
+def _ended(spark: SparkSession) -> Iterator[None]:
+    """Ends the queries with the block, while what they read is there."""
     try:
-        yield pipeline.start(spark)
+        yield
     finally:
         for query in spark.streams.active:
             query.stop()

@@ -38,8 +38,12 @@ class Pipeline:
         """Where Spark writes the bars."""
         return self.place / "bars.parquet"
 
-    def start(self, spark: SparkSession) -> list[StreamingQuery]:
-        """Starts both queries: two sinks need two, as each reads the stream for itself. No Python touches a row."""
+    def start(self, spark: SparkSession) -> Iterator[StreamingQuery]:
+        """Both queries: two sinks need two, as each reads the stream for itself. No Python touches a row.
+
+        Each is started when it is asked for. A Python process that Spark starts for a query has 10 s to report, which
+        two at once may miss where cores are few and busy.
+        """
         to_aeron = (
             self._bars(spark)
             .writeStream.format("aeron")
@@ -50,7 +54,8 @@ class Pipeline:
             .option("valueSchema", BAR_LAYOUT)
         )
         to_parquet = self._bars(spark).writeStream.format("parquet").option("path", str(self.parquet))
-        return [self._started("to Aeron", to_aeron), self._started("to Parquet", to_parquet)]
+        yield self._started("to Aeron", to_aeron)
+        yield self._started("to Parquet", to_parquet)
 
     def _started(self, name: str, writer: DataStreamWriter) -> StreamingQuery:
         checkpoint = self.place / "checkpoints" / name.replace(" ", "-")

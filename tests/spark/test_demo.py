@@ -1,0 +1,217 @@
+"""``aeron demo --spark`` as a user runs it: on both example files and made-up trades, twice, and interrupted."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import psutil
+import pytest
+from pyarrow import parquet
+
+import aeron
+from aeron.demo.bars import usual_bar_us
+from aeron.demo.live import Followed
+from aeron.demo.pipeline import Pipeline
+from aeron.demo.replay import in_time_order
+from aeron.demo.trades import Trades, generate_trades, load_trades
+from commands import SHARED_MEMORY, Command
+from conftest import eventually
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DATA = Path(__file__).parents[2] / "examples" / "data"
+BRIEF = ["--repeat", 1, "--seconds", 0.1, "--rate", 2000]
+GENERATED, SEED = 3000, 3
+ENDS_WITHIN_S = 500
+
+whole = pytest.mark.timeout(ENDS_WITHIN_S + 60)
+"""Of tests with whole demos, which take half a minute each on a machine that does nothing else."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a whole demo printed, and where it left its files."""
+
+    text: str
+    output: Path
+
+    def bars(self, name: str) -> list[dict[str, object]]:
+        table = parquet.read_table(self.output / f"{name}-bars.parquet")
+        rows = table.to_pylist()
+        return sorted(rows, key=lambda bar: (bar["start"], bar["symbol"]))
+
+
+@pytest.fixture(scope="module")
+def finished(java: None, tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    output = tmp_path_factory.mktemp("demo") / "bars"
+    files = ["-i", DATA / "btcusdt-trades.parquet", "-i", DATA / "usdjpy-ticks.csv"]
+    made_up = ["--generate", "--trades", GENERATED, "--seed", SEED]
+    return run_demo(*files, *made_up, "--output", output, output=output)
+
+
+def run_demo(*options: object, output: Path) -> Finished:
+    before = left_behind()
+    with Command("demo", "--spark", *options, *BRIEF, COLUMNS="120") as demo:
+        assert demo.end(ENDS_WITHIN_S) == 0, demo.output() + demo.errors()
+    assert demo.errors() == ""
+    assert left_behind() == before
+    return Finished(demo.output(), output)
+
+
+def left_behind() -> tuple[set[str], set[str]]:
+    """Directories of demos, and files that this user's JVMs leave in the usual place."""
+    names = os.listdir(SHARED_MEMORY or tempfile.gettempdir())
+    return {name for name in names if name.startswith("aeron-demo-")}, set(Path.cwd().iterdir())
+
+
+def bars_by_numpy(trades: Trades) -> dict[tuple[int, str], dict[str, float]]:
+    """Bars by their start in microseconds and symbol, from the same records without Spark."""
+    records = in_time_order(trades.records)
+    bar_us = usual_bar_us(records["time_ns"])
+    starts = records["time_ns"] // 1000 // bar_us * bar_us
+    bars = {}
+    for start, symbol in {(int(start), symbol) for start, symbol in zip(starts, records["symbol"], strict=True)}:
+        mine = records[(starts == start) & (records["symbol"] == symbol)]
+        price, quantity = mine["price"], mine["quantity"]
+        places = (Decimal(repr(float(each))).quantize(Decimal("1e-8"), ROUND_HALF_UP) for each in quantity)
+        bars[start, symbol.decode()] = {
+            "open": price[0],
+            "high": price.max(),
+            "low": price.min(),
+            "close": price[-1],
+            "volume": float(sum(places)),
+            "vwap": math.fsum(price * quantity) / math.fsum(quantity),
+            "trades": len(mine),
+        }
+    return bars
+
+
+@whole
+@pytest.mark.parametrize("name", ["btcusdt-trades", "usdjpy-ticks", "generated"])
+def test_bars_of_the_stream_are_those_that_numpy_makes_of_the_same_trades(finished: Finished, name: str) -> None:
+    """08-81: real and generated data; the late rows are below."""
+    [path] = [*DATA.glob(f"{name}.*"), None][:1]
+    trades = load_trades(path) if path else generate_trades(GENERATED, SEED)
+    expected = bars_by_numpy(trades)
+    assert len(expected) > 30
+    found = finished.bars(name)
+    keys = [(round(bar.pop("start").timestamp() * 1e6), bar.pop("symbol")) for bar in found]
+    assert keys == sorted(expected)
+    for key, bar in zip(keys, found, strict=True):
+        right = expected[key]
+        assert bar.pop("vwap") == pytest.approx(right.pop("vwap"), rel=1e-9, abs=0)
+        assert bar == right, key
+
+
+@whole
+def test_the_bars_are_printed_and_compared_and_drawn(finished: Finished) -> None:
+    """08-82, 08-83: the demo itself fails where a received bar is not the one in Parquet."""
+    text = " ".join(finished.text.split())
+    for name, symbols, what in (
+        ("btcusdt-trades", {"btcusdt-trades"}, "2,001 trades"),
+        ("usdjpy-ticks", {"usdjpy-ticks"}, "1,000 quotes"),
+        ("generated", {"ALPHA", "BRAVO", "CHARLIE", "DELTA"}, f"{GENERATED:,} trades"),
+    ):
+        bars = finished.bars(name)
+        assert f"{len(bars)} bars of {what}: those received over Aeron are those in Parquet" in text
+        assert {bar["symbol"] for bar in bars} == symbols
+        page = (finished.output / "bars.html").read_text()
+        assert all(f"<h2>{symbol}, " in page for symbol in symbols)
+    printed = re.findall(r"^(?:\d\d-\d\d )?\d\d:\d\d(?::\d\d)? .* \d+$", finished.text, re.MULTILINE)
+    assert len(printed) == sum(len(finished.bars(name)) for name in ("btcusdt-trades", "usdjpy-ticks", "generated"))
+    assert all(bar["volume"] == bar["trades"] for bar in finished.bars("usdjpy-ticks"))
+
+
+@whole
+def test_the_live_lines_say_how_both_queries_are(finished: Finished) -> None:
+    for name in ("to Aeron", "to Parquet"):
+        said = rf"{name}: 2,002 trades, [\d,]+ rows/s, batch [\d,]+ ms, backlog 0, retained [\d.]+ MiB, 0 late"
+        assert re.search(said, finished.text), finished.text
+
+
+@whole
+def test_a_second_run_replaces_what_the_first_one_left(finished: Finished) -> None:
+    """08-82"""
+    before = finished.bars("usdjpy-ticks")
+    again = run_demo("-i", DATA / "usdjpy-ticks.csv", "--output", finished.output, output=finished.output)
+    exact = [{name: value for name, value in bar.items() if name != "vwap"} for bar in before]
+    assert [
+        {name: value for name, value in bar.items() if name != "vwap"} for bar in again.bars("usdjpy-ticks")
+    ] == exact
+    assert len(re.findall("<svg", (finished.output / "bars.html").read_text())) == 1
+
+
+@whole
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_demo_leaves_nothing_behind(java: None, tmp_path: Path, number: signal.Signals) -> None:
+    """08-82"""
+    before = left_behind()
+    options = ["--generate", "--trades", 50_000, "--repeat", 1, "--seconds", 0.1, "--rate", 500]
+    with Command("demo", "--spark", *options, "--output", tmp_path / "bars") as demo:
+        demo.wait_for("ALPHA ", timeout=ENDS_WITHIN_S)
+        processes = psutil.Process(demo.pid).children(recursive=True)
+        assert any(process.name() == "java" for process in processes)
+        demo.send(number)
+        assert demo.end(60) == 1
+    assert demo.errors().strip() == "Aborted!"
+    _, alive = psutil.wait_procs(processes, timeout=15)
+    assert alive == []
+    assert left_behind() == before
+    assert not (tmp_path / "bars").exists()
+
+
+def test_trades_that_come_late_are_counted_and_left_out(
+    spark: SparkSession, shared_memory: Path, media_driver: aeron.MediaDriver
+) -> None:
+    """08-81"""
+    pipeline = Pipeline(media_driver.dir, "aeron:ipc", 8101, 8102, 1_000_000, shared_memory)
+    queries = [Followed(query) for query in pipeline.start(spark)]
+    trades = generate_trades(4).records
+    trades["symbol"], trades["sequence"] = b"X", np.arange(4)
+    trades["time_ns"] = np.array([0, 10, 0, 20]) * 1_000_000_000
+    try:
+        with aeron.connect(media_driver) as client:
+            subscriber = client.add_subscription("aeron:ipc", 8102)
+            publication = client.add_exclusive_publication("aeron:ipc", 8101)
+            publication.wait_connected(timeout=60)
+            for record, watermark in zip(trades, (-1, 9, 9, 19), strict=True):
+                publication.publish(record.tobytes(), timeout=5)
+                follow(queries, lambda at=watermark: all(query.watermark >= at for query in queries))
+                follow(queries, lambda at=record["sequence"] + 1: all(query.rows == at for query in queries))
+            assert subscriber.is_connected
+    finally:
+        for query in spark.streams.active:
+            query.stop()
+    assert [query.late for query in queries] == [1, 1]
+    assert all(str(query).endswith(", 1 late") for query in queries)
+    [first, second] = parquet.read_table(pipeline.parquet).sort_by("start").column("trades").to_pylist()
+    assert (first, second) == (1, 1)
+
+
+def follow(queries: list[Followed], condition: Callable[[], bool]) -> None:
+    def look() -> bool:
+        for query in queries:
+            query.look()
+        time.sleep(0.05)
+        return condition()
+
+    eventually(look, timeout=90)
+
+
+@pytest.fixture(autouse=True)
+def no_query_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    yield
+    if "spark" in request.fixturenames:
+        assert request.getfixturevalue("spark").streams.active == []
