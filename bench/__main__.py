@@ -8,7 +8,6 @@ from bench import environments, report
 from bench.lines import PARTS
 from bench.measure import machine
 from bench.runner import Results, measure
-from interop import toolchain
 
 FULL_RUNS = 7
 QUICK_RUNS, QUICK_SECONDS = 1, 0.4
@@ -41,11 +40,14 @@ def _arguments():
 
 
 def _measure(part, names, chosen):
+    if lacking := part.missing():
+        print(f"{part.name}: not measured, {lacking}", file=sys.stderr)
+        return []
     results = Results(
         groups=[part.groups[name]() for name in names],
         runs=chosen.runs or (QUICK_RUNS if chosen.quick else FULL_RUNS),
         seconds=chosen.seconds or (QUICK_SECONDS if chosen.quick else part.seconds),
-        versions=", ".join((*environments.PEER_PACKAGES[:-1], toolchain.JAR)),
+        versions=", ".join(part.versions()),
         machine=machine(),
     )
     measure(results)

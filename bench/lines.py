@@ -3,6 +3,8 @@
 from bench import environments as env
 from bench.measure import STOCK, Idle, JavaSample, OneWay, RoundTrip
 from bench.runner import Goal, Group, Part
+from bench.spark.lines import SPARK_GROUPS
+from bench.spark.session import missing, versions
 from bench.udp_lines import UDP_GROUPS
 
 LARGE = 64 * 1024
@@ -172,4 +174,5 @@ IPC_GROUPS = {
 PARTS = {
     "ipc": Part("ipc", IPC_GROUPS, seconds=2.0),
     "udp": Part("udp", UDP_GROUPS, seconds=1.25),
+    "spark": Part("spark", SPARK_GROUPS, seconds=1.0, versions=versions, missing=missing),
 }

@@ -53,7 +53,7 @@ def _spread(values, unit):
 
 
 def _figure(value, unit):
-    if unit == "messages/s":
+    if unit in ("messages/s", "rows/s"):
         return f"{value / 1e6:.2f} M/s" if value >= 1e6 else f"{value / 1e3:.1f} k/s"
     if unit == "ns":
         return f"{value / 1000:.2f} us"

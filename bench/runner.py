@@ -1,11 +1,15 @@
 """Runs groups of lines, each cell of a group once per round, so that ours and the peers meet the same machine."""
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from bench.environments import PEER_PACKAGES
 from bench.measure import VoidError
+from interop import toolchain
 
-_UNITS = {"rss": "MiB", "cost": "CPU s/M"}
+_COST = "CPU s/M"
+_UNITS = {"rss": "MiB", "retained": "MiB", **dict.fromkeys(("cost", "JVM", "Python", "driver"), _COST)}
 
 
 @dataclass
@@ -37,11 +41,16 @@ class Group:
 
 @dataclass
 class Part:
-    """Groups whose table has a place of its own, and how long their publishers send."""
+    """Groups whose table has a place of its own, and how long their publishers send.
+
+    `versions` names what is measured beside ours, `missing` what this machine lacks for it, if anything.
+    """
 
     name: str
     groups: dict
     seconds: float
+    versions: Callable = lambda: (*PEER_PACKAGES[:-1], toolchain.JAR)
+    missing: Callable = lambda: None
 
 
 @dataclass

@@ -1,0 +1,57 @@
+"""The subscriber behind a sink, as a process that checks every number.
+
+`DIRECTORY CHANNEL STREAM ROWS PARTITIONS FORM MODULUS`
+
+Row n of N carries n modulo some number; each of the partitions has an equal range, in order, and those of several
+interleave.
+"""
+
+import os
+import sys
+import time
+
+import numpy as np
+
+import aeron
+from bench.spark.content import TYPED_TYPE
+
+_SILENCE_S = 60
+_DIGITS = 16
+_POWERS = 10 ** np.arange(_DIGITS - 1, -1, -1)
+
+
+def main(directory, channel, stream_id, *what):
+    rows, partitions, form, modulus = int(what[0]), int(what[1]), what[2], int(what[3])
+    following = [rows * partition // partitions for partition in range(partitions)]
+    bounds, received, faults = np.array(following[1:]), 0, 0
+    with aeron.connect(directory) as client:
+        subscription = client.add_subscription(channel, int(stream_id))
+        print("ready", flush=True)
+        heard = time.monotonic()
+        while received < rows and time.monotonic() < heard + _SILENCE_S:
+            if not (batch := subscription.poll_batch(4096)):
+                os.sched_yield()
+                continue
+            heard = time.monotonic()
+            numbers = typed_numbers(batch) if form == "typed" else text_numbers(batch)
+            owners = np.searchsorted(bounds, numbers, side="right")
+            for partition in range(partitions):
+                mine = numbers[owners == partition]
+                faults += not np.array_equal(mine, (following[partition] + np.arange(len(mine))) % modulus)
+                following[partition] += len(mine)
+            received += len(numbers)
+    print(received, faults, flush=True)
+
+
+def typed_numbers(batch):
+    return batch.as_records(TYPED_TYPE)["seq"]
+
+
+def text_numbers(batch):
+    """Each message begins with sixteen digits."""
+    digits = np.frombuffer(batch.payload, np.uint8).reshape(len(batch), -1)[:, :_DIGITS]
+    return (digits - 48) @ _POWERS
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,100 @@
+"""What the messages hold: a ring of records made once, so that making them costs nobody anything."""
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+
+RING = 4096
+BATCH_ROWS, BATCH_BYTES = 4096, 1 << 20
+"""The record batches of our source: so many rows or bytes, whichever is first."""
+
+TYPED_TYPE = np.dtype(
+    [
+        ("ts", "<i8"),
+        ("px", "<f8"),
+        ("qty", "<i8"),
+        ("sym", "<i4"),
+        ("side", "<i4"),
+        ("seq", "<i8"),
+        ("flags", "<i8"),
+    ]
+)
+LAYOUT = "ts ts_ns, px f64, qty i64, sym i32, side i32, seq i64, flags i64"
+TYPED_SCHEMA = "ts TIMESTAMP, px DOUBLE, qty BIGINT, sym INT, side INT, seq BIGINT, flags BIGINT"
+BINARY_SCHEMA = (
+    "value BINARY, stream_id INT, session_id INT, position BIGINT, reserved_value BIGINT, timestamp TIMESTAMP"
+)
+JSON_SCHEMA = "ts LONG, px DOUBLE, qty LONG, sym INT, side INT, seq LONG, flags LONG"
+_START_NS = 1_700_000_000_000_000_000
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Messages of one length, and how many of them Spark takes in a second, about."""
+
+    name: str
+    length: int
+    rate: int
+    schema: str = BINARY_SCHEMA
+    options: tuple = ()
+    """Of `format("aeron")`, by name."""
+
+    def rows(self, seconds):
+        """How many make a run of so many seconds, or more of a short one: whole rings for two partitions."""
+        return 2 * RING * max(1, round(self.rate * seconds / (2 * RING)))
+
+    @property
+    def columns(self):
+        """What messages hold, without what Aeron knows of them."""
+        names = [field.split()[0] for field in self.schema.split(", ")]
+        return names if self is TYPED else ["value"]
+
+    @property
+    def batch_rows(self):
+        return min(BATCH_ROWS, BATCH_BYTES // self.length)
+
+    def messages(self):
+        """The ring, as `offer_batch` takes it."""
+        if self is JSON:
+            names = TYPED_TYPE.names
+            return [json.dumps(dict(zip(names, row.item(), strict=True))).encode() for row in typed_ring()]
+        return typed_ring() if self.length == TYPED_TYPE.itemsize else byte_ring(self.length)
+
+
+SMALL = Kind("64 B", 64, 3_000_000)
+LARGE = Kind("1 KiB", 1024, 500_000)
+TYPED = Kind("48 B typed", 48, 4_000_000, TYPED_SCHEMA, (("valueFormat", "struct"), ("valueSchema", LAYOUT)))
+PLAIN = Kind("48 B binary", 48, 1_500_000)
+JSON = Kind("JSON text", 110, 400_000, BINARY_SCHEMA.replace("BINARY", "STRING"), (("valueFormat", "string"),))
+KINDS = (SMALL, LARGE, TYPED)
+
+
+def byte_ring(length):
+    """Each record begins with its number."""
+    records = np.zeros(RING, [("number", "<i8"), ("rest", f"V{length - 8}")])
+    records["number"] = np.arange(RING)
+    return records
+
+
+def typed_ring():
+    """Market data of made-up trades."""
+    records = np.zeros(RING, TYPED_TYPE)
+    number = np.arange(RING)
+    records["ts"] = _START_NS + number * 1_000_000
+    records["px"] = 100 + number / 64
+    records["qty"] = number % 100 + 1
+    records["sym"], records["side"] = number % 100, number % 2
+    records["seq"] = number
+    return records
+
+
+def decoded(values):
+    """The columns of raw typed records, for who decodes in a UDF: an Arrow array of structs."""
+    import pyarrow as pa
+
+    buffer = values.buffers()[2]
+    records = np.frombuffer(buffer, TYPED_TYPE, len(values), offset=values.offset * TYPED_TYPE.itemsize)
+    return pa.StructArray.from_arrays(
+        [np.ascontiguousarray(records[name]) for name in TYPED_TYPE.names], TYPED_TYPE.names
+    )

@@ -1,0 +1,135 @@
+"""The lines with Spark, and what each must reach."""
+
+import tempfile
+
+from bench.runner import Goal, Group
+from bench.spark import content
+from bench.spark.content import JSON, JSON_SCHEMA, KINDS, LARGE, PLAIN, SMALL, TYPED
+from bench.spark.session import DEFAULT_BYTES_PER_BATCH, NO_LIMIT
+from bench.spark.sink import CountingSink, OfferEachRow, PrebuiltRound, Round, Sink, ZmqEachRow
+from bench.spark.source import (
+    BatchRead,
+    ByHand,
+    Drain,
+    IdleQuery,
+    Live,
+    Memory,
+    PrebuiltDrain,
+    PrebuiltRead,
+    PrebuiltTrigger,
+    Recording,
+    Trigger,
+)
+
+_ROWS = "rows/s"
+_CORE = "% of a core"
+
+
+def _goal(text, ours, peer, at_least):
+    return Goal(text, ours.name, (peer.name,), at_least=at_least, unit=_ROWS)
+
+
+def _source(kind):
+    """Drained and read again beside rows made before; recorded beside drained."""
+    cells, goals = [], []
+    for partitions in (1, 2):
+        what = f"{kind.name}, {partitions} partition{'s' * (partitions > 1)}"
+        ours, again = Drain(f"readStream, {what}", kind, partitions), BatchRead(f"read, {what}", kind, partitions)
+        peer = PrebuiltDrain(f"prebuilt, {what}", kind, partitions)
+        made = PrebuiltRead(f"prebuilt read, {what}", kind, partitions)
+        cells += [ours, peer, again, made]
+        goals += [_goal(f"source, {what}", ours, peer, 0.8), _goal(f"batch read, {what}", again, made, 0.8)]
+    recording = Recording(f"recording, {kind.name}", kind)
+    cells += [recording, Recording(f"recording on disk, {kind.name}", kind, tempfile.gettempdir())]
+    drained = tuple(cell.name for cell in cells if isinstance(cell, Drain))
+    bound = 1.5 if kind is LARGE else 2
+    goals.append(Goal(f"recording to Spark, {kind.name}", recording.name, drained, at_least=bound, unit=_ROWS))
+    return Group(f"Spark, source, {kind.name}", cells, goals)
+
+
+def _by_hand():
+    ours, peer = Drain("readStream beside tuples", SMALL), ByHand("tuples from pyzmq, 64 B", SMALL)
+    return Group("Spark, by hand", [ours, peer], [_goal("source to tuples by hand, 64 B", ours, peer, 4)])
+
+
+def _typed():
+    """The same data as typed columns, as JSON text, and as binary through a UDF."""
+
+    def from_json(frame):
+        from pyspark.sql import functions as F
+
+        return frame.select(F.from_json("value", JSON_SCHEMA).alias("record")).select("record.*")
+
+    def by_udf(frame):
+        import pyarrow as pa
+        from pyspark.sql.functions import arrow_udf
+
+        def decode(values: pa.Array) -> pa.Array:
+            return content.decoded(values)
+
+        return frame.select(arrow_udf(decode, JSON_SCHEMA)("value").alias("record")).select("record.*")
+
+    ours = Drain("typed columns", TYPED)
+    json, udf = Drain("from_json", JSON, change=from_json), Drain("arrow_udf", PLAIN, change=by_udf)
+    goals = [_goal("typed decode to from_json", ours, json, 5), _goal("typed decode to arrow_udf", ours, udf, 1.3)]
+    return Group("Spark, typed decode", [ours, json, udf], goals)
+
+
+def _sink():
+    cells, goals = [], []
+    for kind in KINDS:
+        for limit, setting in ((NO_LIMIT, "no limit"), (DEFAULT_BYTES_PER_BATCH, "default")):
+            what = f"{kind.name}, maxBytesPerBatch {setting}"
+            ours, peer = Sink(f"write, {what}", kind, 1, limit), CountingSink(f"counting, {what}", kind, 1, limit)
+            cells += [ours, peer]
+            goals.append(_goal(f"sink, {what}", ours, peer, 0.7))
+    two = "48 B typed, 2 partitions"
+    offers = OfferEachRow("foreachPartition with offer, 64 B", SMALL)
+    zmq = ZmqEachRow("foreachPartition with pyzmq, 64 B", SMALL)
+    cells += [Sink(f"write, {two}", TYPED, 2), CountingSink(f"counting, {two}", TYPED, 2), offers, zmq]
+    free, default = (f"write, 64 B, maxBytesPerBatch {setting}" for setting in ("no limit", "default"))
+    for text, ours, peer, bound in (
+        ("sink to an offer for each row", default, offers, 5),
+        ("sink without limit to an offer for each row", free, offers, 15),
+        ("sink to pyzmq for each row", default, zmq, 5),
+    ):
+        goals.append(Goal(text, ours, (peer.name,), at_least=bound, unit=_ROWS))
+    return Group("Spark, sink", cells, goals)
+
+
+def _round():
+    ours, peer = Round("readStream to writeStream", TYPED), PrebuiltRound("prebuilt to counting", TYPED)
+    return Group("Spark, round", [ours, peer], [_goal("round, 48 B typed", ours, peer, 0.6)])
+
+
+def _triggers():
+    ours, peer = Trigger("trigger of 100 rows"), PrebuiltTrigger("prebuilt trigger of 100 rows")
+    goals = [
+        Goal("latestOffset and partitions, p50", ours.name, None, "hooks", at_most=5, unit="ms"),
+        Goal("trigger of 100 rows, p50", ours.name, (peer.name,), "p50", at_most=1.1, unit="ms"),
+    ]
+    return Group("Spark, triggers", [ours, peer], goals)
+
+
+def _over_time():
+    live = [Live(f"live, {kind.name}", kind) for kind in (SMALL, LARGE)]
+    idle, memory = IdleQuery("idle query"), Memory("source process")
+    goals = [
+        Goal("idle query: CPU of Python", idle.name, None, "cpu", at_most=1, unit=_CORE),
+        Goal("idle query: CPU of all", idle.name, None, "all", at_most=3, unit=_CORE),
+        Goal("source process: growth in 10^8 messages", memory.name, None, "growth", at_most=64, unit="MiB"),
+    ]
+    return Group("Spark, over time", [*live, idle, memory], goals)
+
+
+SPARK_GROUPS = {
+    "spark-64": lambda: _source(SMALL),
+    "spark-1k": lambda: _source(LARGE),
+    "spark-records": lambda: _source(TYPED),
+    "spark-tuples": _by_hand,
+    "spark-typed": _typed,
+    "spark-sink": _sink,
+    "spark-round": _round,
+    "spark-triggers": _triggers,
+    "spark-time": _over_time,
+}

@@ -1,0 +1,286 @@
+"""The peers as Spark's data sources: prebuilt record batches, writers that only count, and what one writes by hand.
+
+Workers import this module; what a reader yields is made once for each task.
+"""
+
+import json
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    InputPartition,
+    WriterCommitMessage,
+)
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+
+from aeron.spark.source import AeronDataSource
+from bench.spark import content
+
+KINDS = {kind.name: kind for kind in (*content.KINDS, content.PLAIN)}
+
+
+# ---- prebuilt record batches ---------------------------------------------------------------------------------------
+
+
+@dataclass
+class Share(InputPartition):
+    """So many rows."""
+
+    rows: int
+
+
+class Prebuilt(DataSource):
+    """`rows` of a `kind` in `partitions` equal shares, `perTrigger` of them at a time."""
+
+    @classmethod
+    def name(cls):
+        return "prebuilt"
+
+    def schema(self):
+        return KINDS[self.options["kind"]].schema
+
+    def reader(self, schema):
+        return PrebuiltReader(self.options, schema)
+
+    def streamReader(self, schema):
+        return PrebuiltStreamReader(self.options, schema)
+
+
+class PrebuiltReader(DataSourceReader):
+    def __init__(self, options, schema):
+        self._kind, self._schema = KINDS[options["kind"]], schema
+        self._rows, self._partitions = int(options["rows"]), int(options["partitions"])
+
+    def partitions(self):
+        return [Share(self._rows // self._partitions)] * self._partitions
+
+    def read(self, partition):
+        yield from repeated(batch_of(self._kind, self._schema), partition.rows)
+
+
+class PrebuiltStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    def __init__(self, options, schema):
+        self._kind, self._schema = KINDS[options["kind"]], schema
+        self._rows, self._partitions = int(options["rows"]), int(options["partitions"])
+        self._step = int(options.get("pertrigger", self._rows))
+
+    def initialOffset(self):
+        return {"rows": 0}
+
+    def prepareForTriggerAvailableNow(self):
+        pass
+
+    def latestOffset(self, start, limit):
+        return {"rows": min(start["rows"] + self._step, self._rows)}
+
+    def partitions(self, start, end):
+        rows = end["rows"] - start["rows"]
+        return [Share(rows // self._partitions)] * self._partitions if rows else []
+
+    def read(self, partition):
+        yield from repeated(batch_of(self._kind, self._schema), partition.rows)
+
+
+def batch_of(kind, schema):
+    """The ring as one record batch of our source's size, with header columns of the same widths."""
+    numbers, messages = np.arange(kind.batch_rows), kind.messages()[: kind.batch_rows]
+
+    def column(field):
+        if field.name in (messages.dtype.names or ()):
+            values = messages[field.name]
+            return pa.array(values // 1000 if pa.types.is_timestamp(field.type) else values).cast(field.type)
+        if field.name == "value":
+            return pa.array([message.tobytes() for message in messages], field.type)
+        return pa.array(numbers).cast(field.type)
+
+    arrow = to_arrow_schema(schema, timezone="UTC")
+    return pa.record_batch([column(field) for field in arrow], schema=arrow)
+
+
+def repeated(batch, rows):
+    """The batch again and again, until so many rows are out."""
+    whole, rest = divmod(rows, len(batch))
+    for _ in range(whole):
+        yield batch
+    if rest:
+        yield batch.slice(0, rest)
+
+
+# ---- writers that count ----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Count(WriterCommitMessage):
+    rows: int
+
+
+class Counting(DataSource):
+    """Counts rows of record batches."""
+
+    @classmethod
+    def name(cls):
+        return "counting"
+
+    def writer(self, schema, overwrite):
+        return CountingWriter()
+
+    def streamWriter(self, schema, overwrite):
+        return CountingStreamWriter()
+
+
+class CountingWriter(DataSourceArrowWriter):
+    def write(self, iterator):
+        return Count(sum(batch.num_rows for batch in iterator))
+
+
+class CountingStreamWriter(DataSourceStreamArrowWriter):
+    def write(self, iterator):
+        return Count(sum(batch.num_rows for batch in iterator))
+
+    def commit(self, messages, batchId):
+        pass
+
+    def abort(self, messages, batchId):
+        pass
+
+
+# ---- by hand ---------------------------------------------------------------------------------------------------------
+
+
+class ByHand(DataSource):
+    """A loop over `recv` of pyzmq that yields tuples: `rows` from the socket at `address`."""
+
+    @classmethod
+    def name(cls):
+        return "by-hand"
+
+    def schema(self):
+        return KINDS[self.options["kind"]].schema
+
+    def reader(self, schema):
+        return ByHandReader(self.options)
+
+
+class ByHandReader(DataSourceReader):
+    def __init__(self, options):
+        self._address, self._rows = options["address"], int(options["rows"])
+
+    def partitions(self):
+        return [InputPartition(0)]
+
+    def read(self, partition):
+        import datetime
+
+        import zmq
+
+        socket = zmq.Context.instance().socket(zmq.PULL)
+        socket.setsockopt(zmq.RCVTIMEO, 60_000)
+        socket.connect(self._address)
+        for number in range(self._rows):
+            message = socket.recv()
+            yield message, 1001, 1, number, 0, datetime.datetime.now(datetime.UTC)
+        socket.close()
+
+
+def offer_rows(directory, channel, stream_id):
+    """A function for `foreachPartition`: one `offer` for each row's value."""
+
+    def send(rows):
+        import os
+
+        import aeron
+
+        with aeron.connect(directory) as client, client.add_publication(channel, stream_id) as publication:
+            publication.wait_connected(timeout=10)
+            for row in rows:
+                value = bytes(row.value)
+                while not publication.offer(value):
+                    os.sched_yield()
+
+    return send
+
+
+def send_rows(address):
+    """A function for `foreachPartition`: one `send` of pyzmq for each row's value."""
+
+    def send(rows):
+        import zmq
+
+        socket = zmq.Context.instance().socket(zmq.PUSH)
+        socket.connect(address)
+        for row in rows:
+            socket.send(bytes(row.value))
+        socket.close()
+
+    return send
+
+
+# ---- ours, with a clock ----------------------------------------------------------------------------------------------
+
+
+class Timed(AeronDataSource):
+    """Our source; nanoseconds in its hooks of a trigger go to the file `times` as lines of JSON."""
+
+    def __init__(self, options):
+        self._times = options.pop("times")
+        super().__init__(options)
+
+    @classmethod
+    def name(cls):
+        return "timed-aeron"
+
+    def streamReader(self, schema):
+        return TimedReader(super().streamReader(schema), self._times)
+
+
+class TimedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    def __init__(self, reader, times):
+        self._reader, self._times = reader, times
+
+    def initialOffset(self):
+        return self._reader.initialOffset()
+
+    def getDefaultReadLimit(self):
+        return self._reader.getDefaultReadLimit()
+
+    def prepareForTriggerAvailableNow(self):
+        self._reader.prepareForTriggerAvailableNow()
+
+    def latestOffset(self, start, limit):
+        with self._timed("latestOffset"):
+            return self._reader.latestOffset(start, limit)
+
+    def partitions(self, start, end):
+        with self._timed("partitions"):
+            return self._reader.partitions(start, end)
+
+    def read(self, partition):
+        return self._reader.read(partition)
+
+    def commit(self, end):
+        self._reader.commit(end)
+
+    def reportLatestOffset(self):
+        return self._reader.reportLatestOffset()
+
+    def stop(self):
+        self._reader.stop()
+
+    @contextmanager
+    def _timed(self, hook):
+        start = time.perf_counter_ns()
+        yield
+        with open(self._times, "a") as file:
+            file.write(json.dumps([hook, time.perf_counter_ns() - start]) + "\n")
+
+
+FORMATS = (Prebuilt, Counting, ByHand, Timed)

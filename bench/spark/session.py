@@ -1,0 +1,115 @@
+"""The one session, the places of a case, and what its processes use."""
+
+import atexit
+import functools
+import os
+import shutil
+import sys
+import tempfile
+import uuid
+from contextlib import contextmanager, suppress
+from importlib import metadata
+from pathlib import Path
+
+import psutil
+
+from bench import PROJECT
+from bench.measure import SHARED
+from interop.drivers import Driver
+
+NO_LIMIT = 2**31 - 1
+"""Of `spark.sql.execution.arrow.maxBytesPerBatch`: below it the JVM sizes every row that is written."""
+BYTES_PER_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"
+DEFAULT_BYTES_PER_BATCH = 64 * 1024 * 1024
+
+SETTINGS = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "2g",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.streaming.numRecentProgressUpdates": "1000",
+}
+
+
+@functools.cache
+def session():
+    """The session, with the peers' formats; it ends with the process."""
+    from pyspark.sql import SparkSession
+
+    import aeron.spark
+    from bench.spark import peers
+
+    # Workers import the peers, and are of this Python.
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(PROJECT), os.environ.get("PYTHONPATH", "")])
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[2]").appName("aeron bench")
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    atexit.register(spark.stop)
+    spark.sparkContext.setLogLevel("OFF")
+    aeron.spark.register(spark)
+    for source in peers.FORMATS:
+        spark.dataSource.register(source)
+    return spark
+
+
+def versions():
+    """What Spark runs on here."""
+    java = next(check.found for check in _checks() if check.what == "Java")
+    return (
+        *(f"{name}=={metadata.version(name)}" for name in ("pyspark", "pyarrow", "pyzmq")),
+        f"Java {java.split()[0]}",
+    )
+
+
+def missing():
+    """What Spark lacks on this machine, and where it comes from."""
+    return "; ".join(f"{check.what}: {check.found}; {check.remedy}" for check in _checks() if not check.ok)
+
+
+def _checks():
+    from aeron.spark import check
+
+    return [line for line in check() if line.what in ("Java", "PySpark", "pyarrow")]
+
+
+@contextmanager
+def place(parent="/dev/shm"):
+    """A directory that is gone after the block."""
+    with tempfile.TemporaryDirectory(prefix="aeron-bench-spark-", dir=parent) as path:
+        yield Path(path)
+
+
+@contextmanager
+def media_driver():
+    """A driver of ours in a process of its own: its directory and process."""
+    directory = Path("/dev/shm") / f"aeron-bench-{uuid.uuid4().hex[:12]}"
+    program = Path(sys.executable).parent / "aeronmd"
+    with tempfile.TemporaryDirectory() as logs:
+        driver = Driver("ours", directory, Path(logs) / "driver.txt", SHARED, program)
+        try:
+            yield driver.directory, driver.process
+        finally:
+            driver.remove()
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+def used():
+    """CPU seconds of the JVM and of its Python processes so far, dead ones included."""
+    jvm = psutil.Process(session().sparkContext._gateway.proc.pid)
+    own, python = jvm.cpu_times(), 0.0
+    for child in jvm.children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            python += sum(child.cpu_times())
+    return {"JVM": own.user + own.system, "Python": python + own.children_user + own.children_system}
+
+
+def source_process():
+    """The Python process of the one query that runs."""
+    jvm = psutil.Process(session().sparkContext._gateway.proc.pid)
+    [found] = [child for child in jvm.children() if any("streaming_source_runner" in word for word in child.cmdline())]
+    return found

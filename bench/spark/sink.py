@@ -1,0 +1,202 @@
+"""Cases that write: to a subscriber that checks every number, beside writers that count and what one writes by hand."""
+
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from bench.measure import VoidError
+from bench.spark import content
+from bench.spark.session import BYTES_PER_BATCH, NO_LIMIT, media_driver, place, session, used
+from bench.spark.source import (
+    CHANNEL,
+    Case,
+    Recorded,
+    batches,
+    costs,
+    prebuilt,
+    rate_of,
+    recorded_backlog,
+    started_query,
+    stream,
+)
+
+SINK_STREAM = 1002
+
+
+def numbered(kind, rows, partitions):
+    """Rows that carry their numbers, made in the JVM."""
+    from pyspark.sql import functions as F
+
+    ids = session().range(0, rows, 1, partitions)
+    if kind is content.TYPED:
+        number = F.col("id")
+        return ids.select(
+            F.timestamp_micros(number).alias("ts"),
+            (number / 64).alias("px"),
+            number.alias("qty"),
+            (number % 100).cast("int").alias("sym"),
+            (number % 2).cast("int").alias("side"),
+            number.alias("seq"),
+            number.alias("flags"),
+        )
+    digits = F.lpad(F.col("id").cast("string"), 16, "0").cast("binary")
+    return ids.select(F.concat(digits, F.lit(bytes(kind.length - 16))).alias("value"))
+
+
+@contextmanager
+def subscriber(directory, kind, rows, partitions=1, modulus=None):
+    """The process that checks what is written; leaving the block waits for all of it."""
+    typed = "typed" if kind is content.TYPED else "text"
+    command = [sys.executable, "-m", "bench.spark.consumer", directory, CHANNEL, SINK_STREAM]
+    command += [rows, partitions, typed, modulus or rows]
+    with checked(command, f"{rows} 0"):
+        yield
+
+
+@contextmanager
+def checked(command, expected):
+    """A process that says `ready`, and at the end what is expected."""
+    with subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline().strip() == "ready"
+            yield
+            if (found := process.stdout.readline().strip()) != expected:
+                raise VoidError(f"expected {expected!r}, received {found!r}")
+        finally:
+            process.kill()
+
+
+@contextmanager
+def bytes_per_batch(limit):
+    """The session setting for the time of a block."""
+    session().conf.set(BYTES_PER_BATCH, limit)
+    try:
+        yield
+    finally:
+        session().conf.unset(BYTES_PER_BATCH)
+
+
+def timed_write(action, rows):
+    """Wall time of an action."""
+    before, start = used(), time.perf_counter()
+    action()
+    return {"rate": rows / (time.perf_counter() - start), **costs(before, rows)}
+
+
+def to_aeron(writer, kind, directory):
+    """Our sink with the options of these messages."""
+    options = {"channel": CHANNEL, "streamId": str(SINK_STREAM), "aeron.dir": directory, **dict(kind.options)}
+    return writer.format("aeron").options(**options)
+
+
+@dataclass
+class Sink(Case):
+    """`df.write` to a subscriber."""
+
+    name: str
+    kind: content.Kind
+    partitions: int = 1
+    limit: int = NO_LIMIT
+
+    def once(self, seconds):
+        rows = self.kind.rows(seconds)
+        frame = numbered(self.kind, rows, self.partitions)
+        with (
+            media_driver() as (directory, _),
+            subscriber(directory, self.kind, rows, self.partitions),
+            bytes_per_batch(self.limit),
+        ):
+            return timed_write(to_aeron(frame.write, self.kind, directory).mode("append").save, rows)
+
+
+@dataclass
+class CountingSink(Case):
+    """An Arrow writer that counts."""
+
+    name: str
+    kind: content.Kind
+    partitions: int = 1
+    limit: int = NO_LIMIT
+
+    def once(self, seconds):
+        rows = self.kind.rows(seconds)
+        with bytes_per_batch(self.limit):
+            return timed_write(
+                numbered(self.kind, rows, self.partitions).write.format("counting").mode("append").save, rows
+            )
+
+
+@dataclass
+class OfferEachRow(Case):
+    """`foreachPartition` with one `offer` for each row."""
+
+    name: str
+    kind: content.Kind
+    share: float = 0.05
+
+    def once(self, seconds):
+        from bench.spark import peers
+
+        rows = self.kind.rows(seconds * self.share)
+        frame = numbered(self.kind, rows, 1)
+        with media_driver() as (directory, _), subscriber(directory, self.kind, rows):
+            send = peers.offer_rows(directory, CHANNEL, SINK_STREAM)
+            return timed_write(lambda: frame.foreachPartition(send), rows)
+
+
+@dataclass
+class ZmqEachRow(Case):
+    """`foreachPartition` with one `send` of pyzmq for each row."""
+
+    name: str
+    kind: content.Kind
+    share: float = 0.05
+
+    def once(self, seconds):
+        from bench.spark import peers
+
+        rows = self.kind.rows(seconds * self.share)
+        frame = numbered(self.kind, rows, 1)
+        with place() as path:
+            address = f"ipc://{path}/socket"
+            receiver = [sys.executable, "-m", "bench.spark.zmq_end", "pull", address, rows, self.kind.length]
+            with checked(receiver, "0"):
+                return timed_write(lambda: frame.foreachPartition(peers.send_rows(address)), rows)
+
+
+@dataclass
+class Round(Case):
+    """From one stream to another: a backlog of ours through our sink, to a subscriber."""
+
+    name: str
+    kind: content.Kind
+
+    def once(self, seconds):
+        rows = self.kind.rows(seconds)
+        with (
+            recorded_backlog(self.kind, rows) as recorded,
+            subscriber(recorded.directory, self.kind, rows, modulus=content.RING),
+            bytes_per_batch(NO_LIMIT),
+        ):
+            writer = to_aeron(stream(self.kind, recorded).writeStream, self.kind, recorded.directory)
+            before = used()
+            rate = rate_of(rows, batches(started_query(writer, recorded)))
+            return {"rate": rate, **costs(before, rows)}
+
+
+@dataclass
+class PrebuiltRound(Case):
+    """Rows made before, to a writer that counts."""
+
+    name: str
+    kind: content.Kind
+
+    def once(self, seconds):
+        rows = self.kind.rows(seconds)
+        with place() as path, bytes_per_batch(NO_LIMIT):
+            frame = session().readStream.format("prebuilt").options(**prebuilt(self.kind, rows, 1)).load()
+            before = used()
+            query = started_query(frame.writeStream.format("counting"), Recorded(path, "", 0.0))
+            return {"rate": rate_of(rows, batches(query)), **costs(before, rows)}
