@@ -160,7 +160,7 @@ def test_an_interrupted_demo_leaves_nothing_behind(java: None, tmp_path: Path, n
     before = left_behind()
     options = ["--generate", "--trades", 50_000, "--repeat", 1, "--seconds", 0.1, "--rate", 500]
     with Command("demo", "--spark", *options, "--output", tmp_path / "bars") as demo:
-        demo.wait_for("ALPHA ", timeout=ENDS_WITHIN_S)
+        demo.wait_for("vwap trades", timeout=ENDS_WITHIN_S)
         processes = psutil.Process(demo.pid).children(recursive=True)
         assert any(process.name() == "java" for process in processes)
         demo.send(number)

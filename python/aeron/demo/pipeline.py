@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
@@ -86,6 +87,8 @@ def session(place: Path) -> Iterator[SparkSession]:
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
+    # Py4J tells the root logger with a trace of every interrupt, which without a handler goes to the terminal.
+    logging.getLogger().addHandler(logging.NullHandler())
     builder = SparkSession.builder.master(f"local[{CORES}]").appName("aeron demo")
     for name, value in _settings(place).items():
         builder = builder.config(name, value)
@@ -100,10 +103,12 @@ def session(place: Path) -> Iterator[SparkSession]:
         raise RuntimeError(reason(str(error))) from error
     finally:
         gateway: Any = spark.sparkContext._gateway
-        spark.stop()
-        gateway.shutdown()
-        gateway.proc.stdin.close()
-        gateway.proc.wait()
+        # What PySpark's own threads say when the JVM goes is of no use to anybody.
+        with _errors_to(place / "spark.log"):
+            spark.stop()
+            gateway.shutdown()
+            gateway.proc.stdin.close()
+            gateway.proc.wait()
 
 
 def reason(text: str) -> str:
@@ -137,7 +142,7 @@ def _settings(place: Path) -> dict[str, object]:
 
 @contextmanager
 def _errors_to(path: Path) -> Iterator[None]:
-    """Lets the processes that are started in the block write their standard error to a file."""
+    """Lets standard error, also that of the processes that are started in the block, go to a file."""
     sys.stderr.flush()
     terminal = os.dup(2)
     try:
@@ -145,5 +150,6 @@ def _errors_to(path: Path) -> Iterator[None]:
             os.dup2(file.fileno(), 2)
         yield
     finally:
+        sys.stderr.flush()
         os.dup2(terminal, 2)
         os.close(terminal)
