@@ -46,16 +46,18 @@ def run(
     Raises:
         RuntimeError: a query or the publisher ended early, nothing happens any more, or the bars are not the same on
             both ways.
+        KeyboardInterrupt: SIGINT or SIGTERM.
     """
     with (
+        aeron.ShutdownSignalBarrier() as stop,
         aeron.MediaDriver(dir=pipeline.directory),
         aeron.connect(pipeline.directory) as client,
         _publisher(replay) as publisher,
         _ended(spark),
-        Live(console=console, refresh_per_second=4) as live,
+        Live(console=console, refresh_per_second=4, redirect_stderr=False) as live,
     ):
         subscription = client.add_subscription(pipeline.channel, pipeline.bars_stream_id)
-        view = _View(subscription, publisher, live, Lines(trades, pipeline.bar_us))
+        view = _View(subscription, publisher, stop, live, Lines(trades, pipeline.bar_us))
         for query in pipeline.start(spark):
             view.queries.append(Followed(query))
             view.wait(lambda: _subscribers(client, pipeline.trades_stream_id) == len(view.queries), "it subscribes")
@@ -172,11 +174,13 @@ class _View:
         self,
         subscription: aeron.Subscription,
         publisher: subprocess.Popen[bytes],
+        stop: aeron.ShutdownSignalBarrier,
         live: Live,
         lines: Lines,
     ) -> None:
         self._subscription = subscription
         self._publisher = publisher
+        self._stop = stop
         self._live = live
         self.lines = lines
         self.bars: list[npt.NDArray[np.void]] = [np.zeros(0, BAR)]
@@ -201,7 +205,9 @@ class _View:
                 raise RuntimeError(f"the publisher ended with status {status}")
             if time.monotonic() > deadline:
                 raise RuntimeError(f"nothing happened for {SILENCE_S:.0f} s while waiting until {what}")
-            time.sleep(_LOOK_S)
+            # A signal amid a call to the JVM would leave no connection to end the queries with.
+            if self._stop.wait(_LOOK_S):
+                raise KeyboardInterrupt
 
     def _look(self) -> bool:
         happened = False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import sys
@@ -87,24 +86,21 @@ def session(place: Path) -> Iterator[SparkSession]:
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    # Py4J tells the root logger with a trace of every interrupt, which without a handler goes to the terminal.
-    logging.getLogger().addHandler(logging.NullHandler())
     builder = SparkSession.builder.master(f"local[{CORES}]").appName("aeron demo")
     for name, value in _settings(place).items():
         builder = builder.config(name, value)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # All the time: threads of PySpark's own print traces when queries are interrupted or the JVM goes.
     with _errors_to(place / "spark.log"):
         spark = builder.getOrCreate()
-    try:
-        spark.sparkContext.setLogLevel("ERROR")
-        aeron.spark.register(spark)
-        yield spark
-    except PySparkException as error:
-        raise RuntimeError(reason(str(error))) from error
-    finally:
-        gateway: Any = spark.sparkContext._gateway
-        # What PySpark's own threads say when the JVM goes is of no use to anybody.
-        with _errors_to(place / "spark.log"):
+        try:
+            spark.sparkContext.setLogLevel("ERROR")
+            aeron.spark.register(spark)
+            yield spark
+        except PySparkException as error:
+            raise RuntimeError(reason(str(error))) from error
+        finally:
+            gateway: Any = spark.sparkContext._gateway
             spark.stop()
             gateway.shutdown()
             gateway.proc.stdin.close()
@@ -142,7 +138,7 @@ def _settings(place: Path) -> dict[str, object]:
 
 @contextmanager
 def _errors_to(path: Path) -> Iterator[None]:
-    """Lets standard error, also that of the processes that are started in the block, go to a file."""
+    """Standard error of this process, and of those that it starts in the block, goes to a file."""
     sys.stderr.flush()
     terminal = os.dup(2)
     try:
