@@ -26,7 +26,6 @@ from aeron.demo.pipeline import Pipeline
 from aeron.demo.replay import in_time_order
 from aeron.demo.trades import Trades, generate_trades, load_trades
 from commands import SHARED_MEMORY, Command
-from conftest import eventually
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -172,6 +171,7 @@ def test_an_interrupted_demo_leaves_nothing_behind(java: None, tmp_path: Path, n
     assert not (tmp_path / "bars").exists()
 
 
+@whole
 def test_trades_that_come_late_are_counted_and_left_out(
     spark: SparkSession, shared_memory: Path, media_driver: aeron.MediaDriver
 ) -> None:
@@ -201,13 +201,12 @@ def test_trades_that_come_late_are_counted_and_left_out(
 
 
 def follow(queries: list[Followed], condition: Callable[[], bool]) -> None:
-    def look() -> bool:
+    deadline = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < deadline, [(str(query), query.watermark) for query in queries]
+        time.sleep(0.05)
         for query in queries:
             query.look()
-        time.sleep(0.05)
-        return condition()
-
-    eventually(look, timeout=90)
 
 
 @pytest.fixture(autouse=True)
