@@ -101,8 +101,8 @@ soak: $(BENCH)
 	SOAK=1 $(BIN)/python -m pytest tests/interop/test_udp_loss.py -k arrives_whole
 	$(call say,the same datagrams to the real C driver and to ours$(comma) longer and more series)
 	SOAK=1 $(BIN)/python -m pytest tests/differential
-	$(call say,twenty kills of a query on a live stream)
-	$(BIN)/python -m pytest tests/spark/soak_kills.py -s
+	$(call say,twenty kills of a query on a live stream$(comma) and ten minutes at a steady rate)
+	$(BIN)/python -m pytest tests/spark/soak_kills.py tests/spark/soak_sustained.py -s
 	$(call say,UDP at full rate with 1 % loss for $(DURATION) s)
 	PYTHONPATH=tests $(BIN)/python -m bench.soak --seconds $(DURATION)
 

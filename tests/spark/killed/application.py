@@ -60,6 +60,7 @@ def main(place, channel, stream_id, directory):
             for progress in aeron.spark.progress(query):
                 line = {"run": os.getpid(), "gap": progress.gap_bytes, "lost": progress.lost_bytes}
                 line |= {"backlog": progress.backlog_messages, "recordings": dict(progress.recordings)}
+                line |= {"retained": progress.retained_bytes, "images": progress.images}
                 if line != last:
                     print(json.dumps(line), file=told, flush=True)
                     last = line

@@ -23,6 +23,7 @@ HERE = Path(__file__).parent
 STREAM_ID = 1001
 RATE = 4000
 START_TIMEOUT_S = 180
+PROCESSES = {"source": "python_streaming_source_runner", "jvm": "SparkSubmit", "worker": "pyspark.daemon"}
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,10 @@ class Application:
         with open(self._log, "ab") as log:
             self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
 
+    def source_process(self):
+        """The process in which the stream is recorded."""
+        return self._find("source")
+
     def await_point(self):
         self.await_(self._reached.exists)
 
@@ -62,10 +67,8 @@ class Application:
     def kill(self, whom):
         """Kills one of its processes, or all; then all, as an application whose query failed ends too."""
         family = psutil.Process(self.process.pid).children(recursive=True)
-        names = {"source": "python_streaming_source_runner", "jvm": "SparkSubmit", "worker": "pyspark.daemon"}
-        if whom in names:
-            [*_, victim] = [process for process in family if names[whom] in " ".join(_command(process))]
-            victim.kill()
+        if whom != "application":
+            self._find(whom).kill()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(0.5)
         for process in [psutil.Process(self.process.pid), *family] if self.process.poll() is None else family:
@@ -73,6 +76,11 @@ class Application:
                 process.kill()
         self.process.wait(10)
         psutil.wait_procs(family, timeout=10)
+
+    def _find(self, whom):
+        family = psutil.Process(self.process.pid).children(recursive=True)
+        [*_, found] = [process for process in family if PROCESSES[whom] in " ".join(_command(process))]
+        return found
 
     def told(self):
         return self._log.read_text(errors="replace")[-4000:]
@@ -147,17 +155,29 @@ def run_killed(place, channel, directory, kill):
 
 def run_to_the_end(place, channel, directory, publisher):
     """A run that is not killed, until the last message is in a batch; answers the position after each message."""
-    application = Application(place, channel, directory, None)
-    try:
+    with running(place, channel, directory) as application:
         done = len(batches(place))
         application.await_(lambda: len(batches(place)) > done + 2)
-        accepted = publisher.stop()
-        application.await_(lambda: any(accepted[-1] in _positions(path) for path in batches(place)[-20:]))
-        (place / "stop").touch()
-        assert application.process.wait(30) == 0, application.told()
+        return finish(place, application, publisher)
+
+
+@contextlib.contextmanager
+def running(place, channel, directory):
+    """A run that is not killed unless the block fails."""
+    application = Application(place, channel, directory, None)
+    try:
+        yield application
     finally:
         if application.process.poll() is None:
             application.kill("application")
+
+
+def finish(place, application, publisher):
+    """Ends the publisher, and the run once the last message is in a batch; answers the position after each message."""
+    accepted = publisher.stop()
+    application.await_(lambda: any(accepted[-1] in _positions(path) for path in batches(place)[-20:]))
+    (place / "stop").touch()
+    assert application.process.wait(30) == 0, application.told()
     return accepted
 
 
