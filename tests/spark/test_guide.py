@@ -30,12 +30,27 @@ BLOCKS = [(found.group(1), found.group(2), found.start()) for found in _BLOCK.fi
 TRADE = struct.Struct("<qddiq")
 
 
+def end_jvm() -> None:
+    """Ends the JVM that PySpark keeps for the next session, if there is one; that session starts another."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    if gateway is not None:
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(30)
+        SparkContext._gateway = SparkContext._jvm = None
+
+
 @pytest.fixture(scope="module", autouse=True)
 def environment(media_driver: aeron.MediaDriver) -> Iterator[None]:
-    """The guide speaks of the default driver; here that is the module's."""
+    """The guide speaks of the default driver; here that is the module's. Spark's workers have the environment in which the
+    JVM was started, so this module has a JVM of its own."""
     os.environ["AERON_DIR"] = str(media_driver.dir)
+    end_jvm()
     yield
     del os.environ["AERON_DIR"]
+    end_jvm()
 
 
 @pytest.fixture(scope="module")
