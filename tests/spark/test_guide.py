@@ -44,8 +44,8 @@ def end_jvm() -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def environment(media_driver: aeron.MediaDriver) -> Iterator[None]:
-    """The guide speaks of the default driver; here that is the module's. Spark's workers have the environment in which the
-    JVM was started, so this module has a JVM of its own."""
+    """The guide speaks of the default driver; here that is the module's. Spark's workers have the environment in which
+    the JVM was started, so this module has a JVM of its own."""
     os.environ["AERON_DIR"] = str(media_driver.dir)
     end_jvm()
     yield
