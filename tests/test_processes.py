@@ -239,6 +239,7 @@ def test_a_child_that_was_forked_in_a_handler_polls_no_further() -> None:
     client = aeron.connect(driver)
     publication = client.add_publication("aeron:ipc", 1)
     subscription = client.add_subscription("aeron:ipc", 1)
+    subscription.wait_connected(5)
     sent = [b"%d" % i for i in range(8)]
     for message in sent:
         publication.publish(message, 5)
