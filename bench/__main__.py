@@ -9,7 +9,6 @@ from bench.lines import PARTS
 from bench.measure import machine
 from bench.runner import Results, measure
 
-FULL_RUNS = 7
 QUICK_RUNS, QUICK_SECONDS = 1, 0.4
 
 
@@ -30,7 +29,7 @@ def _arguments():
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="PART|GROUP", help=f"of: {', '.join(names)} (all)")
     parser.add_argument("--quick", action="store_true", help="one short run of each, to see that everything works")
-    parser.add_argument("--runs", type=int, help=f"rounds of each group ({FULL_RUNS})")
+    parser.add_argument("--runs", type=int, help="rounds of each group (those of the part)")
     parser.add_argument("--seconds", type=float, help="time that a publisher sends (that of the part)")
     parser.add_argument("--programs", type=Path, help="directory with our driver and native program, built already")
     chosen = parser.parse_args()
@@ -45,14 +44,14 @@ def _measure(part, names, chosen):
         return []
     results = Results(
         groups=[part.groups[name]() for name in names],
-        runs=chosen.runs or (QUICK_RUNS if chosen.quick else FULL_RUNS),
+        runs=chosen.runs or (QUICK_RUNS if chosen.quick else part.runs),
         seconds=chosen.seconds or (QUICK_SECONDS if chosen.quick else part.seconds),
         versions=", ".join(part.versions()),
         machine=machine(),
     )
     measure(results)
     print(report.heading(results), report.table(results), sep="\n\n")
-    is_full = not (chosen.quick or results.voids) and results.runs >= FULL_RUNS and results.seconds >= part.seconds
+    is_full = not (chosen.quick or results.voids) and results.runs >= part.runs and results.seconds >= part.seconds
     if is_full and len(names) == len(part.groups):
         report.write(part.name, results)
     return results.voids

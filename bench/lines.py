@@ -174,5 +174,5 @@ IPC_GROUPS = {
 PARTS = {
     "ipc": Part("ipc", IPC_GROUPS, seconds=2.0),
     "udp": Part("udp", UDP_GROUPS, seconds=1.25),
-    "spark": Part("spark", SPARK_GROUPS, seconds=1.0, versions=versions, missing=missing),
+    "spark": Part("spark", SPARK_GROUPS, seconds=1.0, runs=5, versions=versions, missing=missing),
 }

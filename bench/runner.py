@@ -41,7 +41,7 @@ class Group:
 
 @dataclass
 class Part:
-    """Groups whose table has a place of its own, and how long their publishers send.
+    """Groups whose table has a place of its own, how long their publishers send, and the rounds that a table needs.
 
     `versions` names what is measured beside ours, `missing` what this machine lacks for it, if anything.
     """
@@ -49,6 +49,7 @@ class Part:
     name: str
     groups: dict
     seconds: float
+    runs: int = 7
     versions: Callable = lambda: (*PEER_PACKAGES[:-1], toolchain.JAR)
     missing: Callable = lambda: None
 

@@ -59,10 +59,9 @@ def until(query: StreamingQuery, condition: Callable[[], bool], timeout: float =
     """Waits for what a query is to bring; its failure is raised at once."""
     deadline = time.monotonic() + timeout
     while not condition():
-        failure = query.exception()
-        if failure is not None:
-            raise failure
-        assert query.isActive or condition(), "the query ended"
+        if not query.isActive:
+            query.awaitTermination()  # raises what ended it
+            assert condition(), "the query ended"
         assert time.monotonic() < deadline, f"not within {timeout} s; last progress: {query.lastProgress}"
         time.sleep(0.02)
 
