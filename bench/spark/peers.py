@@ -3,6 +3,7 @@
 Workers import this module; what a reader yields is made once for each task.
 """
 
+import itertools
 import json
 import time
 from contextlib import contextmanager
@@ -64,7 +65,7 @@ class PrebuiltReader(DataSourceReader):
         return [Share(self._rows // self._partitions)] * self._partitions
 
     def read(self, partition):
-        yield from repeated(batch_of(self._kind, self._schema), partition.rows)
+        yield from repeated(ring_of(self._kind, self._schema), partition.rows)
 
 
 class PrebuiltStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -87,32 +88,37 @@ class PrebuiltStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [Share(rows // self._partitions)] * self._partitions if rows else []
 
     def read(self, partition):
-        yield from repeated(batch_of(self._kind, self._schema), partition.rows)
+        yield from repeated(ring_of(self._kind, self._schema), partition.rows)
 
 
-def batch_of(kind, schema):
-    """The ring as one record batch of our source's size, with header columns of the same widths."""
-    numbers, messages = np.arange(kind.batch_rows), kind.messages()[: kind.batch_rows]
+def ring_of(kind, schema):
+    """The ring as record batches of our source's size, with header columns of the same widths."""
+    arrow, messages = to_arrow_schema(schema, timezone="UTC"), kind.messages()
+    ends = range(kind.batch_rows, content.RING + 1, kind.batch_rows)
+    return [_batch_of(messages[end - kind.batch_rows : end], arrow) for end in ends]
 
+
+def _batch_of(messages, schema):
     def column(field):
         if field.name in (messages.dtype.names or ()):
             values = messages[field.name]
             return pa.array(values // 1000 if pa.types.is_timestamp(field.type) else values).cast(field.type)
         if field.name == "value":
             return pa.array([message.tobytes() for message in messages], field.type)
-        return pa.array(numbers).cast(field.type)
+        return pa.array(np.arange(len(messages))).cast(field.type)
 
-    arrow = to_arrow_schema(schema, timezone="UTC")
-    return pa.record_batch([column(field) for field in arrow], schema=arrow)
+    return pa.record_batch([column(field) for field in schema], schema=schema)
 
 
-def repeated(batch, rows):
-    """The batch again and again, until so many rows are out."""
-    whole, rest = divmod(rows, len(batch))
-    for _ in range(whole):
+def repeated(ring, rows):
+    """The record batches again and again, until so many rows are out."""
+    for batch in itertools.cycle(ring):
+        if rows <= len(batch):
+            break
         yield batch
-    if rest:
-        yield batch.slice(0, rest)
+        rows -= len(batch)
+    if rows:
+        yield batch.slice(0, rows)
 
 
 # ---- writers that count ----------------------------------------------------------------------------------------------
