@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::agent::AgentError;
+use crate::console;
 
 /// Told of each error that a loop survives or ends with. Called on the thread of the loop.
 pub trait ErrorHandler: Send + Sync {
@@ -56,7 +57,7 @@ impl CountedErrorHandler {
 impl ErrorHandler for CountedErrorHandler {
     fn on_error(&self, error: &AgentError) {
         if self.is_closed.load(Ordering::Acquire) {
-            eprintln!("{error}");
+            console::warn(error);
         } else {
             self.counter.increment();
             self.handler.on_error(error);

@@ -9,6 +9,7 @@ use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 
 use crate::agent::{Agent, AgentError, Panicked};
+use crate::console;
 use crate::error_handler::{ErrorCounter, ErrorHandler};
 use crate::idle::IdleStrategy;
 use crate::invoker::report_failed_work;
@@ -93,7 +94,9 @@ impl AgentRunner {
     /// standard error output says so every [`RETRY_CLOSE_TIMEOUT`].
     pub fn close(&self) {
         self.close_with(RETRY_CLOSE_TIMEOUT, |role_name| {
-            eprintln!("{role_name} failed to close due to timeout, retrying...");
+            console::warn(format_args!(
+                "{role_name} failed to close due to timeout, retrying..."
+            ));
         });
     }
 

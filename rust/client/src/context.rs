@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use aeron_agent::value::{parse_config_bool, parse_duration_ns};
-use aeron_agent::{EpochClock, IdleStrategy, NanoClock, SystemEpochClock, SystemNanoClock};
+use aeron_agent::{
+    EpochClock, IdleStrategy, NanoClock, SystemEpochClock, SystemNanoClock, console,
+};
 
 use aeron_memory::directory;
 
@@ -115,7 +117,7 @@ impl Default for Context {
             driver_invoker: None,
             interrupt_check: None,
             handler_mode: HandlerMode::Inline,
-            error_handler: Arc::new(|error| eprintln!("aeron client: {error}")),
+            error_handler: Arc::new(|error| console::warn(format_args!("aeron client: {error}"))),
             available_image_handler: None,
             unavailable_image_handler: None,
             available_counter_handler: None,

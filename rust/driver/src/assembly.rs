@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use aeron_agent::{
     Agent, CompositeAgent, EpochClock, IdleStrategy, NanoClock, SystemEpochClock, SystemNanoClock,
+    console,
 };
 use aeron_memory::Words;
 use aeron_memory::buffer::SharedBuffer;
@@ -177,7 +178,7 @@ impl Agents {
 /// This machine; names may come from other drivers over `gossip_socket`.
 fn surroundings(context: &Arc<Context>, gossip_socket: Option<Box<dyn Socket>>) -> Surroundings {
     let (network, warnings) = media::network(context);
-    warnings.iter().for_each(|warning| eprintln!("{warning}"));
+    warnings.iter().for_each(console::warn);
     Surroundings {
         logs: Box::new(MappedLogs::new(context.dir.clone())),
         network,

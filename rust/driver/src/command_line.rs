@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use aeron_agent::version::{COMMIT, TEXT as VERSION};
-use aeron_agent::{Shutdown, ShutdownSignalBarrier};
+use aeron_agent::{Shutdown, ShutdownSignalBarrier, console};
 
 use crate::config::{Context, Sources, SourcesError};
 use crate::media_driver::MediaDriver;
@@ -96,7 +96,7 @@ fn define(sources: &mut Sources, definition: &str) -> Result<(), String> {
 fn run_driver(sources: &Sources) -> i32 {
     let mut context = Context::default();
     for warning in context.apply(sources) {
-        eprintln!("{warning}");
+        console::warn(warning);
     }
     let signals = match ShutdownSignalBarrier::new() {
         Ok(signals) => signals,
@@ -110,7 +110,7 @@ fn run_driver(sources: &Sources) -> i32 {
         let work_count = driver.do_work();
         driver.idle(work_count);
     }
-    println!("Shutting down driver...");
+    console::say("Shutting down driver...");
     if let Err(error) = driver.close() {
         return fail(format_args!("ERROR: driver close {error}"));
     }
@@ -132,7 +132,7 @@ fn version_line() -> String {
 }
 
 fn show(text: &str) -> i32 {
-    println!("{text}");
+    console::say(text);
     0
 }
 
@@ -142,6 +142,6 @@ fn one_line(error: &impl Display) -> String {
 }
 
 fn fail(reason: impl Display) -> i32 {
-    eprintln!("{reason}");
+    console::warn(reason);
     FAILURE
 }

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use aeron_agent::EpochClock;
+use aeron_agent::{EpochClock, console};
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
 use aeron_memory::error_log::DistinctErrorLog;
-use aeron_protocol::ErrorCode;
 
 use crate::error::DriverError;
 
@@ -30,7 +29,7 @@ impl ErrorRecorder {
 
     /// Writes a failure down, unless all it says is "try again".
     pub fn record(&self, error: &DriverError) {
-        if error.code() != ErrorCode::ResourceTemporarilyUnavailable {
+        if !error.is_temporary() {
             self.note(error.text());
         }
     }
@@ -44,7 +43,7 @@ impl ErrorRecorder {
     /// As [`note`](Self::note), for what is no failure of this driver: the counter of errors stays.
     pub fn note_uncounted(&self, text: &str) {
         if self.log.record(self.clock.time_ms(), text).is_err() {
-            eprint!("{text}");
+            console::warn(text.trim_end());
         }
     }
 }

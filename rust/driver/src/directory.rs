@@ -5,8 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use aeron_agent::{EpochClock, SystemEpochClock};
-use aeron_memory::cnc::{CncFile, Reader};
+use aeron_agent::{EpochClock, SystemEpochClock, console};
+use aeron_memory::cnc::{CncError, CncFile, Reader};
 use aeron_memory::date::format_date;
 use aeron_memory::directory::{cnc_file, create_directories};
 use aeron_memory::error_log;
@@ -22,7 +22,7 @@ pub fn prepare(context: &Context) -> Result<(), StartError> {
     let dir = &context.dir;
     if dir.exists() {
         if context.dir_warn_if_exists {
-            eprintln!("WARNING: {} exists", dir.display());
+            console::warn(format_args!("WARNING: {} exists", dir.display()));
         }
         if !context.dir_delete_on_start {
             take_over(context)?;
@@ -49,7 +49,9 @@ fn take_over(context: &Context) -> Result<(), StartError> {
     let now_ms = SystemEpochClock.time_ms();
     if context.dir_warn_if_exists {
         let age_ms = now_ms.saturating_sub(cnc.to_driver().consumer_heartbeat_ms());
-        eprintln!("INFO: Aeron driver heartbeat is {age_ms} ms old");
+        console::warn(format_args!(
+            "INFO: Aeron driver heartbeat is {age_ms} ms old"
+        ));
     }
     if cnc.is_active(now_ms, context.driver_timeout_ms) {
         return Err(StartError::ActiveDriver(path));
@@ -57,17 +59,26 @@ fn take_over(context: &Context) -> Result<(), StartError> {
     save_errors(&context.dir, &cnc, now_ms)
 }
 
-/// The CnC file of a driver that got as far as to say so; a driver that is starting is waited for.
+/// The CnC file of a driver that got as far as to say so; a driver that is starting is waited for. A file that cannot be understood
+/// may be that of a live driver of another version.
 fn open_initialised(path: &Path, timeout_ms: i64) -> Result<Option<CncFile>, StartError> {
     let deadline = Instant::now().checked_add(Duration::from_millis(timeout_ms.unsigned_abs()));
     loop {
         match CncFile::map(path, Reader::Tool) {
             Ok(Ok(cnc)) => return Ok(Some(cnc)),
-            Ok(Err(error)) if !error.is_transient() => return Ok(None),
-            Ok(Err(_)) if deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
-                return Ok(None);
+            Ok(Err(error)) => {
+                let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+                match error {
+                    error if error.is_transient() && !is_late => {
+                        std::thread::sleep(CNC_POLL_INTERVAL);
+                    }
+                    CncError::NotPopulated { .. } | CncError::NotInitialised => return Ok(None),
+                    reason => {
+                        let path = path.to_owned();
+                        return Err(StartError::ForeignCnc { path, reason });
+                    }
+                }
             }
-            Ok(Err(_)) => std::thread::sleep(CNC_POLL_INTERVAL),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(StartError::io(&error, "failed to map", path)),
         }
@@ -85,7 +96,10 @@ fn save_errors(dir: &Path, cnc: &CncFile, now_ms: i64) -> Result<(), StartError>
     let path = error_file(dir, now_ms);
     fs::write(&path, report)
         .map_err(|error| StartError::io(&error, "failed to save existing errors to", &path))?;
-    eprintln!("WARNING: Existing errors saved to: {}", path.display());
+    console::warn(format_args!(
+        "WARNING: Existing errors saved to: {}",
+        path.display()
+    ));
     Ok(())
 }
 

@@ -58,6 +58,11 @@ impl DriverError {
         self.code
     }
 
+    /// Whether all it says is "try again".
+    pub fn is_temporary(&self) -> bool {
+        self.code == ErrorCode::ResourceTemporarilyUnavailable
+    }
+
     /// What people are told.
     pub fn text(&self) -> &str {
         &self.text

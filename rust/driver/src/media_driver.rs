@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use aeron_agent::{
-    AgentError, AgentInvoker, AgentRunner, EpochClock, ErrorHandler, IdleStrategy, SystemEpochClock,
+    AgentError, AgentInvoker, AgentRunner, EpochClock, ErrorHandler, IdleStrategy,
+    SystemEpochClock, console,
 };
-use aeron_memory::cnc::CncFile;
+use aeron_memory::cnc::{CncError, CncFile};
 
 use crate::agents::AgentCpus;
 use crate::assembly::{Assembly, Loop, create_cnc, create_loss_report};
@@ -34,6 +35,14 @@ pub enum StartError {
     /// Another driver lives in the directory.
     #[error("(16) Device or resource busy\nActive media driver detected: {}", .0.display())]
     ActiveDriver(PathBuf),
+    /// What is in the directory cannot be told for that of a dead driver.
+    #[error("(22) Invalid argument\n{reason}: {} (remove the directory, or set AERON_DIR_DELETE_ON_START=true)", .path.display())]
+    ForeignCnc {
+        /// The CnC file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: CncError,
+    },
     /// The name resolver cannot work.
     #[error(transparent)]
     NameResolver(#[from] DriverError),
@@ -141,7 +150,7 @@ impl MediaDriver {
             .set_consumer_heartbeat_ms(SystemEpochClock.time_ms());
         cnc.publish();
         if context.print_configuration {
-            print!("{}", context.to_print());
+            console::say(context.to_print().trim_end());
         }
         let mut driver = MediaDriver {
             context,
@@ -249,7 +258,7 @@ impl MediaDriver {
 fn check_socket_buffers(context: &Context) -> Result<(), StartError> {
     let probe = SocketBufferProbe::new(context).map_err(|error| StartError::socket(&error))?;
     for short_buffer in probe.short_buffers(context) {
-        eprintln!("{short_buffer}");
+        console::warn(short_buffer);
     }
     Ok(probe.check(context)?)
 }
@@ -257,7 +266,10 @@ fn check_socket_buffers(context: &Context) -> Result<(), StartError> {
 impl Drop for MediaDriver {
     fn drop(&mut self) {
         if let Err(error) = self.close() {
-            eprintln!("failed to remove {}: {error}", self.context.dir.display());
+            console::warn(format_args!(
+                "failed to remove {}: {error}",
+                self.context.dir.display()
+            ));
         }
     }
 }

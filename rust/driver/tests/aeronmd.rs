@@ -168,6 +168,23 @@ fn a_signal_ends_the_driver_and_is_its_exit_status() {
     }
 }
 
+#[test]
+fn a_driver_whose_words_nobody_reads_ends_as_any_other() {
+    let (_place, dir) = place();
+    let mut driver = Running::start(
+        aeronmd(&dir).env("AERON_DIR_DELETE_ON_SHUTDOWN", "true"),
+        &dir,
+    );
+    drop(driver.0.stdout.take());
+    driver.signal(Signal::TERM);
+    let status = driver.0.wait().unwrap();
+    let mut err = String::new();
+    let stderr = driver.0.stderr.as_mut().unwrap();
+    stderr.read_to_string(&mut err).unwrap();
+    assert_eq!((status.code(), err.as_str()), (Some(15), ""));
+    assert!(!dir.exists());
+}
+
 /// 04-21, 04-22, 05-53
 #[test]
 fn a_client_ends_the_driver_only_where_that_is_allowed() {

@@ -564,13 +564,7 @@ fn a_dead_drivers_directory_is_taken_over_and_its_errors_are_saved() {
 
 #[test]
 fn a_directory_without_a_ready_cnc_file_is_taken_over_after_the_driver_timeout() {
-    for content in [
-        vec![],
-        vec![0; 200],
-        vec![0; 48_238_592],
-        b"\0\0\x05\0".repeat(1_000),
-        b"\0\x02\0\0".repeat(1_000),
-    ] {
+    for content in [vec![], vec![0; 200], vec![0; 48_238_592]] {
         let place = Place::new();
         fs::create_dir(place.dir()).unwrap();
         fs::write(place.dir().join("cnc.dat"), &content).unwrap();
@@ -581,6 +575,39 @@ fn a_directory_without_a_ready_cnc_file_is_taken_over_after_the_driver_timeout()
         let _driver = MediaDriver::launch(context).unwrap();
         assert_eq!(place.names().len(), 4);
         assert!(place.siblings().is_empty());
+    }
+}
+
+#[test]
+fn a_truncated_or_foreign_cnc_file_is_refused_and_stays_unless_it_shall_go() {
+    let of_five = b"\0\0\x05\0".repeat(1_000);
+    let of_nobody = b"\0\x02\0\0".repeat(1_000);
+    let cut = [&512_i32.to_le_bytes()[..], &[0, 0, 16, 0].repeat(40)].concat();
+    let reasons = [
+        (of_five, "CnC version not compatible: app=0.2.0 file=5.0.0"),
+        (of_nobody, "CnC file is damaged"),
+        (cut, "CnC file of 164 bytes is shorter than"),
+    ];
+    for (content, reason) in reasons {
+        let place = Place::new();
+        fs::create_dir(place.dir()).unwrap();
+        let cnc_file = place.dir().join("cnc.dat");
+        fs::write(&cnc_file, &content).unwrap();
+        let context = Context {
+            driver_timeout_ms: 100,
+            ..place.context(ThreadingMode::Shared)
+        };
+        let error = MediaDriver::launch(context.clone()).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains(reason), "{text}");
+        assert!(text.contains(&cnc_file.display().to_string()), "{text}");
+        assert!(text.contains("AERON_DIR_DELETE_ON_START=true"), "{text}");
+        assert_eq!(fs::read(&cnc_file).unwrap(), content);
+        let _driver = MediaDriver::launch(Context {
+            dir_delete_on_start: true,
+            ..context
+        })
+        .unwrap();
     }
 }
 

@@ -190,7 +190,7 @@ fn start_error(error: &StartError) -> PyErr {
     match error {
         StartError::Configuration(_) => raise("ConfigurationError", error.to_string()),
         StartError::ActiveDriver(_) => raise("DriverActiveError", error.to_string()),
-        StartError::NameResolver(_) | StartError::Io { .. } => {
+        StartError::ForeignCnc { .. } | StartError::NameResolver(_) | StartError::Io { .. } => {
             raise("DriverError", error.to_string())
         }
     }
