@@ -45,19 +45,27 @@ pub enum ResourceCommand {
         /// Names the log.
         log: LogId,
     },
-    /// Find the addresses of a UDP channel.
-    ResolveChannel {
+    /// Find addresses.
+    LookUp {
         /// Names the request.
         id: i64,
+        /// Whose addresses.
+        what: Lookup,
+    },
+}
+
+/// What addresses are wanted for.
+#[derive(Debug)]
+pub enum Lookup {
+    /// A whole UDP channel.
+    Channel {
         /// The channel as it came in a command.
         channel: Box<[u8]>,
         /// What it is for.
         role: ChannelRole,
     },
-    /// Find one address of a channel, for the first time or again.
-    ResolveName {
-        /// Names the request.
-        id: i64,
+    /// One address of a channel, for the first time or again.
+    Name {
         /// `host:port`.
         name: String,
         /// The parameter of the channel that says it.
@@ -81,6 +89,11 @@ pub enum ResourceReply {
         log: LogId,
         /// How many bytes were allocated.
         result: Result<usize, DriverError>,
+    },
+    /// The addresses asked for are not known yet: it takes longer, and the answer comes later.
+    LookingUp {
+        /// Names the request.
+        id: i64,
     },
     /// A channel's addresses are known, or it is refused.
     ChannelResolved {
@@ -129,6 +142,8 @@ pub struct NativeResourceAgent {
     /// Bytes that are allocated for images.
     image_bytes: u64,
     failed_removals: VecDeque<LogId>,
+    /// What takes long; it is tried again in each duty cycle.
+    looking_up: Vec<(i64, Lookup)>,
     allocation: Option<Allocation>,
     limits: StorageLimits,
     counters: ResourceCounters,
@@ -175,6 +190,7 @@ impl NativeResourceAgent {
             logs: HashMap::new(),
             image_bytes: 0,
             failed_removals: VecDeque::new(),
+            looking_up: Vec::new(),
             allocation: None,
             limits,
             counters,
@@ -184,7 +200,7 @@ impl NativeResourceAgent {
 
     /// One duty cycle; answers how much was done.
     pub fn do_work(&mut self) -> usize {
-        let mut work_count = self.replies.flush() + self.channels.do_work();
+        let mut work_count = self.replies.flush() + self.channels.do_work() + self.look_up_again();
         if let Some(allocation) = self.allocation.take() {
             self.allocate(allocation);
             work_count += 1;
@@ -234,21 +250,39 @@ impl NativeResourceAgent {
             ResourceCommand::RemoveLog { log } => {
                 self.remove(log);
             }
-            ResourceCommand::ResolveChannel { id, channel, role } => {
-                let result = self.channels.resolve(&channel, role).map(Arc::new);
-                self.replies
-                    .send(ResourceReply::ChannelResolved { id, result });
-            }
-            ResourceCommand::ResolveName {
-                id,
-                name,
-                parameter,
-            } => {
-                let result = self.channels.resolve_name(&name, parameter);
-                self.replies
-                    .send(ResourceReply::NameResolved { id, result });
+            ResourceCommand::LookUp { id, what } => {
+                let reply = self.look_up(id, &what).unwrap_or_else(|| {
+                    self.looking_up.push((id, what));
+                    ResourceReply::LookingUp { id }
+                });
+                self.replies.send(reply);
             }
         }
+    }
+
+    fn look_up(&mut self, id: i64, what: &Lookup) -> Option<ResourceReply> {
+        Some(match what {
+            Lookup::Channel { channel, role } => ResourceReply::ChannelResolved {
+                id,
+                result: if_known(self.channels.resolve(channel, *role))?.map(Arc::new),
+            },
+            Lookup::Name { name, parameter } => ResourceReply::NameResolved {
+                id,
+                result: if_known(self.channels.resolve_name(name, parameter))?,
+            },
+        })
+    }
+
+    fn look_up_again(&mut self) -> usize {
+        let waiting = std::mem::take(&mut self.looking_up);
+        let count = waiting.len();
+        for (id, what) in waiting {
+            match self.look_up(id, &what) {
+                Some(reply) => self.replies.send(reply),
+                None => self.looking_up.push((id, what)),
+            }
+        }
+        count - self.looking_up.len()
     }
 
     fn check_room_for_pages(&self, log: LogId, length: usize) -> Result<(), DriverError> {
@@ -411,6 +445,12 @@ impl NativeResourceAgent {
             format!("{action}: registrationId={id} in {}", self.limits.dir),
         )
     }
+}
+
+/// The outcome of a lookup that is over.
+fn if_known<T>(result: Result<T, DriverError>) -> Option<Result<T, DriverError>> {
+    let is_over = !result.as_ref().is_err_and(DriverError::is_temporary);
+    is_over.then_some(result)
 }
 
 /// Where the file system cannot allocate ahead, stores find out themselves.

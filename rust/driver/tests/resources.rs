@@ -12,7 +12,7 @@ use aeron_driver::media::{ChannelResolver, ChannelRole};
 use aeron_driver::names::SystemNames;
 use aeron_driver::queue::{CAPACITY, Receiver, Sender, queue};
 use aeron_driver::resources::{
-    NativeResourceAgent, PageRequest, ResourceCommand, ResourceCounters, ResourceReply,
+    Lookup, NativeResourceAgent, PageRequest, ResourceCommand, ResourceCounters, ResourceReply,
     StorageLimits,
 };
 use aeron_memory::buffer::SharedBuffer;
@@ -268,15 +268,19 @@ fn a_full_queue_is_counted_and_loses_nothing() {
 #[test]
 fn channels_and_names_are_resolved_one_per_duty_cycle() {
     let mut fixture = Fixture::new();
-    fixture.commands.send(ResourceCommand::ResolveChannel {
+    fixture.commands.send(ResourceCommand::LookUp {
         id: 7,
-        channel: (*b"aeron:udp?endpoint=127.0.0.1:40123").into(),
-        role: ChannelRole::Publication,
+        what: Lookup::Channel {
+            channel: (*b"aeron:udp?endpoint=127.0.0.1:40123").into(),
+            role: ChannelRole::Publication,
+        },
     });
-    fixture.commands.send(ResourceCommand::ResolveName {
+    fixture.commands.send(ResourceCommand::LookUp {
         id: 8,
-        name: "127.0.0.1:port".into(),
-        parameter: "control",
+        what: Lookup::Name {
+            name: "127.0.0.1:port".into(),
+            parameter: "control",
+        },
     });
     fixture.agent.do_work();
     let Ok(ResourceReply::ChannelResolved { id: 7, result }) = fixture.replies.pop() else {

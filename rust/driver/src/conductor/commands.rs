@@ -59,6 +59,7 @@ impl Conductor {
                 Ok(())
             }
             Command::ClientClose(command) => {
+                self.forget_slow_commands(command.client_id);
                 self.known_client(command.client_id)
                     .into_iter()
                     .for_each(|client| client.close());

@@ -53,7 +53,7 @@ use client_proxy::ClientProxy;
 use clients::Client;
 use image_creation::PendingImage;
 use links::Subscription;
-use pending::Pending;
+use pending::{Pending, SlowCommand};
 use re_resolution::ReResolution;
 use receive_endpoints::ReceiveEndpointRecord;
 use send_endpoints::SendEndpoints;
@@ -120,6 +120,7 @@ pub struct Conductor {
     subscriptions: Vec<Subscription>,
     /// The client command in progress, with the request to the native resource agent that it waits for.
     pending: Option<(i64, Pending)>,
+    slow_commands: Vec<SlowCommand>,
     pending_images: Vec<PendingImage>,
     re_resolutions: Vec<ReResolution>,
     session_ids: SessionIds,
@@ -201,6 +202,7 @@ impl Conductor {
             images: Vec::new(),
             subscriptions: Vec::new(),
             pending: None,
+            slow_commands: Vec::new(),
             pending_images: Vec::new(),
             re_resolutions: Vec::new(),
             session_ids: SessionIds::new(random.i32(..), reserved),
@@ -241,6 +243,7 @@ impl Conductor {
     /// Ends everything: counters are freed, logs given back.
     pub fn close(&mut self) {
         self.pending = None;
+        self.slow_commands.clear();
         self.pending_images.clear();
         self.images.clear();
         self.network_publications.clear();
@@ -263,6 +266,9 @@ impl Conductor {
             && self.receiver_commands.has_room();
         if self.pending.is_some() || !has_room {
             return 0;
+        }
+        if self.take_slow_command() {
+            return 1;
         }
         let mut taken = None;
         let body = &mut self.command_body;

@@ -1,5 +1,6 @@
 //! What the other agents tell the conductor.
 
+use super::pending::Resolved;
 use super::re_resolution::Whose;
 use super::{Conductor, Outlets};
 use crate::log_storage::LogId;
@@ -44,8 +45,13 @@ impl Conductor {
                 log: LogId::Image(id),
                 result,
             } => self.on_image_pages(id, result),
-            ResourceReply::ChannelResolved { id, result } => self.on_channel_resolved(id, result),
-            ResourceReply::NameResolved { id, result } => self.on_name_resolved(id, result),
+            ResourceReply::LookingUp { id } => self.on_looking_up(id),
+            ResourceReply::ChannelResolved { id, result } => {
+                self.on_resolved(id, Resolved::Channel(result));
+            }
+            ResourceReply::NameResolved { id, result } => {
+                self.on_resolved(id, Resolved::Name(result));
+            }
         }
     }
 

@@ -1,5 +1,5 @@
 //! The client command that waits for the native resource agent. Until it is done no other is taken, so that commands are answered in
-//! their order.
+//! their order; except that one whose names take long steps aside, so that it holds up nobody.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,7 +16,10 @@ use super::receive_destinations::ReceiveDestinationChange;
 use crate::error::DriverError;
 use crate::log_storage::LogId;
 use crate::media::{ChannelRole, UdpChannel};
-use crate::resources::ResourceCommand;
+use crate::resources::{Lookup, ResourceCommand};
+
+/// Commands that step aside; with so many of them one more holds up the others.
+const MAX_SLOW_COMMANDS: usize = 1024;
 
 /// What is done next with a command, once what it waits for is there.
 #[derive(Debug)]
@@ -37,7 +40,34 @@ pub(super) enum Pending {
     ReceiveDestination(ReceiveDestinationChange),
 }
 
+/// A command that has stepped aside, and the answer to its request once that is there.
+#[derive(Debug)]
+pub(super) struct SlowCommand {
+    request_id: i64,
+    pending: Pending,
+    answer: Option<Resolved>,
+}
+
+/// What came of a request for addresses.
+#[derive(Debug)]
+pub(super) enum Resolved {
+    /// Of a whole channel.
+    Channel(Result<Arc<UdpChannel>, DriverError>),
+    /// Of one name.
+    Name(Result<SocketAddr, DriverError>),
+}
+
 impl Pending {
+    /// Who waits for a channel, if it is known.
+    fn client_id(&self) -> Option<i64> {
+        match self {
+            Self::PublicationChannel(request) => Some(request.client_id),
+            Self::Subscription(request) | Self::Spy(request) => Some(request.client_id),
+            Self::ReceiveDestination(change) => Some(change.request.client_id),
+            Self::IpcPublication(_) | Self::NetworkPublication(_) | Self::Destination(_) => None,
+        }
+    }
+
     fn correlation_id(&self) -> i64 {
         match self {
             Self::IpcPublication(plan) => plan.request.correlation_id,
@@ -75,12 +105,12 @@ impl Conductor {
         pending: Pending,
     ) -> Result<(), DriverError> {
         let id = self.next_request_id();
+        let what = Lookup::Channel {
+            channel: channel.into(),
+            role,
+        };
         self.resource_commands
-            .send(ResourceCommand::ResolveChannel {
-                id,
-                channel: channel.into(),
-                role,
-            });
+            .send(ResourceCommand::LookUp { id, what });
         self.pending = Some((id, pending));
         Ok(())
     }
@@ -88,11 +118,12 @@ impl Conductor {
     /// Has the name of a destination resolved.
     pub(super) fn resolve_destination(&mut self, change: DestinationChange) {
         let id = self.next_request_id();
-        self.resource_commands.send(ResourceCommand::ResolveName {
-            id,
+        let what = Lookup::Name {
             name: change.endpoint_name.to_string(),
             parameter: aeron_protocol::uri::key::ENDPOINT,
-        });
+        };
+        self.resource_commands
+            .send(ResourceCommand::LookUp { id, what });
         self.pending = Some((id, Pending::Destination(change)));
     }
 
@@ -106,16 +137,80 @@ impl Conductor {
         self.next_request_id
     }
 
-    pub(super) fn on_channel_resolved(
-        &mut self,
-        id: i64,
-        result: Result<Arc<UdpChannel>, DriverError>,
-    ) {
-        let Some(pending) = self.take_pending(id) else {
-            return;
+    /// The addresses that a command waits for take long: others are taken meanwhile.
+    pub(super) fn on_looking_up(&mut self, request_id: i64) {
+        if self.slow_commands.len() < MAX_SLOW_COMMANDS
+            && let Some(pending) = self.take_pending(request_id)
+        {
+            self.slow_commands.push(SlowCommand {
+                request_id,
+                pending,
+                answer: None,
+            });
+        }
+    }
+
+    pub(super) fn on_resolved(&mut self, request_id: i64, answer: Resolved) {
+        if let Some(pending) = self.take_pending(request_id) {
+            return self.go_on(pending, answer);
+        }
+        let mut slow_commands = self.slow_commands.iter_mut();
+        if let Some(slow) = slow_commands.find(|slow| slow.request_id == request_id) {
+            slow.answer = Some(answer);
+        } else if let Resolved::Name(result) = answer {
+            self.on_re_resolved(request_id, result);
+        }
+    }
+
+    /// Goes on with a command that had stepped aside; answers whether there was one. To be called when no other is in progress: the
+    /// two could want the same endpoint or publication.
+    pub(super) fn take_slow_command(&mut self) -> bool {
+        let is_answered = |slow: &SlowCommand| slow.answer.is_some();
+        let Some(index) = self.slow_commands.iter().position(is_answered) else {
+            return false;
         };
+        let slow = self.slow_commands.remove(index);
+        if let Some(answer) = slow.answer {
+            self.go_on(slow.pending, answer);
+        }
+        true
+    }
+
+    /// What the client still waits for is not made: it is gone.
+    pub(super) fn forget_slow_commands(&mut self, client_id: i64) {
+        self.slow_commands
+            .retain(|slow| slow.pending.client_id() != Some(client_id));
+    }
+
+    /// What the command with this correlation id adds is not wanted any more; answers whether the command had stepped aside.
+    pub(super) fn forget_slow_command(&mut self, correlation_id: i64) -> bool {
+        let count = self.slow_commands.len();
+        self.slow_commands
+            .retain(|slow| slow.pending.correlation_id() != correlation_id);
+        self.slow_commands.len() < count
+    }
+
+    /// Goes on with a command whose addresses are known, or are not to be found.
+    fn go_on(&mut self, pending: Pending, answer: Resolved) {
         let (correlation_id, description) = (pending.correlation_id(), pending.describe());
-        let outcome = result.and_then(|channel| match pending {
+        let outcome = match (pending, answer) {
+            (Pending::Destination(change), Resolved::Name(result)) => {
+                self.on_destination_resolved(&change, result);
+                Ok(())
+            }
+            (pending, Resolved::Channel(Ok(channel))) => self.on_channel(pending, channel),
+            (_, Resolved::Channel(Err(error)) | Resolved::Name(Err(error))) => Err(error),
+            (_, Resolved::Name(Ok(_))) => Ok(()),
+        };
+        self.answer_failure(correlation_id, &description, outcome);
+    }
+
+    fn on_channel(
+        &mut self,
+        pending: Pending,
+        channel: Arc<UdpChannel>,
+    ) -> Result<(), DriverError> {
+        match pending {
             Pending::PublicationChannel(request) => self.on_publication_channel(request, channel),
             Pending::Subscription(request) => self.on_subscription_channel(request, channel),
             Pending::Spy(request) => self.on_spy_channel(request, channel),
@@ -125,15 +220,6 @@ impl Conductor {
             Pending::IpcPublication(_)
             | Pending::NetworkPublication(_)
             | Pending::Destination(_) => Ok(()),
-        });
-        self.answer_failure(correlation_id, &description, outcome);
-    }
-
-    pub(super) fn on_name_resolved(&mut self, id: i64, result: Result<SocketAddr, DriverError>) {
-        match self.take_pending(id) {
-            Some(Pending::Destination(change)) => self.on_destination_resolved(&change, result),
-            Some(_) => {}
-            None => self.on_re_resolved(id, result),
         }
     }
 

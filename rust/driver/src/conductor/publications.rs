@@ -76,6 +76,12 @@ impl Conductor {
             .known_client(command.client_id)
             .and_then(|client| client.remove_publication(command.registration_id));
         let Some(reference) = reference else {
+            if self.forget_slow_command(command.registration_id) {
+                self.outlets
+                    .events
+                    .on_operation_success(command.correlation_id);
+                return Ok(());
+            }
             return Err(DriverError::coded(
                 ErrorCode::UnknownPublication,
                 format_args!(

@@ -8,7 +8,7 @@ use aeron_protocol::uri::key;
 use super::Conductor;
 use crate::error::DriverError;
 use crate::receiver::{self, DestinationId, ReceiverCommand};
-use crate::resources::ResourceCommand;
+use crate::resources::{Lookup, ResourceCommand};
 use crate::sender::{self, SenderCommand};
 
 /// A name that is looked up again.
@@ -43,11 +43,12 @@ impl Conductor {
             Whose::Sender(_) => key::ENDPOINT,
             Whose::Receiver(..) => key::CONTROL,
         };
-        self.resource_commands.send(ResourceCommand::ResolveName {
-            id,
+        let what = Lookup::Name {
             name: name.to_string(),
             parameter,
-        });
+        };
+        self.resource_commands
+            .send(ResourceCommand::LookUp { id, what });
         self.re_resolutions.push(ReResolution {
             id,
             whose,

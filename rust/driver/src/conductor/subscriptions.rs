@@ -86,9 +86,8 @@ impl Conductor {
         command: &RemoveSubscription,
     ) -> Result<(), DriverError> {
         let registration_id = command.registration_id;
-        if self.remove_subscriptions(|subscription| subscription.registration_id == registration_id)
-            == 0
-        {
+        let is_it = |subscription: &Subscription| subscription.registration_id == registration_id;
+        if self.remove_subscriptions(is_it) == 0 && !self.forget_slow_command(registration_id) {
             return Err(DriverError::coded(
                 ErrorCode::UnknownSubscription,
                 format_args!(

@@ -64,6 +64,7 @@ impl Conductor {
     /// Announces the client's end, then ends what it owns.
     fn end_client(&mut self, index: usize) {
         let client = self.clients.swap_remove(index);
+        self.forget_slow_commands(client.id());
         if !client.is_closed() {
             self.outlets
                 .system(SystemCounter::ClientTimeouts)

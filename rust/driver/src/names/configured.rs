@@ -10,7 +10,7 @@ use aeron_memory::counters::{AtomicCounter, CountersManager, NewCounter, types};
 
 use super::csv_table::{NameRow, parse_rows};
 use super::gossip::{BootstrapNeighbor, GossipConfig, GossipCounters, resolve_bootstrap};
-use super::{CsvTableNames, GossipNames, NameResolver, SystemNames, TimedNames};
+use super::{BackgroundNames, CsvTableNames, GossipNames, NameResolver, SystemNames, TimedNames};
 use crate::config::Context;
 use crate::diagnostics::ErrorRecorder;
 use crate::duty_cycle::StallTracker;
@@ -109,7 +109,7 @@ pub fn configured_names(
         None if NameSupplier::of(context) == Some(NameSupplier::CsvTable) => {
             Box::new(parts.csv_table(&context.name_resolver_init_args)?)
         }
-        None => Box::new(SystemNames),
+        None => Box::new(BackgroundNames::new(SystemNames)),
     };
     let stalls = StallTracker::new(
         context.name_resolver_threshold_ns,
@@ -134,7 +134,10 @@ impl NameParts<'_> {
                 Ok((row, counter))
             })
             .collect::<Result<_, DriverError>>()?;
-        Ok(CsvTableNames::new(rows, Box::new(SystemNames)))
+        Ok(CsvTableNames::new(
+            rows,
+            Box::new(BackgroundNames::new(SystemNames)),
+        ))
     }
 
     fn gossip(
@@ -147,7 +150,7 @@ impl NameParts<'_> {
             .bootstrap_neighbors()
             .enumerate()
             .map(|(index, name)| {
-                let address = resolve_bootstrap(&mut names, name, self.errors);
+                let address = resolve_bootstrap(&mut names, name, self.errors).ok();
                 let resolved = address.map_or_else(String::new, |address| address.to_string());
                 let label = format!("Bootstrap neighbor: name={name} resolved={resolved}");
                 let key = (index as i32).to_le_bytes();
@@ -171,7 +174,7 @@ impl NameParts<'_> {
             GossipConfig::new(context),
             bootstrap,
             socket,
-            Box::new(names),
+            Box::new(BackgroundNames::new(names)),
             self.clock.clone(),
             counters,
             self.errors.clone(),

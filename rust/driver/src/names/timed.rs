@@ -13,6 +13,8 @@ use crate::media::address::Family;
 /// A resolver whose calls are timed: the longest is kept, and those over a threshold are counted.
 pub struct TimedNames {
     names: Box<dyn NameResolver>,
+    /// Lookups that go on, and when they began.
+    begun: Vec<(Box<str>, Family, i64)>,
     stalls: StallTracker,
     clock: Arc<dyn NanoClock>,
 }
@@ -26,16 +28,33 @@ impl TimedNames {
     ) -> Self {
         Self {
             names,
+            begun: Vec::new(),
             stalls,
             clock,
         }
+    }
+
+    fn begun(&self, host: &str, family: Family) -> Option<usize> {
+        self.begun
+            .iter()
+            .position(|(name, of, _)| (&**name, *of) == (host, family))
     }
 }
 
 impl NameResolver for TimedNames {
     fn resolve(&mut self, host: &str, family: Family) -> Result<IpAddr, DriverError> {
-        self.stalls.restart(self.clock.nano_time());
+        let now_ns = self.clock.nano_time();
         let result = self.names.resolve(host, family);
+        let is_temporary = result.as_ref().is_err_and(DriverError::is_temporary);
+        match (is_temporary, self.begun(host, family)) {
+            (true, Some(_)) => return result,
+            (true, None) => {
+                self.begun.push((host.into(), family, now_ns));
+                return result;
+            }
+            (false, Some(index)) => self.stalls.restart(self.begun.swap_remove(index).2),
+            (false, None) => self.stalls.restart(now_ns),
+        }
         self.stalls.on_duty_cycle(self.clock.nano_time());
         result
     }

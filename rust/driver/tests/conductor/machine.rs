@@ -1,6 +1,6 @@
 //! The names, interfaces and sockets of a machine that is not there.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,17 +19,24 @@ use crate::media::testing::MemoryNetwork;
 #[derive(Clone, Default)]
 pub struct TestNames {
     known: Arc<Mutex<HashMap<String, IpAddr>>>,
+    slow: Arc<Mutex<HashSet<String>>>,
     lookups: Arc<AtomicUsize>,
 }
 
 impl TestNames {
     /// `host` is there from now on, or nowhere.
     pub fn set(&self, host: &str, address: Option<&str>) {
+        self.slow.lock().unwrap().remove(host);
         let mut known = self.known.lock().unwrap();
         match address {
             Some(address) => known.insert(host.into(), address.parse().unwrap()),
             None => known.remove(host),
         };
+    }
+
+    /// `host` is being looked up until it is [`set`](Self::set).
+    pub fn set_slow(&self, host: &str) {
+        self.slow.lock().unwrap().insert(host.into());
     }
 
     /// How often it was asked.
@@ -41,6 +48,10 @@ impl TestNames {
 impl NameResolver for TestNames {
     fn resolve(&mut self, host: &str, family: Family) -> Result<IpAddr, DriverError> {
         self.lookups.fetch_add(1, Ordering::Relaxed);
+        if self.slow.lock().unwrap().contains(host) {
+            let code = ErrorCode::ResourceTemporarilyUnavailable;
+            return Err(DriverError::coded(code, "being looked up"));
+        }
         let known = self.known.lock().unwrap().get(host).copied();
         let address = match (host, family) {
             ("localhost", Family::V4) => Some(Ipv4Addr::LOCALHOST.into()),

@@ -15,6 +15,7 @@ mod network_publications;
 mod publications;
 mod re_resolution;
 mod responses;
+mod slow_names;
 mod source;
 mod storage;
 mod subscriptions;

@@ -1,17 +1,21 @@
 //! Where addresses of hosts come from.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use aeron_agent::CachedNanoClock;
 use aeron_driver::DriverError;
 use aeron_driver::duty_cycle::StallTracker;
 use aeron_driver::media::address::Family;
 use aeron_driver::names::{
-    CsvTableNames, NameResolver, NameRow, SystemNames, TimedNames, parse_rows, resolve_host,
+    BackgroundNames, CsvTableNames, NameResolver, NameRow, SystemNames, TimedNames, parse_rows,
+    resolve_host,
 };
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::CountersManager;
+use aeron_protocol::ErrorCode;
 use aeron_protocol::ErrorCode::UnknownHost;
 
 use super::gossip::new_counter;
@@ -115,4 +119,130 @@ fn the_longest_call_is_kept_and_those_over_the_threshold_are_counted() {
         names.resolve("any", Family::V4).unwrap();
         assert_eq!((longest.get(), exceeded.get()), expected);
     }
+}
+
+/// Knows nothing until the test says so, and blocks whoever asks. Clones are the same.
+#[derive(Clone, Default)]
+struct Blocking(Arc<(Mutex<Door>, Condvar)>);
+
+#[derive(Default)]
+struct Door {
+    is_open: bool,
+    lookups: Vec<(String, Family)>,
+}
+
+impl Blocking {
+    fn open(&self) {
+        self.0.0.lock().unwrap().is_open = true;
+        self.0.1.notify_all();
+    }
+
+    fn lookups(&self) -> Vec<(String, Family)> {
+        self.0.0.lock().unwrap().lookups.clone()
+    }
+}
+
+impl NameResolver for Blocking {
+    fn resolve(&mut self, host: &str, family: Family) -> Result<IpAddr, DriverError> {
+        if let Ok(address) = host.parse() {
+            return Ok(address);
+        }
+        let (door, opened) = &*self.0;
+        let mut door = door.lock().unwrap();
+        door.lookups.push((host.to_owned(), family));
+        let _door = opened.wait_while(door, |door| !door.is_open).unwrap();
+        match family {
+            Family::V4 => Err(DriverError::coded(UnknownHost, "no such address")),
+            Family::V6 => Ok("fd00::9".parse().unwrap()),
+        }
+    }
+}
+
+/// Asks once in each duty cycle until there is an answer.
+fn ask_until_known<T>(
+    names: &mut dyn NameResolver,
+    ask: impl Fn(&mut dyn NameResolver) -> Result<T, DriverError>,
+) -> Result<T, DriverError> {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        names.do_work();
+        match ask(names) {
+            Err(error) if error.is_temporary() => assert!(Instant::now() < deadline, "{error}"),
+            result => return result,
+        }
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn who_asks_for_a_name_that_takes_long_is_told_so_at_once_and_the_answer_later() {
+    let blocking = Blocking::default();
+    let mut names = BackgroundNames::new(blocking.clone());
+    let find = |names: &mut dyn NameResolver| resolve_host(names, "slow", false);
+    for _ in 0..3 {
+        names.do_work();
+        assert!(find(&mut names).unwrap_err().is_temporary());
+    }
+    assert_eq!(
+        resolve_host(&mut names, "10.0.0.9", false)
+            .unwrap()
+            .to_string(),
+        "10.0.0.9"
+    );
+    blocking.open();
+    assert_eq!(
+        ask_until_known(&mut names, find).unwrap().to_string(),
+        "fd00::9"
+    );
+    // IPv6 is tried when IPv4 is known to fail, and nothing is asked for twice.
+    let asked = |family| ("slow".to_owned(), family);
+    assert_eq!(blocking.lookups(), [asked(Family::V4), asked(Family::V6)]);
+}
+
+#[test]
+fn an_answer_that_nobody_asks_for_any_more_is_forgotten() {
+    let blocking = Blocking::default();
+    blocking.open();
+    let mut names = BackgroundNames::new(blocking.clone());
+    let find = |names: &mut dyn NameResolver| names.resolve("slow", Family::V6);
+    assert!(ask_until_known(&mut names, find).is_ok());
+    assert!(find(&mut names).is_ok());
+    assert_eq!(blocking.lookups().len(), 1);
+    for _ in 0..2 {
+        names.do_work();
+    }
+    assert!(ask_until_known(&mut names, find).is_ok());
+    assert_eq!(blocking.lookups().len(), 2);
+}
+
+/// Says twice that it does not know yet; each call takes a microsecond.
+struct Late(Arc<CachedNanoClock>, usize);
+
+impl NameResolver for Late {
+    fn resolve(&mut self, _: &str, family: Family) -> Result<IpAddr, DriverError> {
+        self.0.advance(1_000);
+        self.1 += 1;
+        match self.1 {
+            3 => Ok(family.wildcard()),
+            _ => Err(DriverError::coded(
+                ErrorCode::ResourceTemporarilyUnavailable,
+                "not yet",
+            )),
+        }
+    }
+}
+
+#[test]
+fn a_lookup_is_timed_from_the_first_time_it_is_asked_for_until_the_answer() {
+    let mut manager = counters();
+    let (longest, exceeded) = (new_counter(&mut manager), new_counter(&mut manager));
+    let clock = Arc::new(CachedNanoClock::new(0));
+    let stalls = StallTracker::new(2_500, longest.clone(), exceeded.clone(), 0);
+    let mut names = TimedNames::new(Box::new(Late(clock.clone(), 0)), stalls, clock);
+    for _ in 0..2 {
+        assert!(names.resolve("any", Family::V4).is_err());
+        assert_eq!((longest.get(), exceeded.get()), (0, 0));
+    }
+    names.resolve("any", Family::V4).unwrap();
+    assert_eq!((longest.get(), exceeded.get()), (3_000, 1));
 }

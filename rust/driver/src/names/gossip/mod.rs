@@ -66,6 +66,8 @@ pub struct GossipNames {
     names: Box<dyn NameResolver>,
     records: Records,
     bootstrap: Vec<BootstrapNeighbor>,
+    /// Indexes of the bootstrap neighbours that are silent and whose names are to be looked up.
+    silent: Vec<usize>,
     schedule: Schedule,
     datagram: Vec<u8>,
     clock: Arc<dyn NanoClock>,
@@ -129,6 +131,7 @@ impl GossipNames {
             own_address: socket.local_address(),
             records: Records::new(config.timeout_ms),
             bootstrap,
+            silent: Vec::new(),
             schedule: Schedule {
                 next_work_ms: now_ms,
                 next_self_ms: now_ms,
@@ -152,6 +155,7 @@ impl GossipNames {
 
     fn run(&mut self, now_ms: i64) -> usize {
         let mut work_count = self.receive(now_ms) + self.records.expire(now_ms);
+        work_count += self.names.do_work();
         if now_ms >= self.schedule.next_self_ms {
             self.schedule.next_self_ms = now_ms + self.config.self_interval_ms;
             self.announce_self();
@@ -164,9 +168,10 @@ impl GossipNames {
         }
         if now_ms >= self.schedule.next_bootstrap_ms {
             self.schedule.next_bootstrap_ms = now_ms + self.config.bootstrap_interval_ms;
-            self.resolve_silent_bootstrap_neighbors();
+            self.silent = self.silent_bootstrap_neighbors();
             work_count += 1;
         }
+        self.resolve_silent_bootstrap_neighbors();
         self.neighbors.set(self.records.neighbor_count() as i64);
         self.cache_entries.set(self.records.name_count() as i64);
         work_count
@@ -230,13 +235,21 @@ impl GossipNames {
         }
     }
 
+    fn silent_bootstrap_neighbors(&self) -> Vec<usize> {
+        (0..self.bootstrap.len())
+            .filter(|index| !self.bootstrap[*index].is_known(&self.records))
+            .collect()
+    }
+
+    /// A name that takes long is asked for again in the next run.
     fn resolve_silent_bootstrap_neighbors(&mut self) {
-        for neighbor in &mut self.bootstrap {
-            if neighbor.is_known(&self.records) {
-                continue;
+        for index in std::mem::take(&mut self.silent) {
+            let neighbor = &mut self.bootstrap[index];
+            match resolve_bootstrap(&mut *self.names, &neighbor.name, &self.line.errors) {
+                Ok(address) => neighbor.address = Some(address),
+                Err(error) if error.is_temporary() => self.silent.push(index),
+                Err(_) => {}
             }
-            let resolved = resolve_bootstrap(&mut *self.names, &neighbor.name, &self.line.errors);
-            neighbor.address = resolved.or(neighbor.address);
         }
     }
 }
@@ -270,19 +283,19 @@ impl NameResolver for GossipNames {
     }
 }
 
-/// The address of a bootstrap neighbour. That it cannot be found is no reason to fail: it may be later.
+/// The address of a bootstrap neighbour. That it cannot be found is written down, and no reason to fail: it may be later.
 pub(super) fn resolve_bootstrap(
     names: &mut dyn NameResolver,
     name: &str,
     errors: &ErrorRecorder,
-) -> Option<SocketAddr> {
+) -> Result<SocketAddr, DriverError> {
     resolve_address(names, name)
         .map_err(|error| {
-            errors.record(&error.context(format_args!(
+            error.context(format_args!(
                 "Unresolved - bootstrap_neighbor={name}, name-and-port={name}"
-            )));
+            ))
         })
-        .ok()
+        .inspect_err(|error| errors.record(error))
 }
 
 fn milliseconds(clock: &dyn NanoClock) -> i64 {

@@ -1,0 +1,103 @@
+//! Names that take long to look up: they hold up nobody but the command that needs them.
+
+use aeron_protocol::command::{ClientClose, Command, RemovePublication};
+use aeron_protocol::event::Event;
+
+use crate::harness::{CLIENT, Heard, STREAM, TICK, TestDriver, names};
+
+const CHANNEL: &str = "aeron:udp?endpoint=far.example:20170";
+
+/// A driver that was asked for a publication to where nobody knows yet; answers the command's correlation id too.
+fn driver_that_waits() -> (TestDriver, i64) {
+    let mut driver = TestDriver::new();
+    driver.names.set_slow("far.example");
+    let command = driver.publication_command(CLIENT, CHANNEL, STREAM, false);
+    assert!(driver.ask(command).is_empty());
+    (driver, command.correlation_id())
+}
+
+fn publication_ids(heard: &[Heard]) -> Vec<(i64, i64)> {
+    heard
+        .iter()
+        .filter_map(|heard| match heard.event() {
+            Event::PublicationReady(ready) => Some((ready.correlation_id, ready.registration_id)),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn a_name_that_takes_long_does_not_hold_up_other_commands() {
+    let (mut driver, correlation_id) = driver_that_waits();
+    driver.add_publication("aeron:ipc", STREAM);
+    driver.add_publication("aeron:udp?endpoint=127.0.0.1:20171", STREAM);
+    driver.add_subscription("aeron:udp?endpoint=localhost:20172", STREAM);
+    driver.advance(30 * TICK);
+    driver.hear();
+    driver.names.set("far.example", Some("127.0.0.1"));
+    driver.work();
+    let heard = driver.hear();
+    assert_eq!(publication_ids(&heard), [(correlation_id, correlation_id)]);
+    assert!(driver.errors().is_empty(), "{:?}", driver.errors());
+}
+
+#[test]
+fn commands_that_wait_for_the_same_name_share_what_the_first_of_them_makes() {
+    let (mut driver, first) = driver_that_waits();
+    let second = driver.publication_command(CLIENT, CHANNEL, STREAM, false);
+    assert!(driver.ask(second).is_empty());
+    driver.names.set("far.example", Some("127.0.0.1"));
+    driver.work();
+    let heard = driver.hear();
+    let ids = [(first, first), (second.correlation_id(), first)];
+    assert_eq!(publication_ids(&heard), ids);
+    assert_eq!(driver.network.opened().len(), 1);
+}
+
+#[test]
+fn a_name_that_is_not_found_in_the_end_is_an_error_then() {
+    let (mut driver, correlation_id) = driver_that_waits();
+    driver.names.set("far.example", None);
+    driver.work();
+    let heard = driver.hear();
+    let [only] = &heard[..] else {
+        panic!("{:?}", names(&heard));
+    };
+    let Event::Error(error) = only.event() else {
+        panic!("{:?}", only.event());
+    };
+    assert_eq!(error.offending_command_correlation_id, correlation_id);
+    let text = String::from_utf8_lossy(error.error_message);
+    assert!(text.contains("far.example"), "{text}");
+}
+
+#[test]
+fn nothing_is_made_for_a_client_that_closed_meanwhile() {
+    let (mut driver, _) = driver_that_waits();
+    let correlation_id = driver.next_id();
+    driver.ask(Command::ClientClose(ClientClose {
+        client_id: CLIENT,
+        correlation_id,
+    }));
+    driver.names.set("far.example", Some("127.0.0.1"));
+    driver.work();
+    assert!(driver.hear().is_empty());
+    assert!(driver.network.opened().is_empty());
+}
+
+#[test]
+fn what_is_removed_before_it_was_added_is_not_made() {
+    let (mut driver, registration_id) = driver_that_waits();
+    let correlation_id = driver.next_id();
+    let heard = driver.ask(Command::RemovePublication(RemovePublication {
+        client_id: CLIENT,
+        correlation_id,
+        registration_id,
+        revoke: false,
+    }));
+    assert_eq!(names(&heard), ["OperationSuccess"]);
+    driver.names.set("far.example", Some("127.0.0.1"));
+    driver.work();
+    assert!(driver.hear().is_empty());
+    assert!(driver.network.opened().is_empty());
+}
