@@ -265,6 +265,42 @@ def test_a_child_that_was_forked_in_a_handler_polls_no_further() -> None:
     assert_fine(result)
 
 
+@pytest.mark.parametrize("kind", ["publication", "exclusive_publication"])
+def test_a_child_that_was_forked_in_a_supplier_of_reserved_values_sends_nothing(kind: str) -> None:
+    result = run(
+        f"""
+    import aeron, os
+    driver = aeron.MediaDriver()
+    client = aeron.connect(driver)
+    publication = client.add_{kind}("aeron:ipc", 1)
+    subscription = client.add_subscription("aeron:ipc", 1)
+    publication.wait_connected(5)
+    pid, seen = None, []
+    def poll():
+        subscription.poll(lambda payload, header: seen.append((payload, header.reserved_value)))
+    def fork(payload):
+        global pid
+        pid = os.fork()
+        if pid:
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+            poll()
+            assert not seen, "the child finished the message"
+        return 8 if pid else 7
+    try:
+        while not publication.offer(b"message", reserved_value=fork):
+            pass
+    except aeron.ForkedError:
+        assert pid == 0
+        os._exit(0)
+    assert pid, "the child did not find out"
+    while not seen:
+        poll()
+    assert seen == [(b"message", 8)], seen
+    """
+    )
+    assert_fine(result)
+
+
 def test_control_c_ends_a_wait() -> None:
     import signal
 

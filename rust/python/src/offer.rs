@@ -1,5 +1,7 @@
 //! What both kinds of publications do with messages from Python.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
 use aeron_client::{CloseCause, ExclusivePublication, OfferError, Publication};
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::log::append::{Appended, ClaimedFrame, Messages};
@@ -11,6 +13,7 @@ use crate::buffers::{LARGE_COPY_LENGTH, with_bytes};
 use crate::calls::call;
 use crate::claim::{ClaimedIn, PyBufferClaim};
 use crate::errors::{from_offer, raise};
+use crate::fork::Process;
 use crate::results::NotSent;
 use crate::waiting::Patience;
 
@@ -150,16 +153,39 @@ pub fn offer_reserved(
     } else {
         Some(reserved_value.extract()?)
     };
-    let outcome = with_bytes(message, |bytes| {
-        outlet.offer_with(bytes, |fragment| match constant {
-            Some(value) => value,
-            None => reserved_value_of(reserved_value, &fragment).unwrap_or_else(|error| {
-                raised.get_or_insert(error);
-                0
-            }),
+    let outcome = unless_forked(|process| {
+        with_bytes(message, |bytes| {
+            outlet.offer_with(bytes, |fragment| match constant {
+                Some(value) => value,
+                None => {
+                    let value = reserved_value_of(reserved_value, &fragment);
+                    leave_if_forked(process);
+                    value.unwrap_or_else(|error| {
+                        raised.get_or_insert(error);
+                        0
+                    })
+                }
+            })
         })
-    })?;
+    })??;
     raised.map_or_else(|| answer(py, outlet, outcome), Err)
+}
+
+/// Runs an append that calls Python. Python may fork there: the child comes back as well, in the middle of a frame that is its
+/// parent's to finish.
+fn unless_forked<R>(append: impl FnOnce(Process) -> R) -> PyResult<R> {
+    let process = Process::current();
+    catch_unwind(AssertUnwindSafe(|| append(process))).or_else(|panic| {
+        process.check()?;
+        resume_unwind(panic)
+    })
+}
+
+/// Takes a forked child out of the append, past all that would still write to the log.
+fn leave_if_forked(process: Process) {
+    if process.check().is_err() {
+        resume_unwind(Box::new("forked"));
+    }
 }
 
 fn reserved_value_of(
