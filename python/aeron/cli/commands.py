@@ -13,6 +13,8 @@ _COMMANDS = {
     "sub": "Print the messages of a channel and stream.",
     "ping": "Measure round trips to a pong.",
     "pong": "Send every message back.",
+    "send": "Send a file.",
+    "receive": "Store the files that are sent.",
     "rate": "Show how many messages a stream carries, or send as many as it takes.",
     "stat": "Show a driver's counters, live or once.",
     "errors": "Show a driver's distinct errors.",

@@ -1,0 +1,151 @@
+"""``aeron receive``: files from ``aeron send`` or Aeron's FileSender (reference 06, 4.7).
+
+Whoever can send to the channel names the files, so a name never leads out of the directory. A file appears under its
+name when it is complete, and then replaces one that was there.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+
+import aeron
+from aeron.cli.file_messages import BadMessageError, Chunk, Create, decode
+from aeron.cli.options import client_options, stream_options
+from aeron.cli.session import added, session
+
+_MAX_IDLE_PARK_NS = 10_000_000
+_MAX_TRANSFERS = 64
+"""Files that come at a time; one more is refused."""
+
+Key = tuple[int, int]
+"""Session and correlation id."""
+
+
+@click.command("receive")
+@click.argument("into", default=".", type=click.Path(exists=True, file_okay=False, writable=True, path_type=Path))
+@stream_options
+@client_options
+@click.option("--files", type=click.IntRange(min=1), help="End after so many files.  [default: run on]")
+def command(
+    *,
+    into: Path,
+    channel: str,
+    stream_id: int,
+    directory: str,
+    embedded: bool,
+    driver_timeout_s: float | None,
+    files: int | None,
+) -> None:
+    """Store the files that are sent to a channel and stream in the directory INTO, the current one by default."""
+    with session(directory, embedded, driver_timeout_s) as (client, stop):
+        subscription = added(client.add_subscription, channel, stream_id)
+        click.echo(f"Files stored to {into.resolve()}")
+        click.echo(f"Receiving from {channel} on stream id {stream_id}")
+        store = _Store(into, subscription)
+        assembler = aeron.FragmentAssembler(store.on_message)
+        idle = aeron.BackoffIdleStrategy(max_idle_park_ns=_MAX_IDLE_PARK_NS)
+        try:
+            while not stop.is_signalled and (files is None or store.complete < files):
+                idle(subscription.poll(assembler))
+        finally:
+            store.close()
+    click.echo("Shutting down...")
+
+
+class _Transfer:
+    """A file that comes: as a temporary one until it is complete."""
+
+    def __init__(self, directory: Path, create: Create) -> None:
+        self.name, self.length = create.name, create.length
+        self._path = directory / create.name
+        # Kept open over many messages, and closed by `finish` or `abandon`.
+        self._file: BinaryIO = tempfile.NamedTemporaryFile(dir=directory, prefix=".aeron-", delete=False)  # type: ignore[assignment] # noqa: SIM115
+
+    def write(self, chunk: Chunk) -> bool:
+        """Writes a chunk and answers whether the file is complete."""
+        end = chunk.offset + len(chunk.data)
+        if chunk.offset < 0 or end > self.length:
+            raise BadMessageError(f"bytes {chunk.offset} to {end} are not within its {self.length} bytes")
+        self._file.seek(chunk.offset)
+        self._file.write(chunk.data)
+        return end == self.length
+
+    def finish(self) -> None:
+        """Gives the file its name, and the permissions of any new file."""
+        mask = os.umask(0)
+        os.umask(mask)
+        os.fchmod(self._file.fileno(), 0o666 & ~mask)
+        self._file.close()
+        os.replace(self._file.name, self._path)
+
+    def abandon(self) -> None:
+        """Deletes what has come of the file."""
+        self._file.close()
+        Path(self._file.name).unlink(missing_ok=True)
+
+
+class _Store:
+    """Puts messages together to files; what is wrong with one is said and ends its file, no other."""
+
+    def __init__(self, directory: Path, subscription: aeron.Subscription) -> None:
+        self._directory = directory
+        self._subscription = subscription
+        self._transfers: dict[Key, _Transfer] = {}
+        self.complete = 0
+
+    def on_message(self, payload: bytes, header: aeron.Header) -> None:
+        """Called by poll."""
+        session_id = header.session_id
+        try:
+            message = decode(payload)
+        except BadMessageError as error:
+            click.echo(f"Ignored a message of session {session_id}: {error}", err=True)
+            return
+        key = (session_id, message.correlation_id)
+        try:
+            self._take(key, message)
+        except (BadMessageError, OSError) as error:
+            name = message.name if isinstance(message, Create) else self._transfers[key].name
+            click.echo(f"Refused file {name!r} of session {session_id}: {error}", err=True)
+            self._abandon(key)
+
+    def close(self) -> None:
+        """Deletes what is not complete."""
+        for key in list(self._transfers):
+            self._abandon(key)
+
+    def _take(self, key: Key, message: Create | Chunk) -> None:
+        if isinstance(message, Create):
+            self._abandon(key)
+            self._check(message)
+            self._transfers[key] = _Transfer(self._directory, message)
+            is_complete = message.length == 0
+        elif key in self._transfers:
+            is_complete = self._transfers[key].write(message)
+        else:
+            return  # Of a file that was refused, or whose beginning went by before this receiver was there.
+        if is_complete:
+            transfer = self._transfers[key]
+            transfer.finish()
+            del self._transfers[key]
+            self.complete += 1
+            click.echo(f"Received {transfer.name}, {transfer.length} bytes")
+
+    def _check(self, create: Create) -> None:
+        if create.name in ("", ".", "..") or any(character in create.name for character in "/\\\0"):
+            raise BadMessageError("a name must not be empty, a directory or hold path separators")
+        for key in list(self._transfers):
+            if self._subscription.image_by_session_id(key[0]) is None:
+                self._abandon(key)
+        if len(self._transfers) >= _MAX_TRANSFERS:
+            raise BadMessageError(f"{_MAX_TRANSFERS} other files are not complete yet")
+
+    def _abandon(self, key: Key) -> None:
+        transfer = self._transfers.pop(key, None)
+        if transfer is not None:
+            transfer.abandon()

@@ -1,0 +1,65 @@
+"""``aeron send``: a file to an ``aeron receive`` or to Aeron's FileReceiver (reference 06, 4.7)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+import aeron
+from aeron.cli.file_messages import CHUNK_HEADER_LENGTH, Chunk, Create, encode
+from aeron.cli.options import client_options, linger_option, stream_options
+from aeron.cli.session import Publication, add_publication, session
+
+
+@click.command("send")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@stream_options
+@client_options
+@linger_option
+def command(
+    *,
+    file: Path,
+    channel: str,
+    stream_id: int,
+    directory: str,
+    embedded: bool,
+    driver_timeout_s: float | None,
+    linger_s: float,
+) -> None:
+    """Send FILE under its name, once a receiver is there."""
+    with session(directory, embedded, driver_timeout_s) as (client, stop):
+        publication = add_publication(client, channel, stream_id, exclusive=True)
+        click.echo(f"Sending {file.name} to {channel} on stream id {stream_id}")
+        while not publication.is_connected and not stop.wait(0.001):
+            pass
+        length = _send(publication, file, client.next_correlation_id(), stop)
+        click.echo(f"Sent {file.name}, {length} bytes")
+        stop.wait(linger_s)
+
+
+def _send(publication: Publication, path: Path, correlation_id: int, stop: aeron.ShutdownSignalBarrier) -> int:
+    chunk_length = publication.max_payload_length - CHUNK_HEADER_LENGTH
+    with path.open("rb") as file:
+        length = os.fstat(file.fileno()).st_size
+        _offer(publication, encode(Create(correlation_id, length, path.name)), stop)
+        offset = 0
+        while offset < length:
+            data = file.read(min(chunk_length, length - offset))
+            if not data:
+                raise click.ClickException(f"{path} was {length} bytes long and ends at {offset} now")
+            _offer(publication, encode(Chunk(correlation_id, offset, data)), stop)
+            offset += len(data)
+    return length
+
+
+def _offer(publication: Publication, message: bytes, stop: aeron.ShutdownSignalBarrier) -> None:
+    idle = aeron.BackoffIdleStrategy()
+    while not stop.is_signalled:
+        if publication.offer(message):
+            return
+        if not publication.is_connected:
+            raise click.ClickException("the receiver is gone, the file is not sent")
+        idle(0)
+    raise click.ClickException("interrupted, the file is not sent")

@@ -1,0 +1,124 @@
+"""``aeron send`` and ``aeron receive``: files, also such as nobody should accept."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import aeron
+from aeron.cli.file_messages import BadMessageError, Chunk, Create, decode, encode
+from commands import Command, run
+
+CHANNEL = "aeron:ipc?term-length=64k"
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[aeron.MediaDriver]:
+    with aeron.MediaDriver(timer_interval_ns=50_000_000, publication_linger_timeout_ns=10_000_000) as driver:
+        yield driver
+
+
+def test_files_of_any_length_arrive_byte_for_byte(driver: aeron.MediaDriver, tmp_path: Path) -> None:
+    """06-20: nothing, one chunk, a byte more than a chunk, several megabytes; a file that is there is replaced"""
+    sent, received = tmp_path / "sent", tmp_path / "received"
+    sent.mkdir()
+    received.mkdir()
+    chunk_length = 1408 - 32 - 32
+    contents = {
+        "empty": b"",
+        "one chunk": bytes(chunk_length),
+        "one byte more": bytes(range(256)) * 5 + bytes(chunk_length - 1279),
+        "größer": b"".join(struct.pack("<q", number) for number in range(500_000)),
+    }
+    (received / "one chunk").write_bytes(b"what was there before")
+    with Command("receive", received, "--dir", driver.dir, "-c", CHANNEL, "--files", len(contents)) as receive:
+        for name, content in contents.items():
+            (sent / name).write_bytes(content)
+            result = run("send", sent / name, "--dir", driver.dir, "-c", CHANNEL)
+            assert result.exit_code == 0, result.output
+            assert f"Sent {name}, {len(content)} bytes" in result.stdout
+        assert receive.end(30) == 0
+        assert receive.errors() == ""
+    assert {file.name: file.read_bytes() for file in received.iterdir()} == contents
+
+
+@pytest.mark.parametrize("name", ["../escaped", "/tmp/aeron-escaped", "sub/escaped", "..", ".", "", "a\\b", "nul\0"])
+def test_a_name_that_leads_elsewhere_is_refused_and_the_next_file_is_taken(
+    name: str, driver: aeron.MediaDriver, tmp_path: Path
+) -> None:
+    """06-20: hostile names"""
+    into = tmp_path / "into"
+    into.mkdir()
+    with (
+        Command("receive", into, "--dir", driver.dir, "-c", CHANNEL, "--files", 1) as receive,
+        aeron.connect(driver) as client,
+    ):
+        publication = client.add_exclusive_publication(CHANNEL, 1001)
+        publication.wait_connected(20)
+        for message in (Create(1, 3, name), Chunk(1, 0, b"bad"), Create(2, 4, "good"), Chunk(2, 0, b"file")):
+            publication.publish(encode(message), 20)
+        assert receive.end(30) == 0
+        assert f"Refused file {name!r}" in receive.errors()
+    assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")] == ["into", "into/good"]
+    assert (into / "good").read_bytes() == b"file"
+
+
+def test_chunks_that_make_no_sense_end_their_file_and_no_other(driver: aeron.MediaDriver, tmp_path: Path) -> None:
+    """06-20"""
+    nonsense = [
+        b"",
+        b"short",
+        encode(Create(9, 1, "cut"))[:-1],
+        struct.pack("<iiq", 0, 7, 1),
+        struct.pack("<iiq", 1, 1, 1),
+    ]
+    with (
+        Command("receive", tmp_path, "--dir", driver.dir, "-c", CHANNEL, "--files", 1) as receive,
+        aeron.connect(driver) as client,
+    ):
+        publication = client.add_exclusive_publication(CHANNEL, 1001)
+        publication.wait_connected(20)
+        messages: list[Create | Chunk] = [
+            Create(1, 4, "beyond"),
+            Create(2, 4, "before"),
+            Create(3, 4, "unfinished"),
+            Create(4, 4, "whole"),
+            Chunk(1, 2, b"123"),
+            Chunk(2, -1, b"1"),
+            Chunk(3, 0, b"12"),
+            Chunk(5, 0, b"never announced"),
+            Chunk(4, 0, b"good"),
+        ]
+        for payload in [*nonsense, *map(encode, messages)]:
+            publication.publish(payload, 20)
+        assert receive.end(30) == 0
+        errors = receive.errors()
+    assert errors.count("Ignored a message") == len(nonsense)
+    assert "Refused file 'beyond'" in errors
+    assert "Refused file 'before'" in errors
+    assert [path.name for path in tmp_path.iterdir()] == ["whole"]
+
+
+def test_a_file_that_nobody_receives_any_more_is_a_failure(driver: aeron.MediaDriver, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(bytes(4 << 20))
+    with aeron.connect(driver) as client:
+        subscription = client.add_subscription(CHANNEL, 1001)
+        with Command("send", file, "--dir", driver.dir, "-c", CHANNEL) as send:
+            subscription.wait_connected(20)
+            while subscription.poll(lambda payload, header: None) == 0:
+                pass
+            subscription.close()
+            assert send.end(30) == 1
+            assert "the receiver is gone" in send.errors()
+
+
+def test_messages_are_what_they_were_before_they_were_encoded() -> None:
+    for message in (Create(-1, 0, ""), Create(5, 1 << 40, "ä"), Chunk(5, 1 << 40, b"x"), Chunk(5, 0, b"")):
+        assert decode(encode(message)) == message
+    for payload in (b"", bytes(15), encode(Create(1, -1, "x")), encode(Chunk(1, 0, b"xy"))[:-1]):
+        with pytest.raises(BadMessageError):
+            decode(payload)
