@@ -6,7 +6,6 @@ Row n of N carries n modulo some number; each of the partitions has an equal ran
 interleave.
 """
 
-import os
 import sys
 import time
 
@@ -27,11 +26,12 @@ def main(directory, channel, stream_id, *what):
     with aeron.connect(directory) as client:
         subscription = client.add_subscription(channel, int(stream_id))
         print("ready", flush=True)
-        heard = time.monotonic()
+        idle, heard = aeron.BackoffIdleStrategy(), time.monotonic()
         while received < rows and time.monotonic() < heard + _SILENCE_S:
             if not (batch := subscription.poll_batch(4096)):
-                os.sched_yield()
+                idle.idle()
                 continue
+            idle.reset()
             heard = time.monotonic()
             numbers = typed_numbers(batch) if form == "typed" else text_numbers(batch)
             owners = np.searchsorted(bounds, numbers, side="right")

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 /// How long a question for the latest offset waits for data.
 pub const POLL_TIMEOUT_MS: u64 = 100;
-/// How often a waiting hook asks whether it is to go on.
-const SLICE: Duration = Duration::from_millis(20);
+/// How often a waiting hook asks whether it is to go on: a process that is told to end does so within 100 ms.
+const SLICE: Duration = Duration::from_millis(50);
 
 /// Asked by a hook that waits; `true` ends the wait with [`LiveCode::Interrupted`].
 pub type Interrupt<'a> = &'a mut dyn FnMut() -> bool;
