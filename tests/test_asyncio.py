@@ -8,12 +8,14 @@ import resource
 import threading
 import time
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import Stream
+from tests.conftest import Stream, eventually
 
 import aeron
+from aeron import _aeron, aio
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
@@ -185,3 +187,82 @@ def test_an_idle_wait_costs_next_to_nothing(stream: Stream) -> None:
         assert (await reader).to_list() == [b"x"]
 
     run(main())
+
+
+@pytest.fixture
+def idle_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop leaves looking to the native thread with its first look."""
+    monkeypatch.setattr(aio, "_IDLE_AFTER_NS", 0)
+
+
+needs_watcher = pytest.mark.skipif(not hasattr(_aeron, "_Timer"), reason="only Linux has timers that are files")
+
+
+def watchers() -> int:
+    """Native threads of this process that look."""
+    names = []
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            names.append(task.joinpath("comm").read_text())
+    return names.count("aeron-watch\n")
+
+
+async def watched() -> None:
+    while watchers() == 0:
+        await asyncio.sleep(0.01)
+
+
+@needs_watcher
+@pytest.mark.usefixtures("idle_at_once")
+def test_an_idle_loop_does_not_turn_until_there_is_something(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = []
+    look = aio._Looker._look
+    monkeypatch.setattr(aio._Looker, "_look", lambda self: (looks.append(1), look(self)))
+
+    async def main() -> None:
+        batches = stream.subscription.batches_async()
+        for i in range(3):
+            reader = asyncio.create_task(anext(batches))
+            await watched()
+            looks.clear()
+            await asyncio.sleep(0.3)
+            assert not looks
+            stream.publication.publish(bytes([i]))
+            assert (await reader).to_list() == [bytes([i])]
+
+    run(main())
+    eventually(lambda: watchers() == 0)
+
+
+@needs_watcher
+@pytest.mark.usefixtures("idle_at_once")
+def test_an_idle_loop_wakes_for_whatever_it_waits_for(client: aeron.Aeron, stream_id: int) -> None:
+    async def main() -> None:
+        publication = client.add_publication("aeron:ipc", stream_id)
+        offer = asyncio.create_task(publication.offer_async(b"first"))
+        await asyncio.sleep(0.05)
+        other = client.add_subscription("aeron:ipc", stream_id + 1)
+        closed = asyncio.create_task(anext(other.batches_async(), None))
+        await asyncio.sleep(0.05)
+        subscription = await client.add_subscription_async("aeron:ipc", stream_id)
+        assert await offer > 0
+        assert (await anext(subscription.batches_async())).to_list() == [b"first"]
+        other.close()
+        assert await closed is None
+
+    run(main())
+    eventually(lambda: watchers() == 0)
+
+
+@needs_watcher
+@pytest.mark.usefixtures("idle_at_once")
+def test_a_loop_that_ends_while_it_is_idle_takes_its_thread_along(stream: Stream) -> None:
+    async def main() -> None:
+        reader = asyncio.ensure_future(anext(stream.subscription.batches_async()))
+        await watched()
+        assert not reader.done()
+
+    run(main())
+    eventually(lambda: watchers() == 0)
+    run(main())
+    eventually(lambda: watchers() == 0)

@@ -132,6 +132,58 @@ def test_a_child_opens_its_own_client_to_the_driver_of_its_parent() -> None:
     assert_fine(result)
 
 
+IDLE_LOOP = """
+    import asyncio
+    from aeron import aio
+    aio._IDLE_AFTER_NS = 0
+
+    async def wait_in(client, stream_id, *meanwhile):
+        subscription = client.add_subscription("aeron:ipc", stream_id)
+        waiting = asyncio.ensure_future(anext(subscription.batches_async()))
+        await asyncio.sleep(0.1)
+        for act in meanwhile:
+            act()
+        client.add_publication("aeron:ipc", stream_id).publish(b"x", 20)
+        assert (await waiting).to_list() == [b"x"]
+"""
+
+
+def test_an_idle_loop_and_one_in_a_forked_child_are_woken() -> None:
+    result = run(
+        FORK
+        + IDLE_LOOP
+        + """
+    def fork():
+        pid = os.fork()
+        if pid == 0:
+            with aeron.connect(directory) as mine:
+                asyncio.run(wait_in(mine, 3))
+            os._exit(0)
+        assert os.waitpid(pid, 0)[1] == 0
+
+    directory = driver.dir
+    asyncio.run(wait_in(client, 2, fork))
+    claim.abort()
+    """
+    )
+    assert_fine(result)
+
+
+def test_the_interpreter_ends_while_an_idle_loop_waits() -> None:
+    result = run(
+        FORK
+        + IDLE_LOOP
+        + """
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(lambda *_: None)
+    waiting = loop.create_task(wait_in(client, 2))
+    loop.run_until_complete(asyncio.sleep(0.05))
+    claim.abort()
+    """
+    )
+    assert_fine(result)
+
+
 @pytest.mark.parametrize("end", ["pass", "sys.exit(0)", "raise SystemExit(0)"])
 def test_what_is_open_at_the_end_of_the_interpreter_is_closed_in_order(end: str) -> None:
     result = run(

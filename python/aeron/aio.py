@@ -1,9 +1,10 @@
-"""asyncio: waiting for what happens in shared memory, without a thread and without a busy loop.
+"""asyncio: waiting for what happens in shared memory, without a busy loop.
 
 Shared memory wakes nobody, so whoever waits has to look. A wait first looks for some microseconds right where it is, as
 long as that has paid off lately: an answer that is on its way costs no turn of the event loop. Then the loop looks, on
-a timer that all waits of the loop share: each time after a quarter of what was waited so far, from 20 us to 1 ms, and
-after a second without anything to 10 ms. One wake serves everything that has arrived by then.
+a timer that all waits of the loop share: each time after a quarter of what was waited so far, from 20 us to 1 ms. One
+wake serves everything that has arrived by then. After a second without anything the loop sleeps, and a native thread,
+whose looks are cheaper, looks for it every 10 ms.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ T = TypeVar("T")
 
 _MIN_PARK_NS = 20_000
 _MAX_PARK_NS = 1_000_000
-_MAX_IDLE_PARK_NS = 10_000_000
+_IDLE_PARK_NS = 10_000_000
 _IDLE_AFTER_NS = 1_000_000_000
 
 _SPIN_NS = 300_000
@@ -49,6 +50,9 @@ class _LoopTimer:
         self.clear()
         if (loop := self._loop()) is not None:
             self._handle = loop.call_later(after_ns / 1e9, self._call)
+
+    def watch(self, _conditions: list[_aeron._Condition], interval_ns: int) -> None:
+        self.set(interval_ns)
 
     def clear(self) -> None:
         if self._handle is not None:
@@ -99,9 +103,17 @@ class _Looker:
         elif over:
             self._start_over()
         else:
-            waited_ns = time.monotonic_ns() - self._idle_since_ns
-            longest_ns = _MAX_PARK_NS if waited_ns < _IDLE_AFTER_NS else _MAX_IDLE_PARK_NS
-            self._timer.set(min(max(waited_ns // 4, _MIN_PARK_NS), longest_ns))
+            self._park(time.monotonic_ns() - self._idle_since_ns)
+
+    def _park(self, waited_ns: int) -> None:
+        if waited_ns < _IDLE_AFTER_NS:
+            self._timer.set(min(max(waited_ns // 4, _MIN_PARK_NS), _MAX_PARK_NS))
+            return
+        conditions = [is_over for is_over in self._waits.values() if isinstance(is_over, _aeron._Condition)]
+        if len(conditions) == len(self._waits):
+            self._timer.watch(conditions, _IDLE_PARK_NS)
+        else:
+            self._timer.set(_IDLE_PARK_NS)
 
     @staticmethod
     def _is_over(is_over: Callable[[], bool]) -> bool:
@@ -150,7 +162,7 @@ class _Spin:
 
 async def batches(subscription: Subscription, limit: int, max_bytes: int) -> AsyncIterator[Batch]:
     """What ``async for batch in subscription`` runs: ends when the subscription is closed."""
-    looker, spin = _looker(), _Spin()
+    looker, spin, is_ready = _looker(), _Spin(), subscription._is_ready
     turned_ns = time.monotonic_ns()
     while True:
         spin_ns, start_ns = spin.length_ns(), time.monotonic_ns()
@@ -161,7 +173,7 @@ async def batches(subscription: Subscription, limit: int, max_bytes: int) -> Asy
         if batch is None:
             if subscription.is_closed:
                 return
-            await looker.wait(subscription._is_ready)
+            await looker.wait(is_ready)
             turned_ns = time.monotonic_ns()
             continue
         yield batch

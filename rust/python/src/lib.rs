@@ -12,6 +12,7 @@ mod channel;
 mod claim;
 mod client;
 mod cnc_file;
+mod condition;
 mod connection;
 mod counters;
 mod driver;
@@ -57,6 +58,8 @@ mod _aeron {
         PyCncFile, PyErrorObservation, default_directory, is_driver_active, read_error_log,
         request_driver_termination,
     };
+    #[pymodule_export]
+    use crate::condition::Condition;
     #[pymodule_export]
     use crate::counters::{PyCounter, PyCounterSnapshot, PyCountersReader};
     #[pymodule_export]

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use crate::buffers::with_bytes;
 use crate::channel::Channel;
 use crate::claim::PyBufferClaim;
+use crate::condition::Condition;
 use crate::errors::{from_append, from_client, from_offer};
 use crate::fast::Offers;
 use crate::fork::OfProcess;
@@ -169,9 +170,12 @@ macro_rules! publication_class {
             }
 
             /// Whether an offer may succeed, or would raise.
-            #[pyo3(name = "_is_ready")]
-            fn is_ready(&self) -> PyResult<bool> {
-                Ok(self.get()?.available_window().is_ok_and(|window| window > 0) || self.get()?.is_closed())
+            #[getter(_is_ready)]
+            fn is_ready(&self) -> PyResult<Condition> {
+                let publication = self.get()?.clone();
+                Ok(Condition::new(move || {
+                    publication.available_window().is_ok_and(|window| window > 0) || publication.is_closed()
+                }))
             }
 
             /// Waits up to `timeout` seconds (`None`: for ever) for a subscriber.

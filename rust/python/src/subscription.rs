@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use crate::batch::{Batch, Pool};
 use crate::buffers::LARGE_COPY_LENGTH;
 use crate::channel::Channel;
+use crate::condition::Condition;
 use crate::errors::{because, from_client, raise};
 use crate::fork::OfProcess;
 use crate::handler::{Handler, OnFragment, Payload, action_of, always_continue};
@@ -210,10 +211,11 @@ impl PySubscription {
     }
 
     /// Whether a poll would find anything, or the subscription is closed. Consumes nothing.
-    #[pyo3(name = "_is_ready")]
-    fn is_ready(&self) -> PyResult<bool> {
-        let subscription = self.get()?;
-        Ok(subscription.is_readable() || subscription.is_closed())
+    #[getter(_is_ready)]
+    fn is_ready(&self) -> PyResult<Condition> {
+        let subscription = self.get()?.clone();
+        let is_ready = move || subscription.is_readable() || subscription.is_closed();
+        Ok(Condition::new(is_ready))
     }
 
     /// Batches as they arrive, for `async for`, until the subscription is closed.

@@ -5,6 +5,10 @@
 #[cfg(target_os = "linux")]
 mod linux {
     use std::os::fd::{AsRawFd, OwnedFd};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{Arc, Mutex, PoisonError};
+    use std::thread;
+    use std::time::Duration;
 
     use pyo3::prelude::*;
     use rustix::time::{
@@ -12,24 +16,85 @@ mod linux {
         timerfd_settime,
     };
 
-    /// A one-shot timer whose file becomes readable when it is due.
-    #[pyclass(frozen, module = "aeron._aeron", name = "_Timer")]
-    pub struct Timer(OwnedFd);
+    use crate::condition::{Condition, Look};
 
-    const ZERO: Timespec = Timespec {
+    /// A one-shot timer whose file becomes readable when it is due.
+    ///
+    /// It can watch conditions instead: a thread looks at them, without the GIL and without a turn of the event loop, which would
+    /// cost several times as much. Thread-safe.
+    #[pyclass(frozen, module = "aeron._aeron", name = "_Timer")]
+    pub struct Timer {
+        file: Arc<OwnedFd>,
+        watch: Mutex<Option<Watch>>,
+    }
+
+    /// A thread that looks; it ends at its next look after this is dropped.
+    struct Watch {
+        is_over: Arc<AtomicBool>,
+    }
+
+    impl Watch {
+        /// Looks every `interval` until one of the conditions holds, and then makes the file readable.
+        fn start(
+            looks: Vec<Look>,
+            interval: Duration,
+            file: Arc<OwnedFd>,
+        ) -> std::io::Result<Self> {
+            let is_over = Arc::new(AtomicBool::new(false));
+            let watch = Self {
+                is_over: Arc::clone(&is_over),
+            };
+            let look = move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    if looks.iter().any(|look| look()) {
+                        // The file is a timer, which takes any time.
+                        let _ = arm(
+                            &file,
+                            Timespec {
+                                tv_sec: 0,
+                                tv_nsec: 1,
+                            },
+                        );
+                        return;
+                    }
+                    thread::sleep(interval);
+                }
+            };
+            let thread = thread::Builder::new().name("aeron-watch".to_owned());
+            thread.spawn(look).map(|_| watch)
+        }
+    }
+
+    impl Drop for Watch {
+        fn drop(&mut self) {
+            self.is_over.store(true, Ordering::Relaxed);
+        }
+    }
+
+    const NEVER: Timespec = Timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
 
+    fn arm(file: &OwnedFd, at: Timespec) -> std::io::Result<()> {
+        let spec = Itimerspec {
+            it_interval: NEVER,
+            it_value: at,
+        };
+        timerfd_settime(file, TimerfdTimerFlags::empty(), &spec)?;
+        Ok(())
+    }
+
     impl Timer {
-        fn arm(&self, at: Timespec) -> PyResult<()> {
-            let spec = Itimerspec {
-                it_interval: ZERO,
-                it_value: at,
-            };
-            timerfd_settime(&self.0, TimerfdTimerFlags::empty(), &spec)
-                .map_err(std::io::Error::from)?;
+        /// Ends a watch and sets the timer. A thread that finds something just now may still make the file readable.
+        fn start_over(&self, at: Timespec) -> PyResult<()> {
+            self.replace_watch(None);
+            arm(&self.file, at)?;
             Ok(())
+        }
+
+        fn replace_watch(&self, watch: Option<Watch>) {
+            *self.watch.lock().unwrap_or_else(PoisonError::into_inner) = watch;
         }
     }
 
@@ -40,26 +105,46 @@ mod linux {
             let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
             let file =
                 timerfd_create(TimerfdClockId::Monotonic, flags).map_err(std::io::Error::from)?;
-            Ok(Self(file))
+            Ok(Self {
+                file: Arc::new(file),
+                watch: Mutex::default(),
+            })
         }
 
         fn fileno(&self) -> i32 {
-            self.0.as_raw_fd()
+            self.file.as_raw_fd()
         }
 
         /// Makes the file readable in `after_ns` nanoseconds, and until then not.
         fn set(&self, after_ns: u64) -> PyResult<()> {
             const SECOND: u64 = 1_000_000_000;
             let after_ns = after_ns.max(1);
-            self.arm(Timespec {
+            let at = Timespec {
                 tv_sec: (after_ns / SECOND) as i64,
                 tv_nsec: (after_ns % SECOND) as i64,
-            })
+            };
+            self.start_over(at)
+        }
+
+        /// Makes the file readable when a look, one every `interval_ns` nanoseconds, finds that one of the conditions holds.
+        fn watch(&self, conditions: Vec<Bound<'_, Condition>>, interval_ns: u64) -> PyResult<()> {
+            let looks = conditions
+                .iter()
+                .map(|condition| condition.get().look().cloned())
+                .collect::<PyResult<_>>()?;
+            self.clear()?;
+            let interval = Duration::from_nanos(interval_ns);
+            match Watch::start(looks, interval, Arc::clone(&self.file)) {
+                Ok(watch) => self.replace_watch(Some(watch)),
+                // Without a thread the loop looks by itself.
+                Err(_) => self.set(interval_ns)?,
+            }
+            Ok(())
         }
 
         /// Makes the file not readable.
         fn clear(&self) -> PyResult<()> {
-            self.arm(ZERO)
+            self.start_over(NEVER)
         }
     }
 }
