@@ -215,6 +215,22 @@ def test_an_assembled_message_as_a_view_and_one_whose_handler_raises(stream: Str
     assert stream.receive() == [b"next"]
 
 
+def test_a_view_of_an_assembled_message_that_is_kept_does_not_change(stream: Stream) -> None:
+    first, second = bytes(range(256)) * 20, bytes(reversed(range(256))) * 20
+    kept: list[np.ndarray] = []
+    keeping = aeron.FragmentAssembler(lambda view, _: kept.append(np.frombuffer(view, "u1")))
+
+    def receive() -> None:
+        with pytest.raises(BufferError, match="kept"):
+            while True:
+                stream.subscription.poll(keeping, 10, copy=False)
+
+    for payload in (first, second):
+        offer_all(stream, payload)
+        receive()
+    assert [bytes(view) for view in kept] == [first, second]
+
+
 def test_a_controlled_assembler_delivers_an_aborted_message_again(stream: Stream) -> None:
     """03-110: ABORT on the last fragment re-delivers the complete message."""
     payload = bytes(range(256)) * 20

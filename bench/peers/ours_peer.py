@@ -127,17 +127,9 @@ def receive_views(subscription, arguments, check):
     def on_message(view, header):
         check.take_one(*HEAD.unpack_from(view))
 
+    handler = aeron.FragmentAssembler(on_message) if arguments.how == "offer" else on_message
     while not check.ended:
-        if subscription.poll(on_message, arguments.limit, copy=False) == 0:
-            os.sched_yield()
-
-
-def receive_long(subscription, arguments, check):
-    while not check.ended:
-        if batch := subscription.poll_batch(16):
-            for view in batch:
-                check.take_one(*HEAD.unpack_from(view))
-        else:
+        if subscription.poll(handler, arguments.limit, copy=False) == 0:
             os.sched_yield()
 
 
@@ -146,7 +138,7 @@ RECEIVERS = {
     "list": receive_batches,
     "single": receive_single,
     "claim": receive_views,
-    "offer": receive_long,
+    "offer": receive_views,
 }
 
 

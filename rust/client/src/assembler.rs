@@ -14,7 +14,9 @@
 
 use std::collections::HashMap;
 
+use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::log::frame::{MAX_MESSAGE_LENGTH, flags};
+use aeron_memory::words::Words;
 
 use crate::fragment::{Action, AssembledHeader, Fragment};
 
@@ -110,17 +112,29 @@ impl ImageFragmentAssembler {
 const MIN_CAPACITY: usize = 4096;
 
 /// A message under way.
-#[derive(Default)]
 struct Builder {
-    payload: Vec<u8>,
+    memory: SharedBuffer,
+    /// Bytes of the payload, at the start of the memory.
+    length: usize,
     header: AssembledHeader,
     /// Position where the next fragment must begin; `None` when no message is under way.
     next_position: Option<i64>,
 }
 
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            memory: SharedBuffer::heap(MIN_CAPACITY),
+            length: 0,
+            header: AssembledHeader::default(),
+            next_position: None,
+        }
+    }
+}
+
 impl Builder {
     fn begin(&mut self, fragment: &Fragment<'_>) {
-        self.payload.clear();
+        self.length = 0;
         self.header = AssembledHeader::first(fragment);
         self.extend(fragment);
         self.next_position = Some(fragment.header().position());
@@ -132,7 +146,7 @@ impl Builder {
         mut handler: impl FnMut(Fragment<'_>) -> Action,
     ) -> Action {
         let header = fragment.header();
-        let length_before = self.payload.len();
+        let length_before = self.length;
         let is_next = self.next_position == Some(header.begin_position());
         if !is_next || length_before + fragment.len() > MAX_MESSAGE_LENGTH {
             self.next_position = None;
@@ -144,32 +158,44 @@ impl Builder {
             return Action::Continue;
         }
         let mut completed = self.header;
-        completed.complete(header, self.payload.len());
+        completed.complete(header, self.length);
         let action = handler(Fragment::assembled(
-            &self.payload,
+            &self.memory,
+            self.length,
             &completed,
             header.image(),
         ));
         if action == Action::Abort {
-            self.payload.truncate(length_before);
+            self.length = length_before;
         } else {
+            self.length = 0;
             self.next_position = None;
+        }
+        if !self.memory.is_unshared() {
+            // Whoever still looks at the message keeps its memory.
+            self.move_to(self.memory.len());
         }
         action
     }
 
     /// Appends a payload, growing by half where that is enough.
     fn extend(&mut self, fragment: &Fragment<'_>) {
-        let start = self.payload.len();
-        let needed = start + fragment.len();
-        if needed > self.payload.capacity() {
-            let capacity = (self.payload.capacity() / 2 * 3)
-                .max(MIN_CAPACITY)
-                .max(needed);
-            self.payload.reserve_exact(capacity - start);
+        let (source, offset) = fragment.memory();
+        let needed = self.length + fragment.len();
+        if needed > self.memory.len() {
+            self.move_to(needed.max(self.memory.len() / 2 * 3));
         }
-        self.payload.resize(needed, 0);
-        fragment.copy_to(&mut self.payload[start..]);
+        self.memory
+            .copy_from(self.length, source, offset, fragment.len());
+        self.length = needed;
+    }
+
+    /// Moves what there is of the message to new memory.
+    #[cold]
+    fn move_to(&mut self, capacity: usize) {
+        let memory = SharedBuffer::heap(capacity);
+        memory.copy_from(0, &self.memory, 0, self.length);
+        self.memory = memory;
     }
 }
 

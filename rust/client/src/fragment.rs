@@ -27,19 +27,12 @@ pub enum Action {
 /// A fragment of a message, a whole message in one fragment, or a message that an assembler put together.
 #[derive(Clone, Copy)]
 pub struct Fragment<'a> {
-    payload: Payload<'a>,
+    /// The term, or the memory of an assembler.
+    memory: &'a SharedBuffer,
+    /// Where the payload begins in the memory.
+    offset: usize,
+    length: usize,
     header: Header<'a>,
-}
-
-/// Where the bytes are.
-#[derive(Clone, Copy)]
-enum Payload<'a> {
-    Log {
-        term: &'a SharedBuffer,
-        offset: usize,
-        length: usize,
-    },
-    Assembled(&'a [u8]),
 }
 
 /// The header of a fragment or of an assembled message.
@@ -104,11 +97,9 @@ impl<'a> Fragment<'a> {
     #[inline(always)]
     pub(crate) fn in_log(fragment: LogFragment<'a, SharedBuffer>, image: &'a Image) -> Self {
         Self {
-            payload: Payload::Log {
-                term: fragment.term(),
-                offset: fragment.payload_offset(),
-                length: fragment.payload_length(),
-            },
+            memory: fragment.term(),
+            offset: fragment.payload_offset(),
+            length: fragment.payload_length(),
             header: Header {
                 values: Values::Log(fragment),
                 image,
@@ -116,13 +107,17 @@ impl<'a> Fragment<'a> {
         }
     }
 
+    /// A message whose payload is the first `length` bytes of `memory`.
     pub(crate) fn assembled(
-        payload: &'a [u8],
+        memory: &'a SharedBuffer,
+        length: usize,
         header: &'a AssembledHeader,
         image: &'a Image,
     ) -> Self {
         Self {
-            payload: Payload::Assembled(payload),
+            memory,
+            offset: 0,
+            length,
             header: Header {
                 values: Values::Assembled(header),
                 image,
@@ -139,10 +134,7 @@ impl<'a> Fragment<'a> {
     /// Bytes of the payload.
     #[inline]
     pub fn len(&self) -> usize {
-        match self.payload {
-            Payload::Log { length, .. } => length,
-            Payload::Assembled(bytes) => bytes.len(),
-        }
+        self.length
     }
 
     /// Whether the payload has no bytes.
@@ -170,12 +162,7 @@ impl<'a> Fragment<'a> {
             start <= self.len() && bytes.len() <= self.len() - start,
             "copy beyond the payload"
         );
-        match self.payload {
-            Payload::Log { term, offset, .. } => term.copy_out(offset + start, bytes),
-            Payload::Assembled(payload) => {
-                bytes.copy_from_slice(&payload[start..start + bytes.len()])
-            }
-        }
+        self.memory.copy_out(self.offset + start, bytes);
     }
 
     /// The payload, copied.
@@ -185,14 +172,11 @@ impl<'a> Fragment<'a> {
         bytes
     }
 
-    /// The shared memory that the payload lies in, and where; `None` for an assembled message. For bindings that hand out
-    /// views: a clone of the memory keeps it mapped.
+    /// The memory that the payload lies in, a term or that of an assembler, and where. For bindings that hand out views: a
+    /// clone of the memory keeps it, and an assembler puts its next message elsewhere while there is one.
     #[inline]
-    pub fn memory(&self) -> Option<(&'a SharedBuffer, usize)> {
-        match self.payload {
-            Payload::Log { term, offset, .. } => Some((term, offset)),
-            Payload::Assembled(_) => None,
-        }
+    pub fn memory(&self) -> (&'a SharedBuffer, usize) {
+        (self.memory, self.offset)
     }
 
     /// Address of the payload, valid during the call of the handler. For bindings that hand out views.
@@ -200,10 +184,7 @@ impl<'a> Fragment<'a> {
     /// The bytes of a fragment lie in shared memory, which other processes could change at any time.
     #[inline]
     pub fn as_ptr(&self) -> *const u8 {
-        match self.payload {
-            Payload::Log { term, offset, .. } => term.as_ptr().wrapping_add(offset),
-            Payload::Assembled(bytes) => bytes.as_ptr(),
-        }
+        self.memory.as_ptr().wrapping_add(self.offset)
     }
 }
 

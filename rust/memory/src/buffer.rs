@@ -18,10 +18,10 @@ compile_error!("the layouts of Aeron are native words on little-endian machines"
 /// A window on shared memory. Cheap to clone; the memory is freed or unmapped when the last clone or slice is dropped.
 #[derive(Clone)]
 pub struct SharedBuffer {
-    /// Aligned to 8 bytes; `len` bytes from here lie inside `_memory`.
+    /// Aligned to 8 bytes; `len` bytes from here lie inside `memory`.
     start: NonNull<u8>,
     len: usize,
-    _memory: Arc<Memory>,
+    memory: Arc<Memory>,
 }
 
 /// What keeps the bytes alive.
@@ -44,7 +44,7 @@ impl SharedBuffer {
         Self {
             start,
             len,
-            _memory: Arc::new(Memory::Heap { start, layout }),
+            memory: Arc::new(Memory::Heap { start, layout }),
         }
     }
 
@@ -61,7 +61,7 @@ impl SharedBuffer {
         Self {
             start,
             len: mapping.len(),
-            _memory: Arc::new(Memory::Mapped { _mapping: mapping }),
+            memory: Arc::new(Memory::Mapped { _mapping: mapping }),
         }
     }
 
@@ -70,6 +70,20 @@ impl SharedBuffer {
     /// Other processes may write the bytes at any time: do not make a Rust reference of it unless the protocol excludes that.
     pub fn as_ptr(&self) -> *mut u8 {
         self.start.as_ptr()
+    }
+
+    /// Whether no other buffer refers to the memory, nor did one that still has reads or writes of it under way.
+    pub fn is_unshared(&mut self) -> bool {
+        Arc::get_mut(&mut self.memory).is_some()
+    }
+
+    /// Copies `len` bytes from `offset` of `source` to `at` (any alignment), under the rules for both
+    /// [`copy_out`](Words::copy_out) and [`copy_in`](Words::copy_in).
+    #[inline]
+    pub fn copy_from(&self, at: usize, source: &Self, offset: usize, len: usize) {
+        let (source, target) = (source.bytes(offset, len), self.bytes(at, len));
+        // SAFETY: in bounds; the pieces may overlap.
+        unsafe { std::ptr::copy(source, target, len) }
     }
 
     /// The address of an aligned word of `1 << SHIFT` bytes.
@@ -209,7 +223,7 @@ impl Words for SharedBuffer {
         Self {
             start,
             len,
-            _memory: Arc::clone(&self._memory),
+            memory: Arc::clone(&self.memory),
         }
     }
 
@@ -411,6 +425,20 @@ mod tests {
         buffer.fill_zero(20, 13);
         buffer.copy_out(20, &mut seen);
         assert_eq!(seen, [0; 13]);
+        let other = SharedBuffer::heap(20);
+        other.copy_from(5, &buffer, 3, 13);
+        other.copy_out(5, &mut seen);
+        assert_eq!(&seen[..], &bytes);
+    }
+
+    #[test]
+    fn a_buffer_is_unshared_until_it_is_cloned_or_sliced_and_after_that_is_gone() {
+        let mut buffer = SharedBuffer::heap(64);
+        assert!(buffer.is_unshared());
+        let slice = buffer.slice(8, 16);
+        assert!(!buffer.is_unshared());
+        drop(slice);
+        assert!(buffer.is_unshared());
     }
 
     fn panics(access: impl FnOnce(&SharedBuffer) + std::panic::UnwindSafe) -> bool {
@@ -427,6 +455,8 @@ mod tests {
         assert!(panics(|b| b.store_i32_relaxed(usize::MAX - 3, 1)));
         assert!(panics(|b| b.copy_in(10, &[0; 11])));
         assert!(panics(|b| b.copy_in(usize::MAX, &[0; 2])));
+        assert!(panics(|b| b.copy_from(10, &SharedBuffer::heap(64), 0, 11)));
+        assert!(panics(|b| b.copy_from(0, &SharedBuffer::heap(8), 1, 8)));
         assert!(panics(|b| drop(b.slice(4, 8))));
         assert!(panics(|b| drop(b.slice(16, 5))));
         assert!(!panics(|b| drop(b.slice(16, 4))));

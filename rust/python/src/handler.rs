@@ -219,43 +219,31 @@ fn copy<'py>(py: Python<'py>, fragment: &Fragment<'_>) -> PyResult<Bound<'py, Py
     unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyBytes_FromStringAndSize(start, length)) }
 }
 
-/// A payload that is lent to a handler.
-enum LentPayload {
-    InLog {
-        term: SharedBuffer,
-        offset: usize,
-        length: usize,
-    },
-    /// The assembler uses its buffer for the next message, so a view needs memory of its own.
-    Assembled(Vec<u8>),
+/// A payload that is lent to a handler: a part of a term or of an assembler's memory, which it keeps.
+struct LentPayload {
+    memory: SharedBuffer,
+    offset: usize,
+    length: usize,
 }
 
 impl LentPayload {
     fn of(fragment: &Fragment<'_>) -> Self {
-        match fragment.memory() {
-            Some((term, offset)) => Self::InLog {
-                term: term.clone(),
-                offset,
-                length: fragment.len(),
-            },
-            None => Self::Assembled(fragment.to_vec()),
+        let (memory, offset) = fragment.memory();
+        Self {
+            memory: memory.clone(),
+            offset,
+            length: fragment.len(),
         }
     }
 }
 
 impl Lent for LentPayload {
     fn start(&self) -> *mut u8 {
-        match self {
-            Self::InLog { term, offset, .. } => term.as_ptr().wrapping_add(*offset),
-            Self::Assembled(bytes) => bytes.as_ptr().cast_mut(),
-        }
+        self.memory.as_ptr().wrapping_add(self.offset)
     }
 
     fn len(&self) -> usize {
-        match self {
-            Self::InLog { length, .. } => *length,
-            Self::Assembled(bytes) => bytes.len(),
-        }
+        self.length
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use aeron_memory::log::clean::clean;
 use aeron_memory::log::frame::{HEADER_LENGTH, MAX_MESSAGE_LENGTH, flags};
+use aeron_memory::words::Words;
 
 use crate::aeron::Aeron;
 use crate::assembler::{FragmentAssembler, ImageFragmentAssembler};
@@ -144,6 +145,29 @@ fn the_header_of_an_assembled_message_is_that_of_the_whole() {
     };
     streams.subscription.poll(handler, 100).unwrap();
     assert_eq!(calls, 2);
+}
+
+#[test]
+fn an_assembler_uses_its_memory_again_unless_someone_still_refers_to_it() {
+    let streams = streams();
+    let mut assembler = FragmentAssembler::default();
+    let mut receive = |length, keep: &mut dyn FnMut(Fragment<'_>)| {
+        streams.first.offer(&message(length, 1)).unwrap();
+        let handler = |fragment: Fragment<'_>| assembler.on_fragment(fragment, &mut *keep);
+        assert!(streams.subscription.poll(handler, 100).unwrap() > 1);
+    };
+    let (mut starts, mut kept) = (Vec::new(), None);
+    receive(5000, &mut |message| starts.push(message.as_ptr()));
+    receive(5000, &mut |message| {
+        starts.push(message.as_ptr());
+        kept = Some(message.memory().0.clone());
+    });
+    receive(5000, &mut |message| starts.push(message.as_ptr()));
+    assert_eq!(starts[0], starts[1]);
+    assert_ne!(starts[1], starts[2]);
+    let mut bytes = vec![0; 5000];
+    kept.unwrap().copy_out(0, &mut bytes);
+    assert_eq!(bytes, message(5000, 1));
 }
 
 /// 03-110
