@@ -81,6 +81,20 @@ def test_records_are_written_by_their_layout(
     assert [record.tolist() for record in records] == [(n, 0, n / 4, b"s%d" % n, n) for n in range(10)]
 
 
+def test_times_are_the_same_in_a_session_of_another_zone(
+    spark: SparkSession, sink_options: dict[str, str], reader: Callable[..., Reader]
+) -> None:
+    """08-60"""
+    subscriber = reader(21)
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        frame = spark.range(3).selectExpr("timestamp_micros(id) as ts")
+        write(frame.coalesce(1), sink_options, streamId=21, valueFormat="struct", valueSchema="ts ts_us")
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    assert subscriber.take(3) == [number.to_bytes(8, "little") for number in range(3)]
+
+
 def test_what_cannot_be_written_is_refused_when_the_write_is_planned(
     spark: SparkSession, sink_options: dict[str, str]
 ) -> None:

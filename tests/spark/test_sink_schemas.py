@@ -15,6 +15,7 @@ OPTIONS = {"channel": "aeron:ipc", "streamid": "1"}
 RECORDS = {**OPTIONS, "valueformat": "struct", "valueschema": "px f64, ts ts_us"}
 COLUMNS = "select value [, stream_id] [, reserved_value], or set valueFormat=struct"
 ROUTED = {"channel": "aeron:ipc"}
+KEYED = {**OPTIONS, "reservedvalue": "dedup"}
 
 
 def columns_of(text: str) -> StructType:
@@ -31,6 +32,11 @@ def columns_of(text: str) -> StructType:
     [
         ("value binary, px double", OPTIONS, f"column 'px' is not written by format aeron; {COLUMNS}"),
         ("stream_id int", OPTIONS, f"column 'value' is missing; {COLUMNS}"),
+        (
+            "value string, stream_id int, value string",
+            OPTIONS,
+            "column 'value' is twice in the DataFrame; name each column once",
+        ),
         ("value bigint", OPTIONS, "column 'value' cannot be BIGINT; format aeron writes BINARY or STRING, cast it"),
         (
             "value string, stream_id bigint",
@@ -69,6 +75,11 @@ def columns_of(text: str) -> StructType:
             {**RECORDS, "valueschema": "stream_id i32"},
             "option valueSchema: field 'stream_id' has the name of a column that says where rows go; rename the field",
         ),
+        (
+            "value string",
+            {**OPTIONS, "channel": "aeron-spy:aeron:udp?endpoint=localhost:40123"},
+            "option channel: a spy only listens, got 'aeron-spy:aeron:udp?endpoint=localhost:40123'; write to ",
+        ),
         ("px double", {**RECORDS, "valueschema": "px f99"}, "option valueSchema: 'px' at offset 0: "),
         ("value string", {**OPTIONS, "offertimeoutms": "0"}, "option offerTimeoutMs: too small, got '0'; "),
     ],
@@ -106,7 +117,7 @@ def test_an_overwrite_is_refused_for_a_batch() -> None:
 
 def test_no_two_writers_have_the_same_second() -> None:
     """08-76"""
-    writers = [AeronWriter(OPTIONS, columns_of("value string"), False) for _ in range(5)]
+    writers = [AeronWriter(KEYED, columns_of("value string"), False) for _ in range(5)]
     assert len({writer._second for writer in writers}) == 5
 
 
@@ -115,12 +126,13 @@ def test_a_place_where_the_time_of_a_write_cannot_be_noted_is_named(
 ) -> None:
     """08-76"""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    AeronWriter(OPTIONS, columns_of("value string"), False)
+    AeronWriter(KEYED, columns_of("value string"), False)
     [place] = tmp_path.iterdir()
     place.unlink()
     place.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(AeronSparkError, match=rf"^cannot note the time of this write in {place}: .*; remove it$"):
-        AeronWriter(OPTIONS, columns_of("value string"), False)
+        AeronWriter(KEYED, columns_of("value string"), False)
+    AeronWriter(OPTIONS, columns_of("value string"), False)  # without keys nothing is noted
 
 
 def test_a_commit_checks_what_the_tasks_say_and_an_abort_tells_it(caplog: pytest.LogCaptureFixture) -> None:

@@ -389,6 +389,26 @@ def test_records_are_encoded_and_packed_per_stream_and_the_last_message_is_short
     assert (published["rows"], published["messages"]) == (10, 4)
 
 
+def test_records_that_are_too_many_for_a_message_are_refused_before_any_is_kept_back(task: Tasks) -> None:
+    one = task(value_schema="n i64", records_per_message=1025)
+    with pytest.raises(
+        AeronRecordError,
+        match=r"^partition 3: recordsPerMessage=1025 of 8 bytes are more than the longest message of channel=aeron:ipc "
+        r"streamId=\d+, 8192 bytes: at most 1024 fit; no row .* was published, 0..0 were not$",
+    ):
+        one.write(pa.record_batch({"n": pa.array([1], pa.int64())}))
+
+
+def test_times_of_any_zone_are_written_as_those_of_utc(task: Tasks, reader: Callable[..., Reader]) -> None:
+    subscriber = reader()
+    one = task(value_schema="t ts_us")
+    for zone in ("UTC", "America/New_York", "+05:30"):
+        one.write(pa.record_batch({"t": pa.array([7], pa.timestamp("us", zone))}))
+    assert subscriber.take(3) == [(7).to_bytes(8, "little")] * 3
+    with pytest.raises(AeronRecordError, match="column 't' is Timestamp"):
+        one.write(pa.record_batch({"t": pa.array([7], pa.timestamp("us"))}))
+
+
 def test_a_value_that_no_record_can_hold_is_refused_with_its_row(task: Tasks, reader: Callable[..., Reader]) -> None:
     reader()
     one = task(value_schema="n u8")

@@ -47,12 +47,17 @@ def _within(value: int, low: int, high: int | None) -> int:
     return value
 
 
-def duration_ns(text: str) -> int:
-    """Nanoseconds of a duration such as ``3s``."""
-    try:
-        return parse_duration_ns(text)
-    except ValueError as error:
-        raise ValueError("not a duration") from error
+def duration_ns(high: int | None = None) -> Callable[[str], int]:
+    """Nanoseconds of a duration such as ``3s``, at most `high`."""
+
+    def parse(text: str) -> int:
+        try:
+            value = parse_duration_ns(text)
+        except ValueError as error:
+            raise ValueError("not a duration") from error
+        return _within(value, 0, high)
+
+    return parse
 
 
 def choice(*choices: str) -> Callable[[str], str]:

@@ -161,7 +161,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "aeron.client.resource.linger.duration",
         Use.ALL,
-        option_values.duration_ns,
+        option_values.duration_ns(),
         "expected a duration like 3s or 100ms",
         "How long unmapped resources of the client are kept.",
         "3s",
@@ -171,11 +171,11 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "aeron.client.idle.sleep.duration",
         Use.ALL,
-        option_values.duration_ns,
-        "expected a duration like 16ms",
+        option_values.duration_ns(10**9),
+        "expected a duration like 16ms, at most 1s",
         "Sleep of the client's conductor.",
         "16ms",
-        ("long", "not a duration"),
+        ("2s", "too large"),
         default_text="16ms",
     ),
     Option(
@@ -504,8 +504,13 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
 
 def write_options(options: Mapping[str, str], *, streaming: bool) -> WriteOptions:
     """The options of ``df.writeStream`` (`streaming`) or ``df.write``; raises as :func:`read_stream_options`."""
-    values = _parsed(options, Use.WRITE_STREAM if streaming else Use.WRITE)
-    return _typed(WriteOptions, {"drain": False, **values})
+    parsed = _parsed(options, Use.WRITE_STREAM if streaming else Use.WRITE)
+    values = _typed(WriteOptions, {"drain": False, **parsed})
+    if ChannelUriBuilder.parse(values.channel).build().startswith("aeron-spy:"):
+        raise AeronOptionError(
+            f"option channel: a spy only listens, got '{values.channel}'; write to the channel without aeron-spy:"
+        )
+    return values
 
 
 def check_source(options: Mapping[str, str]) -> SourceOptions:

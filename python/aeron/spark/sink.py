@@ -79,6 +79,10 @@ def check_schema(schema: StructType, options: WriteOptions) -> None:
     Raises :class:`~aeron.spark.errors.AeronOptionError`.
     """
     columns = {field.name: field.dataType for field in schema.fields}
+    if len(columns) < len(schema.fields):
+        names = schema.fieldNames()
+        name = next(name for name in names if names.count(name) > 1)
+        raise AeronOptionError(f"column '{name}' is twice in the DataFrame; name each column once")
     if options.value_format == "struct":
         _check_record_columns(columns, options)
     else:
@@ -153,6 +157,7 @@ def _new_second() -> int:
             fcntl.flock(file, fcntl.LOCK_EX)
             last = file.read(20)
             second = max(int(time.time()), int(last) + 1 if last.isdigit() else 0)
+            os.ftruncate(file.fileno(), 0)
             os.pwrite(file.fileno(), b"%d" % second, 0)
             return second
     except OSError as error:
@@ -234,7 +239,7 @@ class AeronWriter(_Writer, DataSourceArrowWriter):
             raise AeronOptionError(
                 "mode overwrite: what subscribers have read cannot be taken back; use .mode('append')"
             )
-        self._second = _new_second()
+        self._second = _new_second() if self._reserved_value == "dedup" else 0
         self._query = uuid.uuid4().hex[:8]
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> AeronCommitMessage:

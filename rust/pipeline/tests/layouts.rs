@@ -341,6 +341,8 @@ fn columns_of_other_types_are_refused_before_a_row_is_looked_at() {
         check("w i64", DataType::Int64).unwrap_err(),
         "field 'w' has no column of this name"
     );
+    let in_zone = |zone: &str| DataType::Timestamp(TimeUnit::Microsecond, Some(zone.into()));
+    assert_eq!(check("v ts_ns", in_zone("America/New_York")), Ok(()));
     let without_zone = DataType::Timestamp(TimeUnit::Microsecond, None);
     assert!(check("v ts_us", without_zone).is_err());
     assert!(check("v dec64:2", DataType::Decimal128(18, 3)).is_err());

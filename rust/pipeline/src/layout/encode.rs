@@ -9,7 +9,7 @@ use arrow_array::types::{
     Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
 };
 use arrow_array::{Array, BooleanArray, GenericByteArray, RecordBatch};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{DataType, Field, Schema, TimeUnit};
 
 use super::{DEC64_PRECISION, EncodeError, FieldType, Layout, LayoutField};
 
@@ -28,7 +28,7 @@ pub struct Encoder<'a> {
 impl Layout {
     /// Whether columns of this schema can become records: each field has a column of its name and type. Others are left out.
     ///
-    /// The type is that of [`columns`](Self::columns); large strings and binaries will do too.
+    /// The type is that of [`columns`](Self::columns); large strings and binaries will do too, and times in any zone.
     ///
     /// # Errors
     /// [`EncodeError::Missing`] or [`EncodeError::Type`].
@@ -97,6 +97,11 @@ fn check_type(field: &LayoutField, column: &Field) -> Result<(), EncodeError> {
     let is_accepted = match (field.kind, column.data_type()) {
         (FieldType::Char(_), DataType::LargeUtf8)
         | (FieldType::Bytes(_), DataType::LargeBinary) => true,
+        // A zone says how times are shown, the values are those of UTC; Spark gives them the zone of its session.
+        (
+            FieldType::TimestampMs | FieldType::TimestampUs | FieldType::TimestampNs,
+            DataType::Timestamp(TimeUnit::Microsecond, Some(_)),
+        ) => true,
         (kind, found) => *found == kind.column_type(),
     };
     if is_accepted {

@@ -311,11 +311,14 @@ impl SinkTask {
         if let Err(error @ Error::Interrupted) = counter {
             return Err(self.driver_error(stream_id, error));
         }
-        let packing = settings
-            .typed
-            .as_ref()
-            .filter(|typed| typed.records_per_message > 1)
-            .map(|typed| Packing::new(typed.layout.record_length(), typed.records_per_message));
+        let packing = match &settings.typed {
+            Some(typed) if typed.records_per_message > 1 => {
+                self.check_packed(typed, stream_id, publication.max_message_length())?;
+                let record_length = typed.layout.record_length();
+                Some(Packing::new(record_length, typed.records_per_message))
+            }
+            _ => None,
+        };
         let patience = Patience::new(settings.connect_timeout, settings.offer_timeout);
         Ok(Stream::new(
             publication,
@@ -323,6 +326,20 @@ impl SinkTask {
             patience,
             packing,
         ))
+    }
+
+    /// Refuses messages that would be too long when they are full, before rows are kept back for them.
+    fn check_packed(&self, typed: &Typed, stream_id: i32, longest: usize) -> Result<(), SinkError> {
+        let (records, length) = (typed.records_per_message, typed.layout.record_length());
+        if records.saturating_mul(length) <= longest {
+            return Ok(());
+        }
+        let channel = &self.settings.channel;
+        Err(self.failed(format!(
+            "recordsPerMessage={records} of {length} bytes are more than the longest message of channel={channel} \
+             streamId={stream_id}, {longest} bytes: at most {} fit",
+            longest / length
+        )))
     }
 
     fn drain(&self) -> Result<(), SinkError> {
