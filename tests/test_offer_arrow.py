@@ -9,6 +9,7 @@ import pytest
 from tests.conftest import Stream
 
 import aeron
+from aeron._aeron import Layout
 
 
 @pytest.fixture(params=["exclusive", "concurrent"])
@@ -89,3 +90,41 @@ def test_what_cannot_be_sent_is_refused(publication: Publication) -> None:
     publication.close()
     with pytest.raises(aeron.PublicationClosedError):
         publication.offer_arrow(pa.array([b"a"]))
+
+
+@pytest.mark.parametrize(("offsets", "length"), [([0, 3, 1, 4], 3), ([0, -1, 4], 2), ([0, 1_000_000, 4], 2)])
+@pytest.mark.parametrize("width", [4, 8])
+def test_offsets_that_lead_elsewhere_are_refused(
+    publication: Publication, offsets: list[int], length: int, width: int
+) -> None:
+    type_, kind = (pa.binary(), pa.int32()) if width == 4 else (pa.large_string(), pa.int64())
+    buffers = [None, pa.array(offsets, kind).buffers()[1], pa.py_buffer(b"abcd")]
+    array = pa.Array.from_buffers(type_, length, buffers)
+    layout = Layout("value bytes[1]" if width == 4 else "value char[1]")
+    for use in (
+        lambda: publication.offer_arrow(array),
+        lambda: publication.offer_arrow(pa.record_batch({"value": array})),
+        lambda: layout.encode(pa.record_batch({"value": array})),
+    ):
+        with pytest.raises(ValueError, match="ffset"):
+            use()
+
+
+def test_an_array_that_was_handed_over_before_is_refused(publication: Publication) -> None:
+    class Twice:
+        capsules = pa.array([b"a"]).__arrow_c_array__()
+
+        def __arrow_c_array__(self, requested_schema: object = None) -> object:
+            return self.capsules
+
+    once = Twice()
+    assert publication.offer_arrow(once) == 1  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="ask for it anew"):
+        publication.offer_arrow(once)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("type_", [pa.binary_view(), pa.string_view(), pa.dictionary(pa.int8(), pa.binary())])
+def test_types_that_spark_never_gives_are_refused_by_name(publication: Publication, type_: pa.DataType) -> None:
+    array = pa.array([b"a"]).cast(type_) if pa.types.is_dictionary(type_) else pa.array(["a"]).cast(type_)
+    with pytest.raises(ValueError, match=r"column 'value' is .*, expected binary or string: cast it"):
+        publication.offer_arrow(pa.record_batch({"value": array}))

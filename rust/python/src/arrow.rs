@@ -3,6 +3,7 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi};
 use arrow_array::{
     Array, ArrayRef, BinaryArray, Int32Array, Int64Array, RecordBatch, StructArray, make_array,
@@ -116,7 +117,8 @@ fn buffer<T>(batch: &Arc<Shared>, column: &[T]) -> Buffer {
     unsafe { Buffer::from_custom_allocation(start, size_of_val(column), Arc::clone(batch) as _) }
 }
 
-/// The array behind an object with `__arrow_c_array__`; `None` for any other object.
+/// The array behind an object with `__arrow_c_array__`; `None` for any other object. Raises `ValueError` for one that contradicts
+/// itself, as far as that can be seen: nobody says how long its buffers are.
 pub fn array_of(object: &Bound<'_, PyAny>) -> PyResult<Option<ArrayRef>> {
     let py = object.py();
     let Some(method) = object.getattr_opt(pyo3::intern!(py, "__arrow_c_array__"))? else {
@@ -131,9 +133,36 @@ pub fn array_of(object: &Bound<'_, PyAny>) -> PyResult<Option<ArrayRef>> {
         .pointer_checked(Some(ARRAY_CAPSULE))?
         .cast::<FFI_ArrowArray>();
     // SAFETY: the names say what the capsules hold; the array is moved out and marked released, as the interface asks.
-    let data = unsafe { from_ffi(FFI_ArrowArray::from_raw(array.as_ptr()), schema.as_ref()) }
-        .map_err(value_error)?;
-    Ok(Some(make_array(data)))
+    let array = unsafe { FFI_ArrowArray::from_raw(array.as_ptr()) };
+    if array.is_released() {
+        let reason =
+            "an Arrow array that was handed over before is empty: ask for it anew each time";
+        return Err(PyValueError::new_err(reason));
+    }
+    // SAFETY: as above.
+    let data = unsafe { from_ffi(array, schema.as_ref()) }.map_err(value_error)?;
+    data.validate().map_err(value_error)?;
+    let array = make_array(data);
+    if !has_sound_offsets(&array) {
+        let reason = "an Arrow array whose offsets do not ascend cannot be read: see its validate(full=True)";
+        return Err(PyValueError::new_err(reason));
+    }
+    Ok(Some(array))
+}
+
+/// Whether bytes and texts lie one behind the other, as those who read them rely on.
+fn has_sound_offsets(array: &dyn Array) -> bool {
+    match array.data_type() {
+        DataType::Binary => array.as_binary::<i32>().value_offsets().is_sorted(),
+        DataType::LargeBinary => array.as_binary::<i64>().value_offsets().is_sorted(),
+        DataType::Utf8 => array.as_string::<i32>().value_offsets().is_sorted(),
+        DataType::LargeUtf8 => array.as_string::<i64>().value_offsets().is_sorted(),
+        DataType::Struct(_) => {
+            let mut columns = array.as_struct().columns().iter();
+            columns.all(|column| has_sound_offsets(column))
+        }
+        _ => true,
+    }
 }
 
 /// What Arrow says of a value.

@@ -108,7 +108,7 @@ fn records(array: &FixedSizeBinaryArray) -> Option<Records<'_>> {
 impl<O: Copy + TryInto<usize>> Slices<'_, O> {
     #[inline(always)]
     fn at(&self, index: usize) -> &[u8] {
-        // Arrow has checked that offsets ascend and lie within the data.
+        // Whoever hands the array over has checked that offsets ascend and lie within the data.
         let offset = |index: usize| self.offsets[index].try_into().unwrap_or_default();
         &self.data[offset(index)..offset(index + 1)]
     }
