@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 import aeron
 from aeron.spark.checks import Check, check
+from aeron.spark.versions import check_pyspark
 from commands import run
 
 
@@ -53,6 +55,81 @@ def test_a_broken_module_of_somebody_else_is_named(monkeypatch: pytest.MonkeyPat
     assert named(checks, "pyspark_aeron").ok
 
 
+def test_a_module_that_ends_python_or_prints_what_is_no_text_is_named_too(
+    monkeypatch: pytest.MonkeyPatch, shared_memory: Path
+) -> None:
+    (shared_memory / "pyspark_ending.py").write_text("print('hello'); raise SystemExit")
+    (shared_memory / "pyspark_silent.py").write_text("import os; os._exit(0)")
+    noise = "import sys; sys.stdout.buffer.write(b'\\xff\\n')"
+    (shared_memory / "pyspark_noisy.py").write_text(f"{noise}; input()")
+    (shared_memory / "pyspark_capital.py").write_text("class DefaultSource:\n    name = staticmethod(lambda: 'Aeron')")
+    monkeypatch.syspath_prepend(shared_memory)
+    monkeypatch.setenv("PYTHONPATH", str(shared_memory))
+    checks = check(archive_dir=str(shared_memory))
+    for name in ("pyspark_ending", "pyspark_silent"):
+        assert not named(checks, name).ok
+        assert named(checks, name).found == "ends Python with status 0"
+    assert named(checks, "pyspark_noisy").found == "EOFError: EOF when reading a line"
+    assert named(checks, "pyspark_capital").found == "claims the format aeron too"
+
+
+@pytest.mark.parametrize(
+    ("script", "found"),
+    [
+        ("printf 'openjdk version \"11.0.2\"\\n' >&2", "11.0.2 at "),
+        ("printf '\\377\\376 version \"21.0.2\"\\n' >&2; exit 3", "tells no version, it ends with status 3"),
+        ("printf 'something else\\n' >&2", "tells no version, it ends with status 0"),
+    ],
+)
+def test_a_java_that_does_not_serve_is_told(
+    script: str, found: str, monkeypatch: pytest.MonkeyPatch, shared_memory: Path
+) -> None:
+    java = shared_memory / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(f"#!/bin/sh\n{script}\n")
+    java.chmod(0o700)
+    monkeypatch.setenv("JAVA_HOME", str(shared_memory))
+    line = named(check(archive_dir=str(shared_memory)), "Java")
+    assert not line.ok
+    assert found in line.found
+
+
+def test_a_pyspark_that_no_installer_knows_is_found_and_a_broken_one_told(
+    monkeypatch: pytest.MonkeyPatch, shared_memory: Path
+) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "pyspark"]:
+        monkeypatch.delitem(sys.modules, name)
+    package = shared_memory / "pyspark" / "__init__.py"
+    package.parent.mkdir()
+    monkeypatch.syspath_prepend(shared_memory)
+    for text, ok, found in (
+        ("__version__ = '4.2.9'", True, "4.2.9"),
+        ("__version__ = '4.1.0'", False, "format aeron needs PySpark 4.2 or newer, found 4.1.0"),
+        ("import py4j_that_is_not_there", False, "ModuleNotFoundError: No module named 'py4j_that_is_not_there'"),
+    ):
+        package.write_text(text)
+        shutil.rmtree(package.parent / "__pycache__", ignore_errors=True)
+        monkeypatch.delitem(sys.modules, "pyspark", raising=False)
+        line = named(check(archive_dir=str(shared_memory)), "PySpark")
+        assert (line.ok, line.found) == (ok, found)
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    assert named(check(archive_dir=str(shared_memory)), "PySpark").found == "not installed"
+
+
+def test_the_place_of_archives_is_the_one_that_a_source_would_take(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    free = {"/dev/shm": 64 << 20}
+    monkeypatch.setattr("aeron.spark.checks._free", lambda path: free.get(str(path), 1 << 40))
+    line = named(check(), "archive directory")
+    assert line.ok
+    assert line.found.startswith(f"{tmp_path}/aeron-spark-{os.geteuid()}, ")
+    deeper = named(check(archive_dir=str(tmp_path / "not" / "yet" / "there")), "archive directory")
+    assert deeper.ok
+    assert named(check(archive_dir="here"), "archive directory").found == "here is not an absolute path"
+
+
 @pytest.mark.parametrize("kind", ["open", "link", "file"])
 def test_a_directory_that_is_not_safe_is_refused(kind: str, shared_memory: Path) -> None:
     place = shared_memory / "place"
@@ -75,6 +152,15 @@ def test_doctor_prints_a_remedy_for_each_thing_missing(shared_memory: Path) -> N
     line = next(line for line in result.stdout.splitlines() if "media driver" in line)
     assert line.startswith("no")
     assert "aeron driver --dir" in line
+
+
+def test_doctor_prints_texts_as_they_are(
+    monkeypatch: pytest.MonkeyPatch, media_driver: aeron.MediaDriver, shared_memory: Path
+) -> None:
+    monkeypatch.setattr("aeron.spark.checks.check_pyspark", lambda version: check_pyspark("4.1.0"))
+    result = run("doctor", "--dir", shared_memory / "[/no]", "--archive-dir", shared_memory, COLUMNS="200")
+    assert "pip install 'aeron-py[spark]'" in result.stdout
+    assert f"none in {shared_memory}/[/no]" in result.stdout
 
 
 def test_doctor_ends_well_where_all_is_there(java: None, media_driver: aeron.MediaDriver, shared_memory: Path) -> None:
@@ -146,3 +232,8 @@ def test_an_older_pyspark_is_refused_in_one_line(version: str, monkeypatch: pyte
     monkeypatch.setattr(pyspark, "__version__", version)
     with pytest.raises(aeron.AeronError, match=f"^format aeron needs PySpark 4.2 or newer, found {version}$"):
         AeronDataSource({})
+    # PySpark 3.5 has no such module, and is to be refused by its version all the same.
+    monkeypatch.setitem(sys.modules, "pyspark.sql.datasource", None)
+    monkeypatch.delitem(sys.modules, "aeron.spark.source")
+    with pytest.raises(aeron.AeronError, match=f"^format aeron needs PySpark 4.2 or newer, found {version}$"):
+        aeron.spark.register(None)  # type: ignore[arg-type]

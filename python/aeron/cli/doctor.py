@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from aeron.cli.options import directory_option
@@ -25,5 +26,5 @@ def _table(checks: list[Check]) -> Table:
     table = Table("", "what", "found", "remedy", box=None, pad_edge=False)
     for line in checks:
         mark = "[green]ok[/]" if line.ok else "[red]no[/]"
-        table.add_row(mark, line.what, line.found, "" if line.ok else line.remedy)
+        table.add_row(mark, *map(escape, (line.what, line.found, "" if line.ok else line.remedy)))
     return table

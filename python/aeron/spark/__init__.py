@@ -23,6 +23,7 @@ from aeron.spark.errors import (
 )
 from aeron.spark.layouts import layout
 from aeron.spark.progress import Progress, progress
+from aeron.spark.versions import check_pyspark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,7 +46,13 @@ __all__ = [
 
 
 def register(spark: SparkSession) -> None:
-    """Makes ``format("aeron")`` known to a session; may be repeated, and wins over a module found by Spark."""
-    from aeron.spark.source import AeronDataSource
+    """Makes ``format("aeron")`` known to a session; may be repeated, and wins over a module found by Spark.
+
+    Raises :class:`~aeron.spark.errors.AeronSparkError` for a PySpark that is too old.
+    """
+    import pyspark
+
+    check_pyspark(pyspark.__version__)
+    from aeron.spark.source import AeronDataSource  # of modules that an old PySpark does not have
 
     spark.dataSource.register(AeronDataSource)

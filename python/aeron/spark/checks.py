@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import pkgutil
 import re
@@ -11,8 +10,9 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 import aeron
@@ -23,6 +23,8 @@ __all__ = ["Check", "check", "default_archive_directory"]
 _OLDEST_JAVA = 17
 _OLDEST_PYARROW = 18
 _TIMEOUT_S = 60
+_ROOM = (1 << 30) + (128 << 20)
+"""Free bytes that an archive with the default ``maxRetainedBytes`` wants."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,11 @@ def check(aeron_dir: str | None = None, archive_dir: str | None = None) -> list[
 
 
 def default_archive_directory() -> Path:
-    """Where private archives are made on this machine when ``archiveDir`` is not given and shared memory has room."""
-    shared_memory = Path("/dev/shm")
-    parent = shared_memory if shared_memory.is_dir() else Path(tempfile.gettempdir())
-    return parent / f"aeron-spark-{os.getuid()}"
+    """Where private archives are made on this machine when ``archiveDir`` is not given: in shared memory if that has
+    room, else below the temporary directory."""
+    places = [Path("/dev/shm"), Path(tempfile.gettempdir())]
+    place = next((place for place in places if place.is_dir() and _free(place) >= _ROOM), places[-1])
+    return place / f"aeron-spark-{os.geteuid()}"
 
 
 # ---- Java and packages ----------------------------------------------------------------------------------------------
@@ -68,40 +71,52 @@ def _java() -> Check:
     if java is None:
         return Check("Java", False, f"none in JAVA_HOME {home}" if home else "none on the PATH", remedy)
     try:
-        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=_TIMEOUT_S, check=True)
+        done = _run(java, "-version")
     except (OSError, subprocess.SubprocessError) as error:
         return Check("Java", False, f"{java}: {error}", remedy)
-    version = re.search(r'version "((?:1\.)?(\d+)[^"]*)"', answer.stderr)
-    if version is None:
-        return Check("Java", False, f"{java} tells no version", remedy)
+    version = re.search(r'version "((?:1\.)?(\d+)[^"]*)"', done.stderr)
+    if done.returncode != 0 or version is None:
+        return Check("Java", False, f"{java} tells no version, it ends with status {done.returncode}", remedy)
     return Check("Java", int(version.group(2)) >= _OLDEST_JAVA, f"{version.group(1)} at {java}", remedy)
 
 
+def _run(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=_TIMEOUT_S,
+        check=False,
+    )
+
+
 def _pyspark() -> Check:
-    remedy = "pip install 'aeron-py[spark]'"
-    version = _installed("pyspark")
-    if version is None:
-        return Check("PySpark", False, "not installed", remedy)
-    try:
-        check_pyspark(version)
-    except aeron.AeronError as error:
-        return Check("PySpark", False, str(error), remedy)
-    return Check("PySpark", True, version)
+    return _package("PySpark", "pyspark", check_pyspark)
 
 
 def _pyarrow() -> Check:
+    def check_pyarrow(version: str) -> None:
+        if int(version.partition(".")[0]) < _OLDEST_PYARROW:
+            raise ValueError(f"format aeron needs pyarrow {_OLDEST_PYARROW} or newer, found {version}")
+
+    return _package("pyarrow", "pyarrow", check_pyarrow)
+
+
+def _package(what: str, module: str, check_version: Callable[[str], None]) -> Check:
+    """A package as it is imported: it may come from a ``SPARK_HOME``, which no installer knows, or be a half of one."""
     remedy = "pip install 'aeron-py[spark]'"
-    version = _installed("pyarrow")
-    if version is None:
-        return Check("pyarrow", False, "not installed", remedy)
-    return Check("pyarrow", int(version.partition(".")[0]) >= _OLDEST_PYARROW, version, f"{remedy} (18 or newer)")
-
-
-def _installed(package: str) -> str | None:
     try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
+        version = str(import_module(module).__version__)
+    except Exception as error:
+        is_missing = isinstance(error, ModuleNotFoundError) and error.name == module
+        return Check(what, False, "not installed" if is_missing else f"{type(error).__name__}: {error}", remedy)
+    try:
+        check_version(version)
+    except (aeron.AeronError, ValueError) as error:
+        return Check(what, False, str(error), remedy)
+    return Check(what, True, version)
 
 
 # ---- modules that Spark imports to find formats ----------------------------------------------------------------------
@@ -110,7 +125,7 @@ _IMPORT = """
 import sys
 from importlib import import_module
 source = getattr(import_module(sys.argv[1]), "DefaultSource", None)
-print("\\n" + ("no format" if source is None else source.name()))
+print("\\n" + ("no format in it" if source is None else "format " + source.name()))
 """
 
 
@@ -126,17 +141,16 @@ def _modules() -> Iterator[Check]:
 def _module(name: str) -> Check:
     remedy = f"repair or uninstall {name}: until then use aeron.spark.register(spark)"
     try:
-        done = subprocess.run(
-            [sys.executable, "-c", _IMPORT, name], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
-        )
+        done = _run(sys.executable, "-c", _IMPORT, name)
     except subprocess.TimeoutExpired:
         return Check(name, False, f"not imported within {_TIMEOUT_S} s", remedy)
-    lines = (done.stdout if done.returncode == 0 else done.stderr).strip().splitlines()
-    if done.returncode != 0:
-        return Check(name, False, lines[-1] if lines else f"ended with status {done.returncode}", remedy)
-    if lines[-1] == "aeron" and name != "pyspark_aeron":
-        return Check(name, False, "claims the format aeron too", remedy)
-    return Check(name, True, f"format {lines[-1]}" if lines[-1] != "no format" else "no format in it")
+    said = [line for line in (done.stderr if done.returncode else done.stdout).splitlines() if line.strip()]
+    if done.returncode == 0 and said and said[-1].startswith(("format ", "no format")):
+        if said[-1].lower() == "format aeron" and name != "pyspark_aeron":
+            return Check(name, False, "claims the format aeron too", remedy)
+        return Check(name, True, said[-1])
+    found = said[-1] if done.returncode and said else f"ends Python with status {done.returncode}"
+    return Check(name, False, found, remedy)
 
 
 # ---- driver and directory --------------------------------------------------------------------------------------------
@@ -157,28 +171,38 @@ def _archive_directory(directory: Path) -> Check:
     problem = _directory_problem(directory)
     if problem is not None:
         return Check("archive directory", False, f"{directory} {problem}", remedy)
-    free = shutil.disk_usage(directory if directory.exists() else directory.parent).free
-    enough = free >= (1 << 30) + (128 << 20)
+    free = _free(_existing(directory))
     return Check(
         "archive directory",
-        enough,
+        free >= _ROOM,
         f"{directory}, {free >> 20} MiB free",
-        "" if enough else "make room, set maxRetainedBytes to less than is free, or archiveDir to a larger file system",
+        "make room, set maxRetainedBytes to less than is free, or archiveDir to a larger file system",
     )
 
 
+def _free(directory: Path) -> int:
+    return shutil.disk_usage(directory).free
+
+
+def _existing(directory: Path) -> Path:
+    """The directory, or the one that it would be made in."""
+    return next(path for path in (directory, *directory.parents) if os.path.exists(path))
+
+
 def _directory_problem(directory: Path) -> str | None:
+    if not directory.is_absolute():
+        return "is not an absolute path"
     try:
         status = directory.lstat()
     except FileNotFoundError:
-        parent = directory.parent
+        parent = _existing(directory)
         return None if parent.is_dir() and os.access(parent, os.W_OK) else f"cannot be made in {parent}"
     except OSError as error:
         return f"cannot be read: {error.strerror}"
     problems = {
         "is a symbolic link": stat.S_ISLNK(status.st_mode),
         "is no directory": not stat.S_ISDIR(status.st_mode),
-        f"belongs to user {status.st_uid}": status.st_uid != os.getuid(),
+        f"belongs to user {status.st_uid}": status.st_uid != os.geteuid(),
         "can be written to by everybody": bool(status.st_mode & stat.S_IWOTH),
         "cannot be written to": not os.access(directory, os.W_OK),
     }
