@@ -38,5 +38,13 @@ def test_a_text_is_one_line() -> None:
     assert str(AeronSparkError("first\n  second ")) == "first second"
 
 
+def test_a_long_text_loses_its_middle_however_often_it_travels() -> None:
+    error = AeronSparkError("option x: wrong, got '" + "y" * 10_000_000 + "'; expected z")
+    assert str(error).startswith("option x: wrong, got 'yyy")
+    assert str(error).endswith("yyy'; expected z")
+    assert len(str(error)) <= errors.LONGEST
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
 def test_a_lost_driver_is_a_timeout_of_aeron() -> None:
     assert issubclass(errors.AeronDriverTimeout, aeron.DriverTimeoutError)

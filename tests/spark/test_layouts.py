@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -36,6 +38,23 @@ def test_fields_offsets_and_length_of_a_dtype_become_a_layout(dtype: npt.DTypeLi
 def test_a_field_that_no_layout_has_is_refused_by_name(field: object) -> None:
     with pytest.raises(AeronOptionError, match="option valueSchema: field 'odd' is "):
         aeron.spark.layout([("fine", "i4"), ("odd", field)])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "says"),
+    [
+        ([("bid price", "f8")], "field 'bid price' has a name with more than letters, digits and '_'; rename it"),
+        ([("x i8, y", "i4")], "field 'x i8, y' has a name"),
+        ([("1st", "i4")], "'1st' at offset 0: a name"),
+        ([("a", "i4"), ("A", "i4")], "the name is there twice"),
+        ([("a", "S0")], "'0' is not a number from 1"),
+        ([("a", "V40000"), ("b", "V40000")], "a record has at most 65536 bytes"),
+        (np.dtype({"names": ["a", "b"], "formats": ["i8", "i4"], "offsets": [0, 4]}), "'b' at offset 4: overlaps 'a'"),
+    ],
+)
+def test_what_no_layout_can_say_is_refused(dtype: npt.DTypeLike, says: str) -> None:
+    with pytest.raises(AeronOptionError, match=f"^option valueSchema: .*{re.escape(says)}"):
+        aeron.spark.layout(dtype)
 
 
 def test_a_dtype_without_fields_is_refused() -> None:

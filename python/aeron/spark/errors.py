@@ -22,6 +22,10 @@ __all__ = [
 ]
 
 
+LONGEST = 2000
+"""Characters of a message: values in it may be of any length, and Spark repeats the text."""
+
+
 class AeronSparkError(AeronError):
     """The root of what ``format("aeron")`` raises.
 
@@ -32,7 +36,12 @@ class AeronSparkError(AeronError):
     code: str = "AERON"
 
     def __init__(self, message: str, code: str | None = None) -> None:
-        super().__init__(" ".join(message.split()))
+        """A message becomes one line; one of more than :data:`LONGEST` characters loses its middle."""
+        line = " ".join(message.split())
+        if len(line) > LONGEST:
+            half = LONGEST // 2 - len(" ... ")
+            line = f"{line[:half]} ... {line[-half:]}"
+        super().__init__(line)
         if code is not None:
             self.code = code
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from aeron.spark.errors import AeronOptionError
@@ -22,7 +23,8 @@ def layout(dtype: npt.DTypeLike) -> str:
     'ts i64, px f64, sym char[8]'
 
     Texts (``S``) become ``char[n]``, raw bytes (``V``) ``bytes[n]``, ``datetime64`` of ms, us and ns a timestamp.
-    Raises :class:`~aeron.spark.errors.AeronOptionError` for a field of any other type.
+    Raises :class:`~aeron.spark.errors.AeronOptionError` for a field of any other type, and for what no layout can say:
+    other names than letters, digits and ``_``, fields over the same bytes, records over 64 KiB.
     """
     import numpy as np
 
@@ -31,12 +33,23 @@ def layout(dtype: npt.DTypeLike) -> str:
         raise AeronOptionError(f"option valueSchema: {record} has no fields; give a structured dtype")
     parts, packed = [], 0
     for name in record.names:
+        if not re.fullmatch(r"\w+", name):
+            raise AeronOptionError(
+                f"option valueSchema: field '{name}' has a name with more than letters, digits and '_'; rename it"
+            )
         field, offset = record.fields[name][:2]
         place = "" if offset == packed else f"@{offset} "
         parts.append(f"{place}{name} {_type(name, field)}")
         packed = offset + field.itemsize
     end = "" if record.itemsize == packed else f" ={record.itemsize}"
-    return ", ".join(parts) + end
+    return _checked(", ".join(parts) + end)
+
+
+def _checked(text: str) -> str:
+    from aeron._aeron import Layout
+
+    Layout(text)
+    return text
 
 
 def _type(name: str, field: np.dtype[Any]) -> str:
