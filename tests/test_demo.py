@@ -17,6 +17,8 @@ import psutil
 import pytest
 from rich.console import Console
 
+from aeron.demo.plan import Plan, Source
+from aeron.demo.publishing import publishing
 from aeron.demo.run import Result, report
 from aeron.demo.totals import Totals
 from aeron.demo.trades import Trades, generate_trades
@@ -105,6 +107,49 @@ def test_a_file_that_cannot_be_used_is_refused(tmp_path: Path, name: str, text: 
     result = run("demo", "-i", tmp_path / name)
     assert result.exit_code == 1
     assert says in result.stderr
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--seed", -1],
+        ["--trades", 10**12],
+        ["--rate", 10**18],
+        ["--rate", 10**6, "--seconds", 10**4],
+        ["--seconds", "nan"],
+        ["--seconds", "inf"],
+        ["--speed", "nan"],
+        ["--speed", "inf"],
+        ["--speed", 0],
+        ["--bar", "nan"],
+        ["--bar", 1e10],
+        ["--spark", "--stream", 2**31 - 1],
+        ["--spark", "--output", "/dev/null/bars"],
+    ],
+)
+def test_absurd_options_are_refused_at_once(options: list[object]) -> None:
+    result = run("demo", "-i", "none.csv", *options)
+    assert result.exit_code == 1, result.output
+    assert str(options[-2]) in result.stderr
+    assert "no such file" not in result.stderr
+
+
+def test_a_channel_is_printed_as_it_is() -> None:
+    result = run("demo", "-i", DATA / "usdjpy-ticks.csv", "-c", "aeron:ipc?alias=[/red]|term-length=64k", *BRIEF)
+    assert result.exit_code == 0, result.output
+    assert "aeron:ipc?alias=[/red]|term-length=64k" in result.stdout.replace("\n", "")
+
+
+def test_a_publisher_that_has_ended_is_told_as_such_whoever_notices_first() -> None:
+    plan = Plan("/nonexistent", "aeron:ipc", 1, Source(None, None, None, None, None, None, 1, 1), 1, 1, 1)
+    with (
+        pytest.raises(RuntimeError, match=r"the publisher ended with status 1 after 7 trades"),
+        publishing(plan) as one,
+    ):
+        while True:
+            one.tell()
+            one.check(7, "trades")
+            time.sleep(0.01)
 
 
 def test_parquet_without_pyarrow_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

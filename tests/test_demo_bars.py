@@ -10,8 +10,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from aeron.cli.demo import name_of
 from aeron.demo.bars import BAR, BAR_LAYOUT, TRADE_LAYOUT, usual_bar_us
-from aeron.demo.live import Lines, check
+from aeron.demo.live import Lines, check, longest_gap_s
 from aeron.demo.picture import Chart, page, svg
 from aeron.demo.pipeline import reason
 from aeron.demo.plan import Replay, Source
@@ -55,6 +56,19 @@ def test_a_replay_is_in_order_of_time_and_then_of_the_file() -> None:
     assert in_time_order(records)["price"].tolist() == [2, 4, 1, 3]
 
 
+def test_a_silence_of_the_market_is_not_one_of_the_demo() -> None:
+    trades = generate_trades(4)
+    trades.records["time_ns"] = np.array([7200, 0, 10, 3610]) * 10**9
+    assert longest_gap_s(trades, speed=2.0) == 1800
+    assert longest_gap_s(generate_trades(1), speed=1.0) == 0
+
+
+def test_files_of_one_name_have_bars_of_their_own() -> None:
+    paths = ("a/x.csv", "b/x.parquet", None, "y.csv", "x.csv")
+    sources = [Source(path, None, None, None, None, None, 1, 1) for path in paths]
+    assert [name_of(sources, number) for number in range(5)] == ["x", "x-2", "generated", "y", "x-3"]
+
+
 def test_a_replay_is_told_in_one_line() -> None:
     replay = Replay("dir", "aeron:ipc", 1001, Source("x.csv", None, None, None, None, "X", 0, 1), 2.5, 10**9)
     assert "\n" not in replay.to_json()
@@ -75,6 +89,15 @@ def test_the_page_has_a_candle_for_each_bar_and_needs_nothing_from_elsewhere() -
     assert "open 11 high 16 low 9 close 10.5 volume 3 VWAP 10.25 trades 2" in candles[1].find("title").text
     places = [float(candle.find("line").get("x1")) for candle in candles]
     assert np.allclose(np.diff(places), places[1] - places[0], atol=0.2)
+
+
+@pytest.mark.parametrize("bar_us", [10_000, SECOND_US, 60 * SECOND_US, 3600 * SECOND_US, 86_400 * SECOND_US])
+def test_labels_of_time_tell_the_bars_apart(bar_us: int) -> None:
+    bars = some_bars(40)
+    bars["start"] = np.datetime64("2021-01-08", "us") + np.arange(40) * bar_us
+    picture = ElementTree.fromstring(svg(Chart("X", "", bars, bar_us)))
+    labels = [text.text for text in picture.findall("text") if re.search("[-:]", text.text)]
+    assert len(labels) == len(set(labels)) == 6
 
 
 def test_windows_without_trades_stay_empty_in_the_picture() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from aeron.demo.totals import Totals
 from aeron.demo.trades import TRADE, ColumnNames, TradesError, generate_trades, load_trades
@@ -78,6 +80,13 @@ def test_columns_with_unusual_names_are_named_by_options(tmp_path: Path) -> None
         ("a.csv", "time,price,size\n1,cheap,1\n", "column 'price' is not a number"),
         ("a.csv", "time,price,size\nnoon,1,1\n", "'noon' is not a time"),
         ("a.csv", "time,price,size,symbol\n1,1,1,A_SYMBOL_OF_22_BYTES__\n", "has 22 bytes, at most 16 fit"),
+        ("a.csv", "time,price,size\n1,1,1\n1,,1\n", "column 'price' is not a number"),
+        ("a.csv", "time,price,size\n1,1,1\n1,nan,1\n", "column 'price' has nan instead of a number in row 2"),
+        ("a.csv", "time,price,size\n1,1,inf\n", "column 'size' has inf instead of a number in row 1"),
+        ("a.csv", "time,price,size\nnan,1,1\n", "nan in row 1 is no time between 1680 and 2260"),
+        ("a.csv", "time,price,size\n5e10,1,1\n", "5e10 in row 1 is no time between"),
+        ("a.csv", "time,price,size\n9999-01-01,1,1\n", "'9999-01-01' is no time between"),
+        ("a.parquet", "PAR1 or not", "a.parquet: cannot be read: "),
         ("a.json", "{}", "unknown kind of file '.json'"),
     ],
 )
@@ -86,6 +95,28 @@ def test_a_file_that_holds_no_trades_is_refused_with_the_remedy(
 ) -> None:
     with pytest.raises(TradesError, match=says):
         load_trades(write(tmp_path / name, text))
+
+
+def test_texts_of_another_encoding_are_refused_and_a_byte_order_mark_is_none_of_the_name(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"time,price,size,symbol\n1,1,1,Z\xfcrich\n")
+    with pytest.raises(TradesError, match=r"a\.csv: cannot be read: 'utf-8' codec can't decode"):
+        load_trades(path)
+    path.write_bytes(b"\xef\xbb\xbftime,price,size\n1,1,1\n")
+    assert len(load_trades(path).records) == 1
+
+
+def test_missing_values_of_parquet_are_refused_by_row(tmp_path: Path) -> None:
+    columns = {"time": [1, 2], "price": [1.0, 2.0], "size": [1.0, 2.0]}
+    for name, values, says in (
+        ("time", pa.array([1, None], pa.timestamp("us")), "NaT in row 2 is no time"),
+        ("price", pa.array([1.0, None]), "column 'price' has nan instead of a number in row 2"),
+        ("price", pa.array(["1.0", None]), "column 'price' "),
+        ("size", pa.array([1, None]), "column 'size' has nan instead of a number in row 2"),
+    ):
+        parquet.write_table(pa.table({**columns, name: values}), tmp_path / "a.parquet")
+        with pytest.raises(TradesError, match=says):
+            load_trades(tmp_path / "a.parquet")
 
 
 def test_a_missing_file_and_a_missing_column_are_named(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def test_the_bars_are_printed_and_compared_and_drawn(finished: Finished) -> None
 @whole
 def test_the_live_lines_say_how_both_queries_are(finished: Finished) -> None:
     for name in ("to Aeron", "to Parquet"):
-        said = rf"{name}: 2,002 trades, [\d,]+ rows/s, batch [\d,]+ ms, backlog 0, retained [\d.]+ MiB, 0 late"
+        said = rf"{name}: 2,002 rows, [\d,]+ rows/s, batch [\d,]+ ms, backlog 0, retained [\d.]+ MiB, 0 late"
         assert re.search(said, finished.text), finished.text
 
 

@@ -18,7 +18,7 @@ from rich.markup import escape
 
 import aeron
 import aeron.spark
-from aeron.cli.options import DEFAULT_STREAM_ID, STREAM_ID
+from aeron.cli.options import DEFAULT_STREAM_ID, LONGEST_S, STREAM_ID, Number
 from aeron.demo import live
 from aeron.demo.bars import usual_bar_us
 from aeron.demo.picture import Chart, page
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _FAST_TRADES = 10_000_000
 _RATE = 100_000
 _REPLAY_S = 20.0
+_MOST_TRADES = 100_000_000
+_LONGEST_BAR_S = 100_000_000
 
 
 @click.command("demo")
@@ -47,11 +49,11 @@ _REPLAY_S = 20.0
 @click.option(
     "--generate", is_flag=True, help="Make up a seeded tick stream of four symbols (the default without --input)."
 )
-@click.option("--seed", type=int, default=1, show_default=True, help="Seed of --generate.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of --generate.")
 @click.option(
     "--trades",
     "generated",
-    type=click.IntRange(min=1),
+    type=click.IntRange(min=1, max=_MOST_TRADES),
     default=1_000_000,
     show_default=True,
     help="How many --generate makes.",
@@ -66,17 +68,19 @@ _REPLAY_S = 20.0
     type=click.IntRange(min=1),
     help="Trades a second in phase two (default: 100,000), and on average on their way to Spark (see --speed).",
 )
-@click.option("--seconds", type=click.FloatRange(min=0.1), default=3.0, show_default=True, help="Length of phase two.")
+@click.option(
+    "--seconds", type=Number(min=0.1, max=LONGEST_S), default=3.0, show_default=True, help="Length of phase two."
+)
 @click.option("--spark", "with_spark", is_flag=True, help="Then make bars of the trades with Spark; needs a JDK.")
 @click.option(
     "--speed",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=1e-6, max=1e12),
     help="Seconds of the market that pass in one on the way to Spark (default: by --rate, else all in 20 s).",
 )
 @click.option(
     "--bar",
     "bar_s",
-    type=click.FloatRange(min=0.001),
+    type=Number(min=0.001, max=_LONGEST_BAR_S),
     help="Seconds of a bar (default: a usual length, near a fortieth of the time that all trades took).",
 )
 @click.option(
@@ -122,6 +126,7 @@ def command(
     if generate or not sources:
         sources.append(Source(None, *columns, symbol, generated, seed))
     settings = _Settings(**options)
+    settings.check(with_spark)
     if with_spark:
         with_spark = _has_spark(console)
     try:
@@ -147,6 +152,18 @@ class _Settings:
     channel: str
     stream_id: int
 
+    def check(self, with_spark: bool) -> None:
+        """Refuses with ``click.UsageError`` what would fail only after a while."""
+        if (self.rate or _RATE) * self.seconds > _MOST_TRADES:
+            raise click.UsageError(f"--rate times --seconds are more than {_MOST_TRADES:,} trades in phase two.")
+        if not with_spark:
+            return
+        if self.stream_id == STREAM_ID.max:
+            raise click.UsageError(f"--stream {self.stream_id}: bars go to the next stream id, and there is none.")
+        place = next(path for path in (self.output, *self.output.absolute().parents) if os.path.exists(path))
+        if not (place.is_dir() and os.access(place, os.W_OK)):
+            raise click.UsageError(f"--output {self.output}: {place} is no directory that can be written to.")
+
     def speed_of(self, trades: Trades) -> float:
         """Seconds of the market in one of the replay."""
         span_s = (int(trades.records["time_ns"].max()) - int(trades.records["time_ns"].min())) / 1e9
@@ -164,7 +181,8 @@ def _show(source: Source, settings: _Settings, console: Console) -> None:
     rate = settings.rate or _RATE
     console.print(
         f"\n[bold]{escape(trades.source)}[/]: {len(trades.records):,} {trades.kind} of "
-        f"{escape(', '.join(trades.symbols))}, replayed {repeat:,} times to another process over {settings.channel}"
+        f"{escape(', '.join(trades.symbols))}, replayed {repeat:,} times to another process over "
+        f"{escape(settings.channel)}"
     )
     with _place() as place:
         plan = Plan(
@@ -198,18 +216,26 @@ def _show_bars(sources: list[Source], settings: _Settings, console: Console) -> 
 
     charts: list[Chart] = []
     with _place() as place:
-        console.print(f"\nStarting Spark, which logs to {place / 'spark.log'}")
+        console.print(f"\nStarting Spark, which takes its time and logs to {place / 'spark.log'}")
         with session(place) as spark:
             for number, source in enumerate(sources):
-                charts += _bars_of(spark, source, settings, place / str(number), console)
+                kept = settings.output / f"{name_of(sources, number)}-bars.parquet"
+                charts += _bars_of(spark, source, settings, console, place=place / str(number), kept=kept)
     settings.output.mkdir(parents=True, exist_ok=True)
     file = settings.output / "bars.html"
     file.write_text(page(charts), encoding="utf-8")
     console.print(f"\nCandlesticks: {escape(str(file))}")
 
 
+def name_of(sources: list[Source], number: int) -> str:
+    """What the bars of a source are called: as its file, with a number where several files are called so."""
+    stems = [Path(source.path or "generated").stem for source in sources]
+    same = stems[:number].count(stems[number])
+    return f"{stems[number]}-{same + 1}" if same else stems[number]
+
+
 def _bars_of(
-    spark: SparkSession, source: Source, settings: _Settings, place: Path, console: Console
+    spark: SparkSession, source: Source, settings: _Settings, console: Console, *, place: Path, kept: Path
 ) -> Iterator[Chart]:
     """Runs the pipeline with a source, keeps its Parquet files, and answers a chart for each symbol."""
     trades, directory = source.load(), settings.directory or str(place / "aeron")
@@ -223,7 +249,6 @@ def _bars_of(
         f"market in one, to bars of {bar_us / 1e6:g} s by Spark"
     )
     bars = live.run(spark, pipeline, replay, trades, console)
-    kept = settings.output / f"{Path(source.path or 'generated').stem}-bars.parquet"
     shutil.rmtree(kept, ignore_errors=True)
     # The sink's own log names the files by their paths in the place that goes.
     shutil.copytree(pipeline.parquet, kept, ignore=shutil.ignore_patterns("_spark_metadata", ".*"))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -19,7 +20,22 @@ DEFAULT_STREAM_ID = 1001
 PING_CHANNEL, PING_STREAM_ID = "aeron:udp?endpoint=localhost:20123", 1002
 PONG_CHANNEL, PONG_STREAM_ID = "aeron:udp?endpoint=localhost:20124", 1003
 
+LONGEST_S = 1_000_000
+"""The longest time that an option takes, in seconds: eleven days."""
+
 STREAM_ID = click.IntRange(-(2**31), 2**31 - 1)
+
+
+class Number(click.FloatRange):
+    """A number within a range, which must have both ends; NaN, which no range keeps out, is refused."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number."""
+        number = float(super().convert(value, param, ctx))
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return number
+
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -97,7 +113,7 @@ def linger_option(function: F) -> F:
     return click.option(
         "--linger",
         "linger_s",
-        type=click.FloatRange(min=0),
+        type=Number(min=0, max=LONGEST_S),
         default=0.0,
         show_default=True,
         help="Seconds to stay after the last message.",
@@ -109,7 +125,7 @@ def client_options(function: F) -> F:
     function = click.option(
         "--driver-timeout",
         "driver_timeout_s",
-        type=click.FloatRange(min=0.001),
+        type=Number(min=0.001, max=LONGEST_S),
         show_default="AERON_DRIVER_TIMEOUT, else 10",
         help="Seconds without a sign of the driver after which it counts as gone.",
     )(function)

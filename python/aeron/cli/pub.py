@@ -5,7 +5,15 @@ from __future__ import annotations
 import click
 
 import aeron
-from aeron.cli.options import client_options, destination_option, linger_option, size, stream_options
+from aeron.cli.options import (
+    LONGEST_S,
+    Number,
+    client_options,
+    destination_option,
+    linger_option,
+    size,
+    stream_options,
+)
 from aeron.cli.session import Publication, add_publication, session
 
 
@@ -27,7 +35,7 @@ from aeron.cli.session import Publication, add_publication, session
 @click.option(
     "--interval",
     "interval_s",
-    type=click.FloatRange(min=0),
+    type=Number(min=0, max=LONGEST_S),
     default=1.0,
     show_default=True,
     help="Seconds between messages.",

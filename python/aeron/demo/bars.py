@@ -66,3 +66,9 @@ def usual_bar_us(times_ns: npt.NDArray[np.int64]) -> int:
     """A fortieth of the span of these times, or rather what comes nearest of the lengths that bars usually have."""
     wanted_s = max(int(times_ns.max()) - int(times_ns.min()), 1) / 1e9 / BARS
     return round(1e6 * min(_USUAL_S, key=lambda usual_s: abs(math.log(usual_s / wanted_s))))
+
+
+def time_text(bar_us: int) -> str:
+    """A format for the starts of bars of this length, in which two of them hardly look the same."""
+    lengths = ((1_000_000, "%H:%M:%S.%f"), (600_000_000, "%H:%M:%S"), (86_400_000_000, "%m-%d %H:%M"))
+    return next((text for limit, text in lengths if bar_us < limit), "%Y-%m-%d")

@@ -6,8 +6,6 @@ in them.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,17 +20,15 @@ from rich.text import Text
 
 import aeron.spark
 from aeron.cli.counter_keys import stream_key
-from aeron.demo.bars import BAR, FIGURES
+from aeron.demo.bars import BAR, FIGURES, time_text
 from aeron.demo.pipeline import Pipeline, reason
 from aeron.demo.plan import Replay
+from aeron.demo.publishing import SILENCE_S, Publisher, publishing
 from aeron.demo.trades import Trades
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
-
-SILENCE_S = 60.0
-"""How long nothing may happen before the demo gives up; a first batch on a busy machine takes a while."""
 
 _LOOK_S = 0.1
 _SUBSCRIBER_POSITION = 4
@@ -52,22 +48,23 @@ def run(
         aeron.ShutdownSignalBarrier() as stop,
         aeron.MediaDriver(dir=pipeline.directory),
         aeron.connect(pipeline.directory) as client,
-        _publisher(replay) as publisher,
+        publishing(replay) as publisher,
         _ended(spark),
         Live(console=console, refresh_per_second=4, redirect_stderr=False) as live,
     ):
         subscription = client.add_subscription(pipeline.channel, pipeline.bars_stream_id)
-        view = _View(subscription, publisher, stop, live, Lines(trades, pipeline.bar_us))
+        silence_s = SILENCE_S + longest_gap_s(trades, replay.speed)
+        view = _View(subscription, publisher, stop, live, Lines(trades, pipeline.bar_us), silence_s=silence_s)
         for query in pipeline.start(spark):
             view.queries.append(Followed(query))
             view.wait(lambda: _subscribers(client, pipeline.trades_stream_id) == len(view.queries), "it subscribes")
-        _tell(publisher)
+        publisher.tell()
         console.print(view.lines.header, soft_wrap=True, style="bold")
         end = _end_of_bars(trades, pipeline.bar_us)
         view.wait(lambda: all(query.watermark >= end for query in view.queries), "the last bar is made")
         written = read_parquet(pipeline)
         view.wait(lambda: view.received >= len(written), "the last bar arrives")
-        _tell(publisher)
+        publisher.tell()
     received = in_order(np.concatenate(view.bars))
     check(received, written, len(trades.records))
     return received
@@ -113,8 +110,7 @@ class Lines:
     """Bars as lines of text: as narrow as these trades allow. Times are UTC."""
 
     def __init__(self, trades: Trades, bar_us: int) -> None:
-        lengths = ((1_000_000, "%H:%M:%S.%f"), (600_000_000, "%H:%M:%S"), (86_400_000_000, "%m-%d %H:%M"))
-        self._time = next((text for limit, text in lengths if bar_us < limit), "%Y-%m-%d")
+        self._time = time_text(bar_us)
         self._symbol = max(len("symbol"), *map(len, trades.symbols))
         width = len(f"{datetime.now():{self._time}}")
         self.header = f"{'start':{width}} {'symbol':{self._symbol}}{''.join(f'{name:>9}' for name in FIGURES)} trades"
@@ -150,7 +146,7 @@ class Followed:
 
     def __str__(self) -> str:
         """The live line."""
-        return f"{self._query.name}: {self.rows:,} trades{self._figures}, {self.late:,} late"
+        return f"{self._query.name}: {self.rows:,} rows{self._figures}, {self.late:,} late"
 
     def _take(self, batch: Any) -> None:
         self._seen = batch["timestamp"]
@@ -173,16 +169,19 @@ class _View:
     def __init__(
         self,
         subscription: aeron.Subscription,
-        publisher: subprocess.Popen[bytes],
+        publisher: Publisher,
         stop: aeron.ShutdownSignalBarrier,
         live: Live,
         lines: Lines,
+        *,
+        silence_s: float,
     ) -> None:
         self._subscription = subscription
         self._publisher = publisher
         self._stop = stop
         self._live = live
         self.lines = lines
+        self._silence_s = silence_s
         self.bars: list[npt.NDArray[np.void]] = [np.zeros(0, BAR)]
         self.queries: list[Followed] = []
 
@@ -197,14 +196,13 @@ class _View:
         Raises:
             RuntimeError: a query or the publisher has ended, or nothing happened for long.
         """
-        deadline = time.monotonic() + SILENCE_S
+        deadline = time.monotonic() + self._silence_s
         while not condition():
             if self._look():
-                deadline = time.monotonic() + SILENCE_S
-            if (status := self._publisher.poll()) is not None:
-                raise RuntimeError(f"the publisher ended with status {status}")
+                deadline = time.monotonic() + self._silence_s
+            self._publisher.check(self.received, "bars")
             if time.monotonic() > deadline:
-                raise RuntimeError(f"nothing happened for {SILENCE_S:.0f} s while waiting until {what}")
+                raise RuntimeError(f"nothing happened for {self._silence_s:.0f} s while waiting until {what}")
             # A signal amid a call to the JVM would leave no connection to end the queries with.
             if self._stop.wait(_LOOK_S):
                 raise KeyboardInterrupt
@@ -220,6 +218,12 @@ class _View:
             happened |= query.look()
         self._live.update(Text("\n".join(map(str, self.queries))))
         return happened
+
+
+def longest_gap_s(trades: Trades, speed: float) -> float:
+    """How long the replay has nothing to send, at most."""
+    times = np.sort(trades.records["time_ns"])
+    return float(np.diff(times).max(initial=0)) / 1e9 / speed
 
 
 def _end_of_bars(trades: Trades, bar_us: int) -> float:
@@ -241,21 +245,3 @@ def _ended(spark: SparkSession) -> Iterator[None]:
     finally:
         for query in spark.streams.active:
             query.stop()
-
-
-@contextmanager
-def _publisher(replay: Replay) -> Iterator[subprocess.Popen[bytes]]:
-    command = [sys.executable, "-m", "aeron.demo.replay", replay.to_json()]
-    # A process group of its own: Ctrl-C goes to this process alone, which then ends the publisher.
-    with subprocess.Popen(command, stdin=subprocess.PIPE, process_group=0) as process:
-        try:
-            yield process
-            process.wait(timeout=SILENCE_S)
-        finally:
-            process.kill()
-
-
-def _tell(publisher: subprocess.Popen[bytes]) -> None:
-    assert publisher.stdin is not None
-    publisher.stdin.write(b"\n")
-    publisher.stdin.flush()

@@ -10,6 +10,8 @@ from html import escape
 import numpy as np
 import numpy.typing as npt
 
+from aeron.demo.bars import time_text
+
 WIDTH = 960
 PRICES_HEIGHT, VOLUME_HEIGHT, GAP = 300, 70, 14
 LEFT, RIGHT, TOP, BOTTOM = 8, 84, 10, 26
@@ -123,7 +125,7 @@ def _grid(scale: _Scale) -> Iterator[str]:
 
 def _time_labels(scale: _Scale) -> Iterator[str]:
     windows = (int(scale.starts[-1]) - scale.first) // scale.bar_us + 1
-    text = "%H:%M:%S" if scale.bar_us < 60_000_000 else "%H:%M" if scale.bar_us < 86_400_000_000 else "%Y-%m-%d"
+    text = time_text(scale.bar_us)
     for window in range(0, windows, max(1, -(-windows // _TIME_LABELS))):
         moment = datetime.fromtimestamp((scale.first + window * scale.bar_us) / 1e6, UTC)
         yield f'<text x="{LEFT + window * scale.step:.1f}" y="{HEIGHT - 8}">{moment:{text}}</text>'

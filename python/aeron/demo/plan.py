@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from aeron.demo.trades import ColumnNames, Trades, generate_trades, load_trades
 
@@ -42,6 +42,8 @@ class Source:
 class Plan:
     """Phase one sends the source ``repeat`` times at full speed, phase two ``paced`` trades at ``rate`` a second."""
 
+    PROGRAM: ClassVar = "aeron.demo.publisher"
+
     directory: str
     channel: str
     stream_id: int
@@ -64,6 +66,8 @@ class Plan:
 class Replay:
     """The source once, each trade at its own time, ``speed`` seconds of the market in one of ours; then a closing
     record ``closing_ns`` of the market behind the last trade, which lets the last windows over them end."""
+
+    PROGRAM: ClassVar = "aeron.demo.replay"
 
     directory: str
     channel: str

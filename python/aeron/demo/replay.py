@@ -15,6 +15,7 @@ from aeron.demo.trades import TRADE
 
 _REST_S = 0.001
 """Between looks at what is due: the cores are Spark's, and its batches are hundreds of times longer."""
+_NEVER_NS = 2.0**62
 
 
 def main(plan: Replay) -> None:
@@ -24,7 +25,7 @@ def main(plan: Replay) -> None:
     with aeron.connect(plan.directory) as client:
         publication = client.add_exclusive_publication(plan.channel, plan.stream_id)
         sys.stdin.readline()
-        due_ns = ((times - times[0]) / plan.speed).astype(np.int64)
+        due_ns = np.minimum((times - times[0]) / plan.speed, _NEVER_NS).astype(np.int64)
         # The closing record stands for no moment of the market: nobody has to wait for it.
         due_ns[-1] = due_ns[-2]
         records = np.append(records, _closing(int(times[-1])))

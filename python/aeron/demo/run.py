@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,14 +15,12 @@ from rich.table import Table
 
 import aeron
 from aeron.demo.plan import Plan
+from aeron.demo.publishing import SILENCE_S, Publisher, publishing
 from aeron.demo.totals import Totals
 from aeron.demo.trades import TRADE, Trades
 
 LIMIT = 16_384
 """Messages per poll: a bound on the memory of one batch (1.4 MiB with frames of 88 bytes)."""
-
-SILENCE_S = 30.0
-"""How long nothing may arrive before the demo gives up, naming what it has."""
 
 
 @dataclass(frozen=True)
@@ -46,21 +40,21 @@ def run(plan: Plan, trades: Trades, console: Console) -> Result:
     """
     with aeron.MediaDriver(dir=plan.directory), aeron.connect(plan.directory) as client:
         subscription = client.add_subscription(plan.channel, plan.stream_id)
-        with _publisher(plan) as publisher, _progress(console) as progress:
+        with publishing(plan) as publisher, _progress(console) as progress:
             receiver = _Receiver(subscription, publisher)
             fast = len(trades.records) * plan.repeat
             seconds = receiver.receive(fast, progress, "as fast as it goes")
-            _tell(publisher)
+            publisher.tell()
             latencies: list[npt.NDArray[np.int64]] = []
             receiver.receive(plan.paced, progress, f"paced, {plan.rate:,}/s", latencies)
-            _tell(publisher)
+            publisher.tell()
         return Result(fast / seconds, np.concatenate(latencies), receiver.totals)
 
 
 class _Receiver:
     """Polls whole batches into the totals."""
 
-    def __init__(self, subscription: aeron.Subscription, publisher: subprocess.Popen[bytes]) -> None:
+    def __init__(self, subscription: aeron.Subscription, publisher: Publisher) -> None:
         self._subscription = subscription
         self._publisher = publisher
         self.totals = Totals()
@@ -91,8 +85,7 @@ class _Receiver:
         deadline = time.monotonic() + SILENCE_S
         while not (batch := self._subscription.poll_batch(limit)):
             os.sched_yield()
-            if (status := self._publisher.poll()) is not None:
-                raise RuntimeError(f"the publisher ended with status {status} after {self.totals.received:,} trades")
+            self._publisher.check(self.totals.received, "trades")
             if time.monotonic() > deadline:
                 raise RuntimeError(f"nothing arrived for {SILENCE_S:.0f} s, after {self.totals.received:,} trades")
         return batch.as_records(TRADE), time.monotonic_ns()
@@ -138,25 +131,6 @@ def _duration(ns: float) -> str:
 
 def _rate(per_second: float) -> str:
     return f"{per_second / 1e6:.2f} M/s"
-
-
-@contextmanager
-def _publisher(plan: Plan) -> Iterator[subprocess.Popen[bytes]]:
-    command = [sys.executable, "-m", "aeron.demo.publisher", plan.to_json()]
-    # A process group of its own: Ctrl-C goes to the subscriber alone, which then ends the publisher.
-    with subprocess.Popen(command, stdin=subprocess.PIPE, process_group=0) as process:
-        try:
-            yield process
-            process.wait(timeout=SILENCE_S)
-        finally:
-            process.kill()
-
-
-def _tell(publisher: subprocess.Popen[bytes]) -> None:
-    """Says that a phase was received whole."""
-    assert publisher.stdin is not None
-    publisher.stdin.write(b"\n")
-    publisher.stdin.flush()
 
 
 def _progress(console: Console) -> Progress:

@@ -74,7 +74,7 @@ def load_trades(path: Path, names: ColumnNames = ColumnNames(), symbol: str | No
     """
     if not path.is_file():
         raise TradesError(f"{path}: no such file")
-    columns = _reader(path)(path)
+    columns = _columns(path)
     if not columns or not len(next(iter(columns.values()))):
         raise TradesError(f"{path}: holds no rows")
     time = columns[_require(columns, names.time, _TIME_NAMES, "time", path)]
@@ -115,6 +115,16 @@ _BID_NAMES = ("bid", "bid_price", "bidprice")
 _ASK_NAMES = ("ask", "ask_price", "askprice", "offer")
 
 
+def _columns(path: Path) -> Mapping[str, Column]:
+    reader = _reader(path)
+    try:
+        return reader(path)
+    except TradesError:
+        raise
+    except (OSError, ValueError, NotImplementedError, csv.Error) as error:
+        raise TradesError(f"{path}: cannot be read: {error}") from error
+
+
 def _reader(path: Path) -> Callable[[Path], Mapping[str, Column]]:
     readers = {".csv": _read_csv, ".parquet": _read_parquet}
     suffix = path.suffix.lower()
@@ -124,7 +134,7 @@ def _reader(path: Path) -> Callable[[Path], Mapping[str, Column]]:
 
 
 def _read_csv(path: Path) -> Mapping[str, Column]:
-    with path.open(newline="", encoding="utf-8") as file:
+    with path.open(newline="", encoding="utf-8-sig") as file:
         rows = csv.reader(file)
         header = next(rows, [])
         lines = [row for row in rows if row]
@@ -188,9 +198,13 @@ def _symbol(columns: Mapping[str, Column], named: str | None, constant: str, pat
 
 def _number(column: Column, name: str, path: Path) -> npt.NDArray[np.float64]:
     try:
-        return column.astype(np.float64)
-    except ValueError as error:
+        numbers = column.astype(np.float64)
+    except (ValueError, TypeError) as error:
         raise TradesError(f"{path}: column {name!r} is not a number: {error}") from error
+    if not np.isfinite(numbers).all():
+        row = int(np.argmin(np.isfinite(numbers)))
+        raise TradesError(f"{path}: column {name!r} has {column[row]} instead of a number in row {row + 1}")
+    return numbers
 
 
 def time_ns(column: Column, path: Path) -> npt.NDArray[np.int64]:
@@ -199,16 +213,27 @@ def time_ns(column: Column, path: Path) -> npt.NDArray[np.int64]:
     The unit of a number follows from its size: seconds below 1e11, then ms, us, ns by steps of 1,000.
     """
     if np.issubdtype(column.dtype, np.datetime64):
+        times_us = column.astype("datetime64[us]").astype(np.int64)
+        _check_times(times_us / 1e6, column, path)
         return column.astype("datetime64[ns]").astype(np.int64)
     try:
         numbers = column.astype(np.float64)
-    except ValueError:
+    except (ValueError, TypeError):
         return np.array([_iso_ns(str(text), path) for text in column], np.int64)
     largest = float(np.abs(numbers).max())
     unit = next((unit for limit, unit in ((1e11, 10**9), (1e14, 10**6), (1e17, 10**3)) if largest < limit), 1)
+    _check_times(numbers * unit / 1e9, column, path)
     if np.issubdtype(column.dtype, np.floating) or np.any(numbers != np.trunc(numbers)):
         return np.round(numbers * unit).astype(np.int64)
     return column.astype(np.int64) * unit
+
+
+def _check_times(seconds: npt.NDArray[np.float64], column: Column, path: Path) -> None:
+    """64 bits of nanoseconds go that far; a missing time is not there either."""
+    is_time = np.abs(seconds) < _FARTHEST_S
+    if not is_time.all():
+        row = int(np.argmin(is_time))
+        raise TradesError(f"{path}: {column[row]} in row {row + 1} is no time between 1680 and 2260")
 
 
 def _iso_ns(text: str, path: Path) -> int:
@@ -219,7 +244,10 @@ def _iso_ns(text: str, path: Path) -> int:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     since = moment - _EPOCH
+    if abs(since.total_seconds()) > _FARTHEST_S:
+        raise TradesError(f"{path}: {text!r} is no time between 1680 and 2260")
     return ((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds) * 1_000
 
 
+_FARTHEST_S = 290 * 365.25 * 86_400
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
