@@ -6,7 +6,7 @@ from bench.runner import Goal, Group
 from bench.spark import content
 from bench.spark.content import JSON, JSON_SCHEMA, KINDS, LARGE, PLAIN, SMALL, TYPED
 from bench.spark.session import DEFAULT_BYTES_PER_BATCH, NO_LIMIT
-from bench.spark.sink import CountingSink, OfferEachRow, PrebuiltRound, Round, Sink, ZmqEachRow
+from bench.spark.sink import CountingSink, EachRow, PrebuiltRound, Round, Sink, by_offer, by_zmq
 from bench.spark.source import (
     BatchRead,
     ByHand,
@@ -84,8 +84,8 @@ def _sink():
             cells += [ours, peer]
             goals.append(_goal(f"sink, {what}", ours, peer, 0.7))
     two = "48 B typed, 2 partitions"
-    offers = OfferEachRow("foreachPartition with offer, 64 B", SMALL)
-    zmq = ZmqEachRow("foreachPartition with pyzmq, 64 B", SMALL)
+    offers = EachRow("foreachPartition with offer, 64 B", by_offer, SMALL)
+    zmq = EachRow("foreachPartition with pyzmq, 64 B", by_zmq, SMALL)
     cells += [Sink(f"write, {two}", TYPED, 2), CountingSink(f"counting, {two}", TYPED, 2), offers, zmq]
     free, default = (f"write, 64 B, maxBytesPerBatch {setting}" for setting in ("no limit", "default"))
     for text, ours, peer, bound in (

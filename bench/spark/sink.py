@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -128,42 +129,41 @@ class CountingSink(Case):
             )
 
 
+@contextmanager
+def by_offer(kind, rows):
+    """One `offer` for each row, to our subscriber."""
+    from bench.spark import peers
+
+    with media_driver() as (directory, _), subscriber(directory, kind, rows):
+        yield peers.offer_rows(directory, CHANNEL, SINK_STREAM)
+
+
+@contextmanager
+def by_zmq(kind, rows):
+    """One `send` of pyzmq for each row, to a socket that counts."""
+    from bench.spark import peers
+
+    with place() as path:
+        address = f"ipc://{path}/socket"
+        receiver = [sys.executable, "-m", "bench.spark.zmq_end", "pull", address, rows, kind.length]
+        with checked(receiver, "0"):
+            yield peers.send_rows(address)
+
+
 @dataclass
-class OfferEachRow(Case):
-    """`foreachPartition` with one `offer` for each row."""
+class EachRow(Case):
+    """`foreachPartition` with what one writes by hand."""
 
     name: str
+    way: Callable
     kind: content.Kind
     share: float = 0.05
 
     def once(self, seconds):
-        from bench.spark import peers
-
         rows = self.kind.rows(seconds * self.share)
         frame = numbered(self.kind, rows, 1)
-        with media_driver() as (directory, _), subscriber(directory, self.kind, rows):
-            send = peers.offer_rows(directory, CHANNEL, SINK_STREAM)
+        with self.way(self.kind, rows) as send:
             return timed_write(lambda: frame.foreachPartition(send), rows)
-
-
-@dataclass
-class ZmqEachRow(Case):
-    """`foreachPartition` with one `send` of pyzmq for each row."""
-
-    name: str
-    kind: content.Kind
-    share: float = 0.05
-
-    def once(self, seconds):
-        from bench.spark import peers
-
-        rows = self.kind.rows(seconds * self.share)
-        frame = numbered(self.kind, rows, 1)
-        with place() as path:
-            address = f"ipc://{path}/socket"
-            receiver = [sys.executable, "-m", "bench.spark.zmq_end", "pull", address, rows, self.kind.length]
-            with checked(receiver, "0"):
-                return timed_write(lambda: frame.foreachPartition(peers.send_rows(address)), rows)
 
 
 @dataclass
