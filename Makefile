@@ -11,7 +11,7 @@ LOOM_TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)/loom
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name 'Cargo.toml')
 say = @printf '\n== %s\n' '$(1)'
 
-.PHONY: help demo test test-rust test-loom test-python test-spark-4.2 sim sim-mutants lint lint-rust lint-python bench soak fuzz wheel clean
+.PHONY: help demo test test-rust test-loom test-python test-spark-4.2 test-spark-connect sim sim-mutants lint lint-rust lint-python bench soak fuzz wheel clean
 .DELETE_ON_ERROR:
 
 help:
@@ -51,7 +51,7 @@ demo: $(DEMO)
 	$(call say,running the demo)
 	$(BIN)/aeron demo --spark --input examples/data/btcusdt-trades.parquet --input examples/data/usdjpy-ticks.csv --generate
 
-test: test-rust test-loom sim test-python test-spark-4.2
+test: test-rust test-loom sim test-python test-spark-4.2 test-spark-connect
 
 test-rust:
 	$(call say,Rust tests)
@@ -75,6 +75,17 @@ $(PYSPARK_4_2)/made: | $(STAMPS)/venv
 test-spark-4.2: $(DEVELOP) $(PYSPARK_4_2)/made
 	$(call say,format aeron with PySpark 4.2)
 	PYTHONPATH=$(abspath $(PYSPARK_4_2)) $(BIN)/python -m pytest tests/spark/test_smoke.py
+
+# What Spark Connect needs and no other test may have: ours works without pandas.
+SPARK_CONNECT := .cache/spark-connect
+$(SPARK_CONNECT)/made: | $(STAMPS)/venv
+	$(call say,fetching what Spark Connect needs)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --target $(SPARK_CONNECT) 'pandas>=2.2' 'grpcio>=1.76' 'grpcio-status>=1.76' 'googleapis-common-protos>=1.71' 'zstandard>=0.25'
+	@touch $@
+
+test-spark-connect: $(DEVELOP) $(SPARK_CONNECT)/made
+	$(call say,format aeron with Spark Connect)
+	PYTHONPATH=$(abspath $(SPARK_CONNECT)) $(BIN)/python -m pytest tests/spark/test_connect.py
 
 lint: lint-rust lint-python
 
