@@ -18,6 +18,7 @@ import numpy as np
 import psutil
 import pytest
 from pyarrow import parquet
+from tests.conftest import eventually
 
 import aeron
 from aeron.demo.bars import usual_bar_us
@@ -169,6 +170,23 @@ def test_an_interrupted_demo_leaves_nothing_behind(java: None, tmp_path: Path, n
     assert alive == []
     assert left_behind() == before
     assert not (tmp_path / "bars").exists()
+
+
+@whole
+def test_a_demo_interrupted_while_spark_starts_leaves_no_jvm_behind(java: None, tmp_path: Path) -> None:
+    """08-82"""
+    before = left_behind()
+    with Command("demo", "--spark", "--generate", "--trades", 1000, *BRIEF, "--output", tmp_path / "bars") as demo:
+        demo.wait_for("Starting Spark", timeout=ENDS_WITHIN_S)
+        starting = psutil.Process(demo.pid)
+        eventually(lambda: any(process.name() == "java" for process in starting.children(recursive=True)), 60)
+        processes = starting.children(recursive=True)
+        demo.send(signal.SIGINT)
+        assert demo.end(ENDS_WITHIN_S) == 1
+    assert demo.errors().strip() == "Aborted!"
+    _, alive = psutil.wait_procs(processes, timeout=15)
+    assert alive == []
+    assert left_behind() == before
 
 
 @whole

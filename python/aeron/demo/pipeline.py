@@ -82,6 +82,7 @@ def session(place: Path) -> Iterator[SparkSession]:
 
     Raises:
         RuntimeError: for any error of Spark, with the line that says what failed.
+        KeyboardInterrupt: SIGINT or SIGTERM while it started.
     """
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
@@ -92,8 +93,13 @@ def session(place: Path) -> Iterator[SparkSession]:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # All the time: threads of PySpark's own print traces when queries are interrupted or the JVM goes.
     with _errors_to(place / "spark.log"):
-        spark = builder.getOrCreate()
+        # Nobody could end a JVM whose start was interrupted.
+        with aeron.ShutdownSignalBarrier() as stop:
+            spark = builder.getOrCreate()
+            is_stopped = stop.is_signalled
         try:
+            if is_stopped:
+                raise KeyboardInterrupt
             spark.sparkContext.setLogLevel("ERROR")
             aeron.spark.register(spark)
             yield spark
