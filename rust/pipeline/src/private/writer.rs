@@ -123,17 +123,17 @@ impl<S: Storage + Clone> RecordingWriter<S> {
     }
 
     /// How many bytes the next block may have; 0 while the recording has to wait. `has_room` says whether the archive may retain
-    /// more. Without room a recording goes on only to the end of a message that is the first one not yet taken, because nothing
-    /// could be taken before.
+    /// more. Without room a recording goes on only to the end of a message that has begun and is the first one not yet taken,
+    /// because nothing could be taken before.
     pub fn block_limit(&self, has_room: bool) -> usize {
         let is_next = self
             .head()
             .is_none_or(|head| head <= self.published.committed_position());
-        let is_short = self
+        let is_begun = self
             .tracker
             .unfinished_begin()
-            .is_none_or(|begin| self.recorded_position() - begin < self.max_framed_length);
-        if has_room || (is_next && is_short) {
+            .is_some_and(|begin| self.recorded_position() - begin < self.max_framed_length);
+        if has_room || (is_next && is_begun) {
             MAX_BLOCK_LENGTH
         } else {
             0
@@ -163,8 +163,10 @@ impl<S: Storage + Clone> RecordingWriter<S> {
             if begin >= recorded_position {
                 break;
             }
+            // Of padding a block may have the header alone, or more.
+            let covered = (frame.end_position() - begin) as usize;
+            rest = &rest[covered.min(rest.len())..];
             begin = frame.end_position();
-            rest = &rest[frame.bytes().len().min(rest.len())..];
         }
         if rest.is_empty() || begin == recorded_position {
             return Ok(rest);

@@ -108,6 +108,20 @@ fn every_message_is_there_once_wherever_the_image_joins_up_to_the_stop_position(
     }
 }
 
+/// 08-20: a slower subscriber may stand terms behind, and what fills their ends is passed over with what was recorded.
+#[test]
+fn an_image_that_joins_terms_below_what_was_recorded_passes_over_their_padding() {
+    let all = stream();
+    let stop = all.messages[30].begin + 1408;
+    assert!(all.padding().filter(|&padding| padding < stop).count() > 1);
+    for join in all.padding().chain([all.base]) {
+        let returning = Returning::new(stream(), stop);
+        if join <= returning.stop {
+            assert_eq!(returning.returns(join), None, "joined at {join}");
+        }
+    }
+}
+
 /// 08-20, 08-49
 #[test]
 fn an_image_that_joins_above_the_stop_position_reports_exactly_what_is_missing() {
@@ -128,18 +142,11 @@ fn an_image_that_joins_above_the_stop_position_reports_exactly_what_is_missing()
 #[test]
 fn a_recording_that_stopped_behind_padding_at_a_term_end_is_gone_on_with() {
     let mut all = stream();
-    let padding = all.frames.iter().copied().find(|&frame| {
-        let (block, end) = all.block(frame, MAX_BLOCK_LENGTH);
-        block[6] == 0 && end % TERM_LENGTH == 0
-    });
-    let behind = (padding.unwrap() / TERM_LENGTH + 1) * TERM_LENGTH;
-    for (stop, join) in [
-        (behind, behind),
-        (behind, padding.unwrap()),
-        (behind + 1408, behind),
-    ] {
+    let padding = all.padding().next().unwrap();
+    let behind = (padding / TERM_LENGTH + 1) * TERM_LENGTH;
+    for (stop, join) in [(behind, behind), (behind, padding), (behind + 1408, behind)] {
         let returning = Returning::new(all, stop);
-        assert!(returning.head <= padding.unwrap());
+        assert!(returning.head <= padding);
         assert_eq!(returning.returns(join), None);
         all = stream();
     }

@@ -131,8 +131,7 @@ impl Stream {
         self.log.resize(self.log.len().next_multiple_of(32), 0);
     }
 
-    /// What a block poll gives at `position`, and where it ends: whole frames of one term, or one frame of padding, of which the
-    /// block has the header.
+    /// What a block poll gives at `position`, and where it ends: whole frames of one term, or one frame of padding.
     pub fn block(&self, position: i64, limit: usize) -> (&[u8], i64) {
         let begin = (position - self.base) as usize;
         let mut end = begin;
@@ -141,7 +140,7 @@ impl Stream {
             let aligned = length.next_multiple_of(32);
             if self.log[end + 6] == 0 {
                 if end == begin {
-                    return (&self.log[begin..begin + HEADER], position + aligned as i64);
+                    return (&self.log[begin..begin + aligned], position + aligned as i64);
                 }
                 break;
             }
@@ -154,6 +153,12 @@ impl Stream {
             }
         }
         (&self.log[begin..end], self.base + end as i64)
+    }
+
+    /// Where padding begins that fills a term.
+    pub fn padding(&self) -> impl Iterator<Item = i64> {
+        let frames = self.frames.iter().copied();
+        frames.filter(|&frame| self.log[(frame - self.base) as usize + 6] == 0)
     }
 
     /// The block at `position` of a stream that repeats this one's only term for ever, and how much of the stream it covers.
