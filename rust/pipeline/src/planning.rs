@@ -235,9 +235,12 @@ impl<M: Messages> Range<M> {
         while pieces > 0 && from < self.to {
             let share = rows.div_ceil(pieces as u64);
             let share = cutting.max_rows.map_or(share, |most| share.min(most));
-            let mut piece = self
-                .messages
-                .cut(from, self.to, cutting.rows.quota(share))?;
+            // The last piece takes the rest, also messages that are too short to be rows.
+            let quota = match share == rows && pieces == 1 {
+                true => UNLIMITED,
+                false => cutting.rows.quota(share),
+            };
+            let mut piece = self.messages.cut(from, self.to, quota)?;
             if piece.position == from {
                 piece = self.first_message(from)?;
             }

@@ -148,6 +148,25 @@ fn typed_rows_are_counted_by_their_length() {
     assert_eq!(typed.of(taken(5)), 3);
 }
 
+/// 08-43: publishers may send what is no record between their records.
+#[test]
+fn messages_that_are_shorter_than_a_record_are_no_partitions_of_their_own() {
+    let pieces = |payloads: &[i64], max_rows| {
+        let model = Model::of(payloads);
+        let rows = Rows::Records { length: 1024 };
+        let cutting = Cutting {
+            min_partitions: 1,
+            max_rows,
+            rows,
+        };
+        cut(&[model.all()], cutting).unwrap().len()
+    };
+    assert_eq!(pieces(&[1; 500], None), 1);
+    assert_eq!(pieces(&[1024, 8], None), 1);
+    assert_eq!(pieces(&[1024, 8, 8, 1024, 1], Some(2)), 1);
+    assert_eq!(pieces(&[1024, 1024, 8], Some(1)), 2);
+}
+
 #[test]
 fn an_end_of_a_recording_that_holds_no_message_gives_no_piece() {
     let empty = Model::of(&[]);
