@@ -81,6 +81,18 @@ pub enum RecordingsError {
         /// Most partitions.
         limit: usize,
     },
+    /// More segments than partitions serve anything.
+    #[error(
+        "the recordings in {directory} have {count} segments by the catalog, more than {limit} partitions: set minPartitions, or leave some out by recordingId"
+    )]
+    TooManySegments {
+        /// The archive.
+        directory: PathBuf,
+        /// Segments between the positions of all recordings.
+        count: i128,
+        /// Most partitions.
+        limit: usize,
+    },
     /// The catalog cannot be read.
     #[error("{directory}: {source}")]
     Catalog {

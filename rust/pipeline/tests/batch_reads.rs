@@ -190,6 +190,35 @@ fn segments_are_joined_or_split_to_as_many_pieces_as_are_asked_for() {
     assert_eq!((count(1), count(2), count(4), count(50)), (2, 2, 4, 50));
 }
 
+/// 08-35: positions of a damaged catalog cost neither memory nor time.
+#[test]
+fn more_segments_than_there_can_be_are_refused_by_their_number() {
+    let mut archive = Archive::new();
+    for _ in 0..9 {
+        let absurd = RecordingDescriptor {
+            term_length: 1 << 30,
+            segment_length: 1 << 30,
+            ..descriptor(STREAM_ID, 0)
+        };
+        let id = archive.catalog.add(absurd).unwrap();
+        archive.catalog.stop(id, 1 << 61, 2_000).unwrap();
+    }
+    let error = error(plan(archive.path(), &Wanted::default(), &ALL));
+    let count = 9 * (1_i64 << 31);
+    assert!(
+        error.contains(&format!(
+            "{count} segments by the catalog, more than 100000 partitions: set minPartitions"
+        )),
+        "{error}"
+    );
+    let min_partitions = Some(18);
+    let few = Cutting {
+        min_partitions,
+        ..ALL
+    };
+    assert_eq!(archive.plan(&few).len(), 18);
+}
+
 #[test]
 fn rows_of_records_are_counted_by_their_length() {
     let mut archive = Archive::new();

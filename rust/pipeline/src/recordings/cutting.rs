@@ -39,7 +39,13 @@ pub(super) fn cut(
         directory: storage.path().to_owned(),
         source,
     };
-    let total: i64 = recorded.iter().map(Recorded::length).sum();
+    if cutting.min_partitions.is_none() {
+        check_segments(storage, recorded)?;
+    }
+    let lengths = recorded
+        .iter()
+        .map(|recorded| i128::from(recorded.length()));
+    let total: i128 = lengths.sum();
     let mut pieces = Vec::new();
     for (recording, recorded) in recorded.iter().enumerate() {
         let cuts = match cutting.min_partitions {
@@ -75,10 +81,25 @@ pub(super) fn cut(
     Ok(pieces)
 }
 
+/// Refuses what only a damaged catalog says: more segments than partitions serve anything.
+fn check_segments(storage: &Directory, recorded: &[Recorded]) -> Result<(), RecordingsError> {
+    let counts = recorded
+        .iter()
+        .map(|recorded| i128::from(recorded.segment_count()));
+    let count: i128 = counts.sum();
+    if count <= MAX_PARTITIONS as i128 {
+        return Ok(());
+    }
+    Err(RecordingsError::TooManySegments {
+        directory: storage.path().to_owned(),
+        count,
+        limit: MAX_PARTITIONS,
+    })
+}
+
 /// The part of `count` pieces that falls to a recording, at least one.
-fn share(count: usize, length: i64, total: i64) -> usize {
-    let part =
-        (count as i128 * i128::from(length) + i128::from(total) - 1) / i128::from(total.max(1));
+fn share(count: usize, length: i64, total: i128) -> usize {
+    let part = (count as i128 * i128::from(length) + total - 1) / total.max(1);
     (part as usize).max(1)
 }
 
@@ -97,20 +118,25 @@ impl Recorded {
         self.end - self.stream.start_position()
     }
 
+    /// How many segments it has, as the catalog says: nobody has looked for them yet.
+    fn segment_count(&self) -> i64 {
+        let first = self.stream.segment_base(self.stream.start_position());
+        let length = self.stream.segment_length();
+        (self.end - first + length - 1) / length
+    }
+
     /// Where its segments begin.
     fn segment_bases(&self) -> Vec<i64> {
         let first = self.stream.segment_base(self.stream.start_position());
         let length = self.stream.segment_length();
-        (0..)
-            .map(|number| first + number * length)
-            .take_while(|&base| base < self.end)
-            .collect()
+        let bases = (0..self.segment_count()).map(|number| first + number * length);
+        bases.collect()
     }
 
     /// Where to cut it into `count` pieces of about one length: at segments, or at frames if there are too few of them.
     fn cuts(&self, storage: &Directory, count: usize) -> Result<Vec<i64>, ReadError> {
         let start = self.stream.start_position();
-        let is_by_segment = self.segment_bases().len() >= count;
+        let is_by_segment = self.segment_count() >= count as i64;
         let near = |number: usize| {
             let offset = i128::from(self.length()) * number as i128 / count as i128;
             let position = start + offset as i64;

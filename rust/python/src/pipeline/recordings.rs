@@ -47,7 +47,8 @@ fn code(error: &RecordingsError) -> &'static str {
         RecordingsError::NoArchive(_)
         | RecordingsError::SeveralArchives { .. }
         | RecordingsError::UnknownRecording { .. }
-        | RecordingsError::TooManyPartitions { .. } => "OPTION",
+        | RecordingsError::TooManyPartitions { .. }
+        | RecordingsError::TooManySegments { .. } => "OPTION",
         _ => "ARCHIVE",
     }
 }
