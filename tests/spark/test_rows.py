@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.types import BinaryType, DataType, StructField, StructType
 from tests.conftest import eventually
+from tests.segments import BOOT_ID
 
 import aeron
 from aeron import _aeron
@@ -21,7 +22,6 @@ from aeron.spark.options import read_options
 from aeron.spark.rows import AeronPartition, read_partition
 
 OPTIONS = {"archiveDir": "/nowhere"}
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @pytest.mark.skipif(not BOOT_ID.exists(), reason="the boot id is looked up as Linux has it")

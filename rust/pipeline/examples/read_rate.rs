@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use aeron_archive::reader::RecordingReader;
 use aeron_archive::storage::Directory;
-use aeron_archive::stream::{RecordedStream, StreamDescription};
 use aeron_pipeline::columns::{Mode, Projection, RowReader, ValueFormat};
 use aeron_pipeline::layout::{Layout, timestamp_type};
 use aeron_pipeline::partition::Partition;
@@ -101,17 +100,7 @@ fn record(root: &PathBuf, length: usize, rows: usize) -> (Directory, Partition) 
 }
 
 fn scan(directory: &Directory, partition: &Partition) -> usize {
-    let recording = &partition.recording;
-    let stream = RecordedStream::new(&StreamDescription {
-        recording_id: recording.id,
-        start_position: recording.start_position,
-        segment_length: recording.segment_length,
-        term_length: recording.term_length,
-        initial_term_id: recording.initial_term_id,
-        session_id: recording.session_id,
-        stream_id: recording.stream_id,
-    });
-    let stream = stream.expect("a recording");
+    let stream = partition.stream().expect("a recording");
     let reader = RecordingReader::new(directory.clone(), stream, partition.from, partition.end);
     let mut reader = reader.expect("a range");
     let mut count = 0;

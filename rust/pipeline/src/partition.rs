@@ -3,6 +3,7 @@
 //! A partition names positions, never data, and stays small however long the piece is. Reading is a pure function of it: the
 //! same partition gives the same rows in every attempt and on every worker of the machine.
 
+use aeron_archive::stream::{RecordedStream, StreamDescription, StreamError};
 use serde::{Deserialize, Serialize};
 
 /// Longest text of a partition of a live stream, in bytes.
@@ -86,6 +87,28 @@ impl Partition {
             serde_json::from_str(text).map_err(|error| PartitionError(error.to_string()))?;
         partition.check()?;
         Ok(partition)
+    }
+
+    /// What the frames of the recording must look like, and which files hold them.
+    ///
+    /// # Errors
+    /// No recording is as the partition says.
+    pub fn stream(&self) -> Result<RecordedStream, StreamError> {
+        let recording = &self.recording;
+        let stream = RecordedStream::new(&StreamDescription {
+            recording_id: recording.id,
+            start_position: recording.start_position,
+            segment_length: recording.segment_length,
+            term_length: recording.term_length,
+            initial_term_id: recording.initial_term_id,
+            session_id: recording.session_id,
+            stream_id: recording.stream_id,
+        })?;
+        Ok(match self.archive.nonce {
+            Some(_) => stream,
+            // Not a private archive: what stands for the session id may be a checksum.
+            None => stream.any_session(),
+        })
     }
 
     fn check(&self) -> Result<(), PartitionError> {

@@ -5,7 +5,7 @@ use std::io;
 
 use aeron_archive::reader::{ReadError, RecordingReader};
 use aeron_archive::storage::Storage;
-use aeron_archive::stream::{RecordedStream, StreamDescription, StreamError};
+use aeron_archive::stream::StreamError;
 use aeron_memory::log::frame::MAX_MESSAGE_LENGTH;
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::ArrowError;
@@ -96,7 +96,7 @@ impl<S: Storage + Clone> RowReader<S> {
         mode: Mode,
         channel: Option<&str>,
     ) -> Result<Self, RowError> {
-        let stream = stream_of(partition)?;
+        let stream = partition.stream()?;
         let recording = &partition.recording;
         let arrivals = projection.has_timestamp().then(|| {
             Arrivals::new(
@@ -215,22 +215,4 @@ impl Projection {
             }
         })
     }
-}
-
-fn stream_of(partition: &Partition) -> Result<RecordedStream, StreamError> {
-    let recording = &partition.recording;
-    let stream = RecordedStream::new(&StreamDescription {
-        recording_id: recording.id,
-        start_position: recording.start_position,
-        segment_length: recording.segment_length,
-        term_length: recording.term_length,
-        initial_term_id: recording.initial_term_id,
-        session_id: recording.session_id,
-        stream_id: recording.stream_id,
-    })?;
-    Ok(match partition.archive.nonce {
-        Some(_) => stream,
-        // Not a private archive: what stands for the session id may be a checksum.
-        None => stream.any_session(),
-    })
 }
