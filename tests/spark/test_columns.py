@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("pyspark")
 from pyspark.sql.types import IntegerType, LongType, ShortType, StructType
 
-from aeron.spark.columns import check_schema, source_schema
+from aeron.spark.columns import check_schema, has_arrival_time, source_schema
 from aeron.spark.errors import AeronOptionError
 from aeron.spark.options import SourceOptions, read_stream_options
 
@@ -66,6 +66,17 @@ def test_a_field_of_a_record_wins_over_a_header_of_its_name() -> None:
     columns = names_and_types(source_schema(options("struct", layout="Position i32, px f64", headers=True)))
     assert columns[0] == "Position int"
     assert "position bigint" not in columns
+
+
+def test_arrival_times_are_those_of_the_header_column() -> None:
+    """08-26: only rows that show them can miss them."""
+    for given, shown in [
+        (options(), True),
+        (options("struct", layout="px f64"), False),
+        (options("struct", layout="px f64", headers=True), True),
+        (options("struct", layout="px f64, Timestamp i64", headers=True), False),
+    ]:
+        assert has_arrival_time(source_schema(given), given) is shown
 
 
 def test_a_schema_may_name_any_subset_in_any_order() -> None:

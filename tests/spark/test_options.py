@@ -184,13 +184,20 @@ def test_wrong_stream_ids_are_refused(text: str) -> None:
         read_stream_options({**STREAM, "streamId": text})
 
 
-@pytest.mark.parametrize("channel", ["aeron:ipc", "aeron:ipc?term-length=64k"])
-def test_an_embedded_driver_is_refused_for_ipc(channel: str) -> None:
+@pytest.mark.parametrize(
+    "channel", ["aeron:ipc", "aeron:ipc?term-length=64k", "aeron-spy:aeron:ipc", "aeron-spy:aeron:udp?endpoint=a:1"]
+)
+def test_an_embedded_driver_is_refused_for_what_never_reaches_it(channel: str) -> None:
     """08-11"""
     with pytest.raises(
         AeronOptionError, match="an embedded driver cannot be reached by other processes over aeron:ipc"
     ):
         read_stream_options({**STREAM, "channel": channel, "embeddedDriver": "true"})
+
+
+def test_an_embedded_driver_takes_no_directory() -> None:
+    with pytest.raises(AeronOptionError, match=r"option aeron\.dir: given with embeddedDriver=true, got '/dev/shm/x'"):
+        read_stream_options({**STREAM, "aeron.dir": "/dev/shm/x", "embeddedDriver": "true"})
 
 
 def test_a_batch_read_without_a_directory_points_to_the_live_forms() -> None:

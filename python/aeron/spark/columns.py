@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from aeron.spark.options import SourceOptions
 
-__all__ = ["HEADERS", "arrow_schema", "available_columns", "check_schema", "source_schema"]
+__all__ = ["HEADERS", "arrow_schema", "available_columns", "check_schema", "has_arrival_time", "source_schema"]
 
 HEADERS: Mapping[str, DataType] = {
     "stream_id": IntegerType(),
@@ -87,6 +87,12 @@ def available_columns(value_format: str, fields: Mapping[str, DataType]) -> dict
         taken = {name.lower() for name in fields}
         return {**fields, **{name: type_ for name, type_ in _RECORD_HEADERS.items() if name not in taken}}
     return {"value": StringType() if value_format == "string" else BinaryType(), **HEADERS}
+
+
+def has_arrival_time(schema: StructType, options: SourceOptions) -> bool:
+    """Whether rows of this schema show when their message came; a field of that name hides it."""
+    names = {name.lower() for name in schema.names}
+    return "timestamp" in names and "timestamp" not in {name.lower() for name in _fields(options)}
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

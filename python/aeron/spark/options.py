@@ -486,11 +486,8 @@ def read_stream_options(options: Mapping[str, str]) -> ReadStreamOptions:
     Raises :class:`~aeron.spark.errors.AeronOptionError` for the first that is wrong.
     """
     values = _typed(ReadStreamOptions, _parsed(options, Use.READ_STREAM))
-    if values.embedded_driver and ChannelUriBuilder.parse(values.channel).build().startswith("aeron:ipc"):
-        raise AeronOptionError(
-            "option embeddedDriver: an embedded driver cannot be reached by other processes over aeron:ipc, "
-            "got 'true'; use aeron:udp, or start a driver by 'aeron driver'"
-        )
+    if values.embedded_driver:
+        _check_embedded(values)
     return values
 
 
@@ -567,6 +564,20 @@ def _unknown(key: str, value: str, table: Mapping[str, Option], use: Use) -> Aer
         return AeronOptionError(f"option {elsewhere[0].name}: not for {use}, got '{value}'; it is for {places}")
     nearest = difflib.get_close_matches(key, table, n=1, cutoff=0)
     return AeronOptionError(f"option {key}: unknown, got '{value}'; did you mean {table[nearest[0]].name}?")
+
+
+def _check_embedded(values: ReadStreamOptions) -> None:
+    """What a driver that nobody else knows of can do."""
+    if not ChannelUriBuilder.parse(values.channel).build().startswith("aeron:udp"):
+        raise AeronOptionError(
+            "option embeddedDriver: an embedded driver cannot be reached by other processes over aeron:ipc, and has "
+            "nothing to spy on, got 'true'; use aeron:udp, or start a driver by 'aeron driver'"
+        )
+    if values.aeron_dir is not None:
+        raise AeronOptionError(
+            f"option aeron.dir: given with embeddedDriver=true, got '{values.aeron_dir}'; an embedded driver has a "
+            "directory of its own: leave one of the two out"
+        )
 
 
 def _check_together(values: Mapping[str, Any]) -> None:

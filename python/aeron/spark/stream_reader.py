@@ -12,7 +12,7 @@ import os
 import signal
 import threading
 import uuid
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from pyspark.sql.types import StructType
 
 from aeron import _aeron
 from aeron.spark.clients import client_settings
+from aeron.spark.columns import has_arrival_time
 from aeron.spark.options import ReadStreamOptions
 from aeron.spark.rows import AeronPartition, read_partition
 
@@ -74,8 +75,7 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def reportLatestOffset(self) -> dict[str, Any]:
         """What :func:`aeron.spark.progress` shows. Spark asks after every batch, so what is to be logged is, too."""
         source = self._source()
-        for line in source.take_lines():
-            _log.warning(line)
+        _log_lines(source)
         return _offset(source.report())
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
@@ -94,17 +94,18 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Ends recording; what is recorded stays for a restart."""
         source = _live.pop(self._id, None)
         if source is not None:
+            _log_lines(source)
             source.close()
 
     def _source(self) -> _aeron.LiveSource:
         source = _live.get(self._id)
         if source is None:
             _close_at_termination()
-            source = _live[self._id] = _open(self._options, {name.lower() for name in self._schema.names})
+            source = _live[self._id] = _open(self._options, self._schema)
         return source
 
 
-def _open(options: ReadStreamOptions, names: Collection[str]) -> _aeron.LiveSource:
+def _open(options: ReadStreamOptions, schema: StructType) -> _aeron.LiveSource:
     """The native source of these options, which opens nothing before a batch is logged."""
     layout = None if options.value_schema is None else _aeron.Layout(options.value_schema)
     return _aeron.LiveSource(
@@ -120,8 +121,13 @@ def _open(options: ReadStreamOptions, names: Collection[str]) -> _aeron.LiveSour
         max_rows_per_partition=options.max_rows_per_partition,
         record_length=layout and layout.record_length,
         fail_on_data_loss=options.fail_on_data_loss,
-        needs_timestamp="timestamp" in names,
+        needs_timestamp=has_arrival_time(schema, options),
     )
+
+
+def _log_lines(source: _aeron.LiveSource) -> None:
+    for line in source.take_lines():
+        _log.warning(line)
 
 
 def _offset(text: str) -> dict[str, Any]:
