@@ -63,6 +63,7 @@ def test_a_query_without_a_publisher_runs_one_empty_batch(start: Start) -> None:
         "lostBytes": 0,
         "joined": 0,
         "ended": 0,
+        "malformed": 0,
     }
 
 

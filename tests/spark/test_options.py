@@ -184,9 +184,7 @@ def test_wrong_stream_ids_are_refused(text: str) -> None:
         read_stream_options({**STREAM, "streamId": text})
 
 
-@pytest.mark.parametrize(
-    "channel", ["aeron:ipc", "aeron:ipc?term-length=64k", "aeron-spy:aeron:ipc", "aeron-spy:aeron:udp?endpoint=a:1"]
-)
+@pytest.mark.parametrize("channel", ["aeron:ipc", "aeron:ipc?term-length=64k", "aeron-spy:aeron:udp?endpoint=a:1"])
 def test_an_embedded_driver_is_refused_for_what_never_reaches_it(channel: str) -> None:
     """08-11"""
     with pytest.raises(

@@ -163,6 +163,35 @@ def test_available_now_delivers_what_an_earlier_run_left_and_ends(
     assert max(table.num_rows for table in batches.tables.values()) <= 40
 
 
+def test_trigger_once_takes_everything_whatever_the_limits(
+    live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path, media_driver: aeron.MediaDriver
+) -> None:
+    """08-40"""
+    publication = publisher(2075)
+    checkpoint = tmp_path / "checkpoint"
+    batches = Batches()
+    frame = live(2075, "value BINARY", maxRowsPerTrigger=10)
+    with running(frame, checkpoint, batches, processingTime="1 hour"):
+        send(publication, numbers(0, 100))
+        eventually(lambda: recorded_position(media_driver, publication) == publication.position)
+    with running(frame, checkpoint, batches, once=True) as query:
+        assert query.awaitTermination(60)
+    assert batches.column("value") == numbers(0, 100)
+    assert [table.num_rows for _, table in sorted(batches.tables.items())] == [0, 100]
+
+
+def recorded_position(driver: aeron.MediaDriver, publication: aeron.ExclusivePublication) -> int:
+    """How far the source has recorded a session, as its counter tells; -1 without one."""
+    with aeron.CncFile(driver.dir) as cnc:
+        values = [
+            counter.value
+            for counter in cnc.counters()
+            if counter.label.startswith("spark-source recordedPosition")
+            and f"session={publication.session_id}" in counter.label
+        ]
+    return max(values, default=-1)
+
+
 def test_partitions_are_as_many_as_asked_for_and_cut_at_messages(
     live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path
 ) -> None:
@@ -208,6 +237,23 @@ def test_progress_tells_images_backlog_and_what_is_retained(
             ours = [counter for counter in cnc.counters() if counter.label.startswith("spark-source")]
         assert ours
         assert all(counter.type_id != 100 for counter in ours)
+
+
+def test_progress_tells_what_was_dropped_as_malformed(
+    live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path
+) -> None:
+    """08-56, 08-63: of batches that are finished."""
+    publication = publisher(2095)
+    batches = Batches()
+    records = [number.to_bytes(8, "little") for number in range(20)]
+    options = {"valueFormat": "struct", "valueSchema": "id i64", "mode": "DROPMALFORMED"}
+    with running(live(2095, **options), tmp_path / "checkpoint", batches) as query:
+        send(publication, [*records[:5], b"no record", b"", *records[5:15]])
+        until(query, lambda: batches.rows == 15)
+        send(publication, records[15:])
+        until(query, lambda: batches.rows == 20)
+        until(query, lambda: aeron.spark.progress(query)[0].malformed == 2)
+    assert batches.column("id") == list(range(20))
 
 
 def test_a_query_may_have_two_sources_and_a_stream_two_queries(

@@ -20,7 +20,7 @@ class Progress:
     Attributes:
         recordings: position of the last complete message by ``streamId/sessionId/recordingId``.
         images: publishers connected now.
-        backlog_bytes: payload bytes recorded and not yet in a batch.
+        backlog_bytes: bytes recorded, headers included, and not yet in a batch.
         backlog_messages: messages recorded and not yet in a batch.
         retained_bytes: bytes recorded and not yet committed; ``maxRetainedBytes`` is their bound.
         retention_full_ms: how long the source did not poll because of that bound, in all.
@@ -28,6 +28,7 @@ class Progress:
         lost_bytes: bytes lost with ``failOnDataLoss=false``.
         joined: publishers that came, in all.
         ended: publishers that went, in all.
+        malformed: messages and records dropped by ``mode=DROPMALFORMED`` in batches that are finished.
         rows_per_second: rows of the last batch by its duration; 0 without a batch with rows.
         lag_s: how long the backlog takes at that rate; ``None`` without a rate.
     """
@@ -42,6 +43,7 @@ class Progress:
     lost_bytes: int
     joined: int
     ended: int
+    malformed: int
     rows_per_second: float
     lag_s: float | None
 
@@ -70,6 +72,7 @@ def _of_source(source: Mapping[str, Any]) -> Progress | None:
         lost_bytes=report["lostBytes"],
         joined=report["joined"],
         ended=report["ended"],
+        malformed=report["malformed"],
         rows_per_second=rate,
         lag_s=backlog / rate if rate > 0 else None,
     )

@@ -16,6 +16,8 @@ from aeron.spark.options import ReadStreamOptions, SourceOptions
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from aeron import _aeron
+
 __all__ = ["AeronPartition", "read_partition"]
 
 _log = logging.getLogger("aeron.spark")
@@ -51,6 +53,8 @@ def read_partition(
     for batch in reader:
         yield pa.record_batch(batch)
     if reader.malformed:
+        if isinstance(options, ReadStreamOptions):
+            _report_malformed(reader)
         piece = json.loads(partition.text)
         _log.warning(
             "mode=DROPMALFORMED: dropped %d malformed messages or records of stream %d, session %d, positions %d to %d",
@@ -60,3 +64,11 @@ def read_partition(
             piece["from"],
             piece["to"],
         )
+
+
+def _report_malformed(reader: _aeron.PartitionReader) -> None:
+    """Tells the source; rows are worth more than their count, so what cannot be told is only logged."""
+    try:
+        reader.report_malformed()
+    except OSError as error:
+        _log.warning("malformed messages and records of this task are missing in the query's progress: %s", error)

@@ -28,7 +28,7 @@ impl Batch<'_> {
         for taken in start.recordings() {
             let end = find(recordings, taken.recording_id).map(end_of);
             if let Some(end) = end.filter(|&end| end < taken.position) {
-                let loss = self.loss(taken, end, taken.position, "it ends before that");
+                let loss = self.loss(taken, end, taken.position, &format!("it ends at {end}"));
                 return Err(LiveError::new(LiveCode::DataLoss, loss));
             }
         }
@@ -140,11 +140,16 @@ impl Batch<'_> {
             return Err(LiveError::new(LiveCode::Offset, text));
         }
         if from < start_position {
-            return self.lose(taken, from, start_position, "it was purged");
+            return self.lose(
+                taken,
+                from,
+                to,
+                &format!("it was purged to {start_position}"),
+            );
         }
         let end = end_of(recording);
         if to > end {
-            return self.lose(taken, end, to, "it ends before that");
+            return self.lose(taken, from, to, &format!("it ends at {end}"));
         }
         Ok(Some(self.piece(recording, from, to)))
     }

@@ -67,8 +67,8 @@ struct State {
     frozen: Option<HashMap<i64, i64>>,
     /// How far the last answer takes the recordings.
     answered: Vec<Taken>,
-    /// What the receiver was told of that.
-    told: Vec<Taken>,
+    /// Where the batch began that was planned last; before that everything is finished.
+    begun: Option<Offset>,
     /// Bytes lost that no receiver knows of.
     lost_bytes: i64,
     lines: Vec<String>,
@@ -79,6 +79,18 @@ enum Opened {
     Receiver(Arc<Receiver>),
     /// Nothing is open; this is the answer as long as that is so.
     NotYet(Offset),
+}
+
+impl State {
+    /// Takes note that a batch begins at `start`: what lies before it is taken, and finished.
+    fn begin(&mut self, start: &Offset, receiver: &Receiver) {
+        if self.begun.as_ref() == Some(start) {
+            return;
+        }
+        receiver.set_taken(start.recordings());
+        receiver.count_malformed(self.begun.as_ref(), start);
+        self.begun = Some(start.clone());
+    }
 }
 
 impl LiveSource {
@@ -167,10 +179,7 @@ impl LiveSource {
             Opened::Receiver(receiver) => receiver,
             Opened::NotYet(offset) => return Ok(offset.to_string()),
         };
-        if state.told != start.recordings() {
-            state.told = start.recordings().to_vec();
-            receiver.set_taken(start.recordings());
-        }
+        state.begin(&start, &receiver);
         self.freeze(state, &receiver, &start);
         let limits = if is_limited {
             self.limits
@@ -199,6 +208,9 @@ impl LiveSource {
         let Some(receiver) = self.open_for_batch(state, start, &end, interrupt)? else {
             return Ok(Vec::new());
         };
+        if let Some(start) = start {
+            state.begin(start, &receiver);
+        }
         let batch = Batch {
             receiver: &receiver,
             settings: &self.settings,
@@ -314,8 +326,10 @@ impl LiveSource {
                 told: taken.position,
             })
             .collect();
-        let lost = known.iter().map(|known| known.told - known.committed);
-        let lost: i64 = lost.sum();
+        // Positions of a checkpoint are whatever somebody wrote there.
+        let lost = known.iter().fold(0_i64, |sum, known| {
+            sum.saturating_add(known.told.saturating_sub(known.committed).max(0))
+        });
         match self.open(state, id, known, interrupt) {
             Err(error) if self.is_accepted(&error) => {
                 self.replace(state, id, lost, &error)?;
@@ -391,7 +405,7 @@ impl LiveSource {
         error: &LiveError,
     ) -> Result<(), LiveError> {
         state.lines.push(error.to_string());
-        state.lost_bytes += lost_bytes;
+        state.lost_bytes = state.lost_bytes.saturating_add(lost_bytes);
         state.successor = Some((gone, new_id()?));
         Ok(())
     }

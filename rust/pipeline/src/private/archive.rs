@@ -87,7 +87,7 @@ pub(super) enum State {
 
 impl Recording {
     /// Bytes that wait to be taken.
-    fn retained_bytes(&self) -> i64 {
+    pub(super) fn retained_bytes(&self) -> i64 {
         let end = match self.state {
             State::Live => self.published.recorded_position(),
             State::Ended { .. } => self.published.head().unwrap_or(0),

@@ -13,6 +13,7 @@ use aeron_archive::mark_file::MARK_FILE;
 use aeron_archive::segments::{SEGMENT_EXTENSION, SegmentFileName};
 
 use super::lock::{LOCK_FILE, LockFile, Taken, Token};
+use super::malformed::MalformedNote;
 use super::place;
 use super::purge::SIDECARS;
 use super::{ARCHIVE_TTL_HOURS, PrivateError};
@@ -81,7 +82,7 @@ fn is_ours(name: &str) -> bool {
     let is_segment = SegmentFileName::parse(name).is_some_and(|file| {
         file.extension == SEGMENT_EXTENSION || SIDECARS.contains(&file.extension)
     });
-    is_fixed || is_error_log || is_segment
+    is_fixed || is_error_log || is_segment || MalformedNote::parse(name).is_some()
 }
 
 #[cfg(test)]

@@ -195,15 +195,17 @@ impl<S: Storage + Clone> PrivateArchive<S> {
             Err(RecoveryError::Lost { .. }) => recovery::recover(&self.storage, stream, start)?,
             end => end?,
         };
-        let torn = if end.is_torn {
-            ", a torn frame behind it was removed"
-        } else {
-            ""
-        };
-        report.lines.push(format!(
-            "recording {} of stream {} session {} was not stopped by its writer: it ends at {}{torn}",
+        let mut line = format!(
+            "recording {} of stream {} session {} was not stopped by its writer: it ends at {}",
             descriptor.recording_id, descriptor.stream_id, descriptor.session_id, end.position
-        ));
+        );
+        if end.is_torn {
+            line += ", a torn frame behind it was removed";
+        }
+        if recorded > end.position {
+            line += &format!(", and went to {recorded} before its last segment file was removed");
+        }
+        report.lines.push(line);
         Ok(end.position)
     }
 

@@ -55,12 +55,16 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         Ok(self.remove_segment()? || !done.is_empty())
     }
 
-    /// Gives up a recording that has ended and cannot be read any more: whatever it holds is lost.
+    /// Gives up a recording that has ended and cannot be read any more as a whole; answers how many bytes of it were left to be
+    /// taken and could have been.
     ///
     /// # Errors
     /// The recording runs, or the catalog cannot be written.
-    pub fn give_up(&mut self, recording_id: i64) -> Result<(), PrivateError> {
-        self.purge_whole(recording_id)
+    pub fn give_up(&mut self, recording_id: i64) -> Result<i64, PrivateError> {
+        let recording = self.recordings.get(&recording_id);
+        let left = recording.map_or(0, Recording::retained_bytes);
+        self.purge_whole(recording_id)?;
+        Ok(left)
     }
 
     /// Remembers how far a recording was taken, without giving anything up.

@@ -79,10 +79,8 @@ impl Home {
         for range in report.lost {
             let line = self.lost_line(&range);
             self.lose(line, settings, shared)?;
-            if self.archive.descriptor(range.recording_id).is_some() {
-                self.archive.give_up(range.recording_id)?;
-            }
             shared.statistics.lost_bytes.add(range.to - range.from);
+            self.give_up(range.recording_id, shared)?;
             given_up.push(range.recording_id);
         }
         for times in report.lost_times {
@@ -95,6 +93,21 @@ impl Home {
             }
         }
         Ok(given_up)
+    }
+
+    /// Gives up a recording of which something is lost, with what is left of it.
+    fn give_up(&mut self, recording_id: i64, shared: &Shared) -> Result<(), LiveError> {
+        if self.archive.descriptor(recording_id).is_none() {
+            return Ok(());
+        }
+        let left = self.archive.give_up(recording_id)?;
+        if left > 0 {
+            shared.statistics.lost_bytes.add(left);
+            shared.add_line(format!(
+                "recording {recording_id} is given up with the {left} bytes before that"
+            ));
+        }
+        Ok(())
     }
 
     fn lose(
@@ -208,10 +221,16 @@ fn open_error(error: PrivateError, open: &OpenArchive, shared: &Shared) -> LiveE
 }
 
 fn range_text(known: &crate::private::Known) -> String {
-    format!(
-        "recording {} from {} to {}",
-        known.recording_id, known.committed, known.told
-    )
+    let crate::private::Known {
+        recording_id,
+        committed,
+        told,
+    } = known;
+    match committed == told {
+        // How much more it held nobody knows.
+        true => format!("recording {recording_id} behind {committed}"),
+        false => format!("recording {recording_id} from {committed} to {told}"),
+    }
 }
 
 /// Of what decides what is recorded: FNV-1a, which no version changes.

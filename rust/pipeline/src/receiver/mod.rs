@@ -22,16 +22,16 @@ use aeron_archive::storage::Directory;
 use aeron_client::Context;
 
 use crate::live::{LiveCode, LiveError};
-use crate::offsets::Taken;
+use crate::offsets::{Offset, Taken};
 use crate::partition::ArchiveLocation;
-use crate::private::{Known, Place, RecordingInfo, Token};
+use crate::private::{Known, MalformedNote, Place, RecordingInfo, Token, take_notes};
 
 pub(crate) use self::agent::has_news;
 pub use self::shared::Fault;
 pub use self::statistics::{STATISTICS, Statistics};
 
 use self::agent::Agent;
-use self::shared::{Phase, Shared};
+use self::shared::{LastWords, Phase, Shared};
 
 /// Makes the settings of a client: called at the start, and again for every driver that is connected to.
 pub type MakeContext = Box<dyn Fn() -> Result<Context, LiveError> + Send + Sync>;
@@ -99,7 +99,10 @@ impl Receiver {
         let agent_shared = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("aeron-spark-source".to_owned())
-            .spawn(move || Agent::run(settings, open, agent_shared, queue))
+            .spawn(move || {
+                let _words = LastWords(&agent_shared);
+                Agent::run(settings, open, Arc::clone(&agent_shared), queue);
+            })
             .map_err(|error| {
                 LiveError::new(
                     LiveCode::Archive,
@@ -169,6 +172,24 @@ impl Receiver {
     pub(crate) fn count_loss(&self, bytes: i64, line: String) {
         self.shared.statistics.lost_bytes.add(bytes);
         self.shared.add_line(line);
+    }
+
+    /// Counts what workers dropped as malformed of the batches between two offsets, from the first one on if there is none before.
+    pub(crate) fn count_malformed(&self, from: Option<&Offset>, to: &Offset) {
+        let position = |offset: &Offset, note: &MalformedNote| offset.position(note.recording_id);
+        let counted = take_notes(&self.storage(), |note| {
+            let is_counted = from.is_some_and(|from| position(from, note) >= Some(note.to));
+            !is_counted && position(to, note) >= Some(note.to)
+        });
+        match counted {
+            Ok(count) => {
+                let count = i64::try_from(count).unwrap_or(i64::MAX);
+                self.shared.statistics.malformed.add(count);
+            }
+            Err(error) => self.shared.add_line(format!(
+                "what was dropped as malformed cannot be counted: {error}"
+            )),
+        }
     }
 
     /// Lines for the log that nobody has taken yet.

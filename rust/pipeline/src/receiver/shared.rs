@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::{OpenedArchive, Statistics};
-use crate::live::LiveError;
+use crate::live::{LiveCode, LiveError};
 use crate::private::RecordingInfo;
 
 /// Lines for the log that are kept until somebody takes them.
@@ -37,6 +37,7 @@ pub(super) struct State {
     pub recordings: Arc<[RecordingInfo]>,
     fault: Option<Fault>,
     lines: Vec<String>,
+    last_line: String,
 }
 
 #[derive(Debug, Default)]
@@ -47,6 +48,24 @@ pub(super) struct Shared {
     is_awaited: AtomicBool,
     is_stopping: Arc<AtomicBool>,
     pub statistics: Statistics,
+}
+
+/// Says so if a panic ends the receiver's thread: who waits for data would wait for ever.
+pub(super) struct LastWords<'a>(pub &'a Shared);
+
+impl Drop for LastWords<'_> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        let text = "the receiver of this query ended by a defect of aeron's, which its process has printed; restart the query";
+        let error = LiveError::new(LiveCode::Archive, text);
+        self.0.set_fault(Fault {
+            error: error.clone(),
+            is_urgent: true,
+        });
+        self.0.change(|state| state.phase = Phase::Ended(error));
+    }
 }
 
 /// For the planning threads.
@@ -134,9 +153,11 @@ impl Shared {
         });
     }
 
+    /// A line for the log. What is tried over and over, and fails the same way, is said once.
     pub fn add_line(&self, line: String) {
         self.change(|state| {
-            if state.lines.len() < MAX_LINES {
+            if state.lines.len() < MAX_LINES && state.last_line != line {
+                state.last_line.clone_from(&line);
                 state.lines.push(line);
             }
         });
@@ -148,5 +169,39 @@ impl Shared {
             drop(self.lock());
             self.changed.notify_all();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_receiver_that_panics_does_not_go_in_silence() {
+        let shared = Shared::default();
+        drop(LastWords(&shared));
+        assert_eq!(shared.fault(), None);
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _words = LastWords(&shared);
+            panic!("a defect");
+        }));
+        assert!(ended.is_err());
+        let fault = shared.fault().unwrap();
+        assert!(fault.is_urgent);
+        let phase = &shared.wait(Duration::ZERO, |_| true).phase;
+        assert!(matches!(phase, Phase::Ended(error) if *error == fault.error));
+    }
+
+    #[test]
+    fn a_line_that_is_said_again_and_again_is_kept_once() {
+        let shared = Shared::default();
+        let say = |line: &str| shared.add_line(line.to_owned());
+        say("cannot remove it");
+        say("cannot remove it");
+        assert_eq!(shared.take_lines(), ["cannot remove it"]);
+        say("cannot remove it");
+        say("connected again");
+        say("cannot remove it");
+        assert_eq!(shared.take_lines(), ["connected again", "cannot remove it"]);
     }
 }

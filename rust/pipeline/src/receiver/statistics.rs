@@ -42,10 +42,12 @@ pub struct Statistics {
     pub joined: Number,
     /// Images that went.
     pub ended: Number,
+    /// Messages and records that workers dropped of batches that are finished.
+    pub malformed: Number,
 }
 
 /// Names of the numbers, in the order in which they are shown.
-pub const STATISTICS: [&str; 9] = [
+pub const STATISTICS: [&str; 10] = [
     "images",
     "backlogBytes",
     "backlogMessages",
@@ -55,6 +57,7 @@ pub const STATISTICS: [&str; 9] = [
     "lostBytes",
     "joined",
     "ended",
+    "malformed",
 ];
 
 impl Statistics {
@@ -70,6 +73,7 @@ impl Statistics {
             &self.lost_bytes,
             &self.joined,
             &self.ended,
+            &self.malformed,
         ]
     }
 }

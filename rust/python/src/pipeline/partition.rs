@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use aeron_archive::storage::Directory;
 use aeron_pipeline::columns::{Mode, Projection, RowReader, ValueFormat};
 use aeron_pipeline::partition::Partition;
-use aeron_pipeline::private;
+use aeron_pipeline::private::{self, MalformedNote};
 use arrow_array::RecordBatch;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -59,6 +59,8 @@ impl PyColumnBatch {
 #[pyclass(frozen, module = "aeron._aeron", name = "PartitionReader")]
 pub struct PyPartitionReader {
     reader: Mutex<RowReader<Directory>>,
+    partition: Partition,
+    directory: Directory,
 }
 
 #[pymethods]
@@ -83,10 +85,12 @@ impl PyPartitionReader {
         let directory = private::visible(&partition.archive)
             .map_err(|error| spark_error("NOT_VISIBLE", &error.to_string()))?;
         let mode = mode_of(mode)?;
-        let reader = RowReader::new(directory, &partition, projection, mode, channel)
+        let reader = RowReader::new(directory.clone(), &partition, projection, mode, channel)
             .map_err(|error| spark_error(error.code(), &error.to_string()))?;
         Ok(Self {
             reader: Mutex::new(reader),
+            partition,
+            directory,
         })
     }
 
@@ -94,6 +98,18 @@ impl PyPartitionReader {
     #[getter]
     fn malformed(&self, py: Python<'_>) -> u64 {
         py.detach(|| self.lock().malformed())
+    }
+
+    /// Leaves a note in the archive of how many were dropped, for the live source that planned the partition. Raises ``OSError``.
+    fn report_malformed(&self, py: Python<'_>) -> PyResult<()> {
+        let note = MalformedNote {
+            recording_id: self.partition.recording.id,
+            from: self.partition.from,
+            to: self.partition.to,
+            count: self.malformed(py),
+        };
+        py.detach(|| note.leave(&self.directory))?;
+        Ok(())
     }
 
     fn __iter__(slf: Py<Self>) -> Py<Self> {

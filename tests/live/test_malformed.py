@@ -1,0 +1,95 @@
+"""What workers drop as malformed, in the source's report: once for each batch that is finished."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.conftest import eventually
+
+import aeron
+from aeron import _aeron
+from live.conftest import Start
+from live.query import Query
+
+pa = pytest.importorskip("pyarrow")
+
+RECORD, TOO_SHORT = b"12345678", b"123"
+
+
+def drop_malformed(partitions: list[str]) -> int:
+    """Reads pieces as a task does; answers the rows."""
+    rows = 0
+    schema = pa.schema([("id", pa.int64())])
+    for text in partitions:
+        reader = _aeron.PartitionReader(
+            text, schema, value_format="struct", value_schema="id i64", mode="DROPMALFORMED"
+        )
+        rows += sum(len(batch) for batch in reader)
+        if reader.malformed:
+            reader.report_malformed()
+    return rows
+
+
+def notes(home: Path) -> list[Path]:
+    return list((home / "archives").glob("*/malformed-*"))
+
+
+@pytest.fixture
+def query(start: Start, client: aeron.Aeron, stream_id: int) -> Query:
+    """Batch 1 has four records, and three messages that are none."""
+    query = start(record_length=8, min_partitions=3)
+    query.run_batch()
+    publication = client.add_exclusive_publication("aeron:ipc", stream_id)
+    for payload in (RECORD, TOO_SHORT, RECORD, RECORD, TOO_SHORT, TOO_SHORT, RECORD):
+        publication.publish(payload, timeout=10)
+    eventually(lambda: query.report()["retainedBytes"] == 7 * 64)
+    assert len(query.run_batch() or ()) == 7
+    return query
+
+
+def pieces(query: Query, batch: int) -> list[str]:
+    return query.source.partitions(query.offset(batch - 1), query.offset(batch))
+
+
+def publish_more(query: Query, client: aeron.Aeron, stream_id: int) -> None:
+    """Runs a batch of one record more."""
+    with client.add_exclusive_publication("aeron:ipc", stream_id) as publication:
+        publication.publish(RECORD, timeout=10)
+        query.run_until(len(query.rows()) + 1)
+
+
+def test_a_finished_batch_counts_once_however_often_its_tasks_ran(
+    query: Query, client: aeron.Aeron, stream_id: int, home: Path
+) -> None:
+    """08-63"""
+    for _ in range(2):
+        assert drop_malformed(pieces(query, 1)) == 4
+    late = pieces(query, 1)
+    assert query.report()["malformed"] == 0
+    for _ in range(2):
+        publish_more(query, client, stream_id)
+        assert query.report()["malformed"] == 3
+        assert notes(home) == []
+        # An attempt that nobody waits for any more.
+        drop_malformed(late)
+        assert notes(home)
+
+
+@pytest.mark.parametrize("is_finished", [True, False])
+def test_after_a_restart_only_what_is_read_again_counts_again(
+    query: Query, start: Start, client: aeron.Aeron, stream_id: int, is_finished: bool
+) -> None:
+    """08-63: a batch that was finished is not read again; one that was not may be cut otherwise."""
+    drop_malformed(pieces(query, 1))
+    if not is_finished:
+        (query.checkpoint / "commits" / "1").unlink()
+    query = start(record_length=8, min_partitions=1)
+    rows = query.run_batch()
+    if is_finished:
+        assert rows is None
+    else:
+        assert len(rows or ()) == 7
+        assert drop_malformed(pieces(query, 1)) == 4
+    publish_more(query, client, stream_id)
+    assert query.report()["malformed"] == 3
