@@ -1,15 +1,19 @@
 """Our commands with the real Java samples as the other side, through each kind of driver, over UDP."""
 
+import os
 import re
+import shutil
 import signal
 import socket
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
 from commands import Command, run
 from interop import toolchain
 from interop.processes import LineProcess
+from interop.waiting import eventually
 
 _DRIVERS = ("ours", "java", "c")
 _START_TIMEOUT_S = 20
@@ -27,17 +31,17 @@ def channel(name="endpoint"):
 
 @pytest.fixture
 def sample(tmp_path):
-    """`sample(driver, name, **settings)`: a Java sample that runs for the block, and is killed at its end."""
+    """`sample(driver, name, *arguments, **settings)`: a Java sample that runs for the block, and is killed at its end."""
 
     @contextmanager
-    def running(driver, name, **settings):
+    def running(driver, name, *arguments, **settings):
         properties = {
             "aeron.dir": driver.directory,
             "aeron.driver.timeout": _DRIVER_TIMEOUT_MS,
             "aeron.sample.idleStrategy": "yield",
         }
         properties |= {f"aeron.sample.{key.replace('_', '.')}": value for key, value in settings.items()}
-        command = toolchain.java_command(properties, f"io.aeron.samples.{name}")
+        command = toolchain.java_command(properties, f"io.aeron.samples.{name}", *arguments)
         process = LineProcess(command, log=tmp_path / f"{name}.txt")
         try:
             yield Sample(process)
@@ -119,6 +123,40 @@ def test_what_our_publisher_streams_a_java_rate_subscriber_counts(kind, shared_d
         assert result.exit_code == 0
         assert f"totals {count} messages" in result.stdout
         theirs.wait_for(rf"totals {count} messages")
+
+
+@each_driver
+def test_a_file_that_java_sends_is_received_whole(kind, shared_drivers, sample, tmp_path):
+    """06-20, 06-23"""
+    driver, where = shared_drivers(kind), channel()
+    into, file = tmp_path / "received", tmp_path / "file"
+    into.mkdir()
+    file.write_bytes(os.urandom(3_000_001))
+    with Command("receive", into, "--dir", driver.directory, "-c", where, "--files", 1) as ours:
+        ours.wait_for("Receiving from")
+        with sample(driver, "FileSender", file, channel=where):
+            assert ours.end(_TIMEOUT_S) == 0
+    assert (into / "file").read_bytes() == file.read_bytes()
+
+
+@each_driver
+def test_java_receives_a_file_that_we_send_whole(kind, shared_drivers, sample, tmp_path):
+    """06-20, 06-23: by a driver of its own"""
+    driver, where = shared_drivers(kind), channel()
+    into, file = tmp_path / "received", tmp_path / "file"
+    into.mkdir()
+    file.write_bytes(os.urandom(3_000_001))
+    of_the_receiver = SimpleNamespace(directory=f"{driver.directory}-receiver")
+    try:
+        with sample(of_the_receiver, "FileReceiver", into, "unused", channel=where) as theirs:
+            theirs.wait_for("Receiving from")
+            result = run("send", file, "--dir", driver.directory, "-c", where)
+            assert result.exit_code == 0, result.output
+            received = into / "file"
+            eventually(lambda: received.exists() and received.stat().st_size == file.stat().st_size, timeout_s=30)
+            eventually(lambda: received.read_bytes() == file.read_bytes(), timeout_s=30)
+    finally:
+        shutil.rmtree(of_the_receiver.directory, ignore_errors=True)
 
 
 @each_driver

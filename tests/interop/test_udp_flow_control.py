@@ -102,6 +102,24 @@ def test_tagged_waits_only_for_its_own_group(sender, receiver, form, side, strea
     assert of_the_group.receive(sent, LENGTHS)["faults"] == []
 
 
+@each_way
+def test_the_tag_of_a_receiver_with_several_sockets_is_that_of_its_subscription(sender, receiver, side, stream):
+    """02-62: what the channels of its destinations say of a tag counts for nothing"""
+    publisher = side(sender)
+    sent_to = f"aeron:udp?control-mode=manual|term-length=64k|fc=tagged,g:{stream},t:30s"
+    publication = publisher.add_publication(sent_to, stream, exclusive=True)
+    of_the_group, other = f"|gtag={stream}", f"|gtag={stream + 1}"
+    # The last one says that the others' status messages have come.
+    for on_subscription, on_destination in (("", of_the_group), (other, of_the_group), (of_the_group, other)):
+        assert receivers(publisher, publication) == 0
+        channel = unicast()
+        publication.add_destination(channel)
+        subscription = side(receiver).add_subscription(f"aeron:udp?control-mode=manual{on_subscription}", stream)
+        subscription.add_destination(channel + on_destination)
+        subscription.await_images(1)
+    eventually(lambda: receivers(publisher, publication) == 1)
+
+
 @pytest.mark.parametrize("group", ["min,g:/2", "tagged,g:7/2"], ids=["min", "tagged"])
 @each_way
 def test_a_group_must_be_complete(sender, receiver, group, side, stream):
