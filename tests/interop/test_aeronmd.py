@@ -44,6 +44,15 @@ CLAMPED = [
     {"AERON_MTU_LENGTH": "999999", "AERON_SOCKET_SO_SNDBUF": "256k"},
     {"AERON_COUNTERS_FREE_TO_REUSE_TIMEOUT": "0"},
 ]
+SPELLED_OTHERWISE = [
+    {"AERON_DRIVER_TERMINATION_VALIDATOR": "aeron_driver_termination_validator_default_allow"},
+    {"AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MEDIA": "aeron_udp_channel_transport_bindings_default"},
+    {"AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS": "aeron_udp_channel_interceptor_loss_load"},
+    {"AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS": "fixed-loss,aeron_udp_channel_interceptor_multi_gap_loss_load"},
+    {"AERON_CLIENT_LIVENESS_TIMEOUT": " 2500ms"},
+    {"AERON_TERM_BUFFER_LENGTH": "\t64k"},
+    {"AERON_RECEIVER_GROUP_TAG": " -7"},
+]
 
 
 def named(settings):
@@ -80,6 +89,12 @@ def test_what_cannot_be_parsed_is_warned_of_and_left_at_its_default(settings, st
     """04-3, 04-6, 05-50, 05-54"""
     theirs, ours = (start_driver(kind, settings) for kind in ("c", "ours"))
     assert ours.process.output().splitlines() == theirs.process.output().splitlines()
+
+
+@pytest.mark.parametrize("settings", SPELLED_OTHERWISE, ids=named)
+def test_names_of_functions_of_the_c_driver_and_white_space_before_numbers_are_understood(settings, start_driver):
+    """05-54"""
+    assert start_driver("c", settings).process.output() == start_driver("ours", settings).process.output() == ""
 
 
 @pytest.mark.parametrize("settings", CLAMPED, ids=named)

@@ -31,7 +31,7 @@ def channel(name="endpoint"):
 
 @pytest.fixture
 def sample(tmp_path):
-    """`sample(driver, name, *arguments, **settings)`: a Java sample that runs for the block, and is killed at its end."""
+    """`sample(driver, name, *arguments, **settings)`: a Java sample that runs for the block, killed at its end."""
 
     @contextmanager
     def running(driver, name, *arguments, **settings):

@@ -405,6 +405,21 @@ fn each_check_at_the_start_names_the_values() {
     }
 }
 
+/// 05-54
+#[test]
+fn names_may_be_those_of_the_c_drivers_functions() {
+    let (context, warnings) = context(&[
+        "AERON_DRIVER_TERMINATION_VALIDATOR=aeron_driver_termination_validator_default_allow",
+        "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MEDIA=aeron_udp_channel_transport_bindings_default",
+        "AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS=aeron_udp_channel_interceptor_loss_load,\
+         aeron_udp_channel_interceptor_fixed_loss_load,\
+         aeron_udp_channel_interceptor_multi_gap_loss_load",
+    ]);
+    assert_eq!(warnings, [""; 0]);
+    context.validate().unwrap();
+    assert_eq!(context.termination_validator, TerminationValidator::Allow);
+}
+
 /// 05-54, 04-5
 #[test]
 fn names_that_are_not_known_are_refused() {

@@ -48,17 +48,19 @@ impl Grammar {
         }
     }
 
-    /// Reads `text`; a number beyond the limits becomes the nearest limit. `None` when the text does not fit the grammar.
+    /// Reads `text`; a number may have white space before it, and one beyond the limits becomes the nearest limit. `None` when the
+    /// text does not fit the grammar.
     fn parse(self, text: &str) -> Option<Value> {
+        let digits = text.trim_ascii_start();
         let number = match self {
             Grammar::Boolean => return Some(Value::Boolean(parse_config_bool(text)?)),
             Grammar::Text => return Some(Value::Text(text.to_owned())),
-            Grammar::Size(..) => parse_size(text).ok()?,
-            Grammar::Duration(..) => parse_duration_ns(text).ok()?,
-            Grammar::Integer(..) => text.parse().ok()?,
+            Grammar::Size(..) => parse_size(digits).ok()?,
+            Grammar::Duration(..) => parse_duration_ns(digits).ok()?,
+            Grammar::Integer(..) => digits.parse().ok()?,
             Grammar::LeadingDigits(..) => {
-                let digits = text.find(|c: char| !c.is_ascii_digit());
-                text[..digits.unwrap_or(text.len())].parse().ok()?
+                let end = digits.find(|c: char| !c.is_ascii_digit());
+                digits[..end.unwrap_or(digits.len())].parse().ok()?
             }
         };
         let (min, max) = self.limits()?;
@@ -197,5 +199,25 @@ fn group_from_name(name: &str) -> ReceiverGroup {
         "infer" => ReceiverGroup::Infer,
         "true" => ReceiverGroup::Yes,
         _ => ReceiverGroup::No,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_may_have_white_space_before_them_and_not_behind() {
+        let limits = (i64::MIN, i64::MAX);
+        for (grammar, text, number) in [
+            (Grammar::Size(limits.0, limits.1), "\t64k", 65_536),
+            (Grammar::Duration(limits.0, limits.1), " 2ms", 2_000_000),
+            (Grammar::Integer(limits.0, limits.1), "  -7", -7),
+            (Grammar::LeadingDigits(limits.0, limits.1), "\n5000", 5_000),
+        ] {
+            assert_eq!(grammar.parse(text), Some(Value::Number(number)));
+        }
+        let size = Grammar::Size(limits.0, limits.1);
+        assert_eq!(size.parse("64k "), None);
     }
 }

@@ -4,7 +4,7 @@ use super::ports::parse_port_range;
 use super::{Context, LoopKind, SETTINGS, TerminationValidator, Value};
 use crate::congestion::CongestionSupplier;
 use crate::flow_control::FlowControlSupplier;
-use crate::media::interceptors::INCOMING as INCOMING_INTERCEPTORS;
+use crate::media::interceptors::is_incoming;
 use crate::names::NameSupplier;
 
 /// The reason why a driver does not start with its configuration.
@@ -22,6 +22,8 @@ const FRAME_ALIGNMENT: usize = 32;
 const MAX_BOOTSTRAP_NEIGHBORS: usize = 20;
 const MAX_FILE_LENGTH: usize = i32::MAX as usize;
 const MAX_INTERCEPTORS: usize = 10;
+/// The only ones there are: by their short name, and by that of the C driver's table.
+const TRANSPORT_BINDINGS: [&str; 2] = ["default", "aeron_udp_channel_transport_bindings_default"];
 
 impl Context {
     /// Checks every value alone and against the others.
@@ -212,20 +214,17 @@ impl Context {
         check_name(
             "transport bindings",
             &self.udp_channel_transport_bindings,
-            &["default"],
+            &TRANSPORT_BINDINGS,
         )?;
         check_name(
             "transport bindings",
             &self.conductor_udp_channel_transport_bindings,
-            &["default"],
+            &TRANSPORT_BINDINGS,
         )?;
         check_name("agent start function", &self.agent_on_start_function, &[""])?;
         check_name("dynamic library", &self.dynamic_libraries, &[""])?;
-        check_interceptors(&self.udp_channel_outgoing_interceptors, &[])?;
-        check_interceptors(
-            &self.udp_channel_incoming_interceptors,
-            &INCOMING_INTERCEPTORS,
-        )
+        check_interceptors(&self.udp_channel_outgoing_interceptors, |_| false)?;
+        check_interceptors(&self.udp_channel_incoming_interceptors, is_incoming)
     }
 }
 
@@ -247,7 +246,10 @@ fn check_name(kind: &str, name: &str, known: &[&str]) -> Result<(), Configuratio
     }
 }
 
-fn check_interceptors(names: &str, known: &[&str]) -> Result<(), ConfigurationError> {
+fn check_interceptors(
+    names: &str,
+    is_known: impl Fn(&str) -> bool,
+) -> Result<(), ConfigurationError> {
     let mut names = names.split(',').filter(|name| !name.is_empty());
     let count = names.clone().count();
     if count > MAX_INTERCEPTORS {
@@ -255,7 +257,10 @@ fn check_interceptors(names: &str, known: &[&str]) -> Result<(), ConfigurationEr
             "{count} interceptors are more than the limit of {MAX_INTERCEPTORS}"
         ));
     }
-    names.try_for_each(|name| check_name("interceptor", name, known))
+    match names.find(|name| !is_known(name)) {
+        Some(name) => unknown("interceptor", name),
+        None => Ok(()),
+    }
 }
 
 fn check_greater(larger: (&str, i64), smaller: (&str, i64)) -> Result<(), ConfigurationError> {

@@ -21,8 +21,32 @@ use fixed_loss::{FixedLoss, FixedLossArguments};
 use loss::{Loss, LossArguments};
 use multi_gap_loss::{MultiGapLoss, MultiGapLossArguments};
 
-/// Names of the interceptors for incoming datagrams. There are none for outgoing ones.
-pub const INCOMING: [&str; 3] = ["loss", "fixed-loss", "multi-gap-loss"];
+/// Whether this is the name of an interceptor for incoming datagrams. There are none for outgoing ones.
+pub fn is_incoming(name: &str) -> bool {
+    Kind::from_name(name).is_some()
+}
+
+/// What an interceptor loses.
+#[derive(Clone, Copy)]
+enum Kind {
+    Loss,
+    FixedLoss,
+    MultiGapLoss,
+}
+
+impl Kind {
+    /// The kind with this name: a short one, or that of the C driver's function.
+    fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "loss" | "aeron_udp_channel_interceptor_loss_load" => Some(Self::Loss),
+            "fixed-loss" | "aeron_udp_channel_interceptor_fixed_loss_load" => Some(Self::FixedLoss),
+            "multi-gap-loss" | "aeron_udp_channel_interceptor_multi_gap_loss_load" => {
+                Some(Self::MultiGapLoss)
+            }
+            _ => None,
+        }
+    }
+}
 
 /// Decides what arrives.
 trait Interceptor: Send {
@@ -63,22 +87,21 @@ impl InterceptorSpec {
                 None
             })
         };
-        match name {
-            "loss" => keep(
+        match Kind::from_name(name)? {
+            Kind::Loss => keep(
                 LossArguments::parse(&context.udp_channel_transport_bindings_loss_args)
                     .map(|arguments| arguments.map(Self::Loss)),
             ),
-            "fixed-loss" => keep(
+            Kind::FixedLoss => keep(
                 FixedLossArguments::parse(&context.udp_channel_transport_bindings_fixed_loss_args)
                     .map(|arguments| arguments.map(Self::FixedLoss)),
             ),
-            "multi-gap-loss" => keep(
+            Kind::MultiGapLoss => keep(
                 MultiGapLossArguments::parse(
                     &context.udp_channel_transport_bindings_multi_gap_loss_args,
                 )
                 .map(|arguments| arguments.map(Self::MultiGapLoss)),
             ),
-            _ => None,
         }
     }
 
