@@ -119,7 +119,7 @@ def at_the_timer(runs):
     while True:
         time.sleep(SETTLE_S)
         for events, run in zip(told, runs, strict=True):
-            events += run.settled()
+            events.extend(run.settled())
         if told[0] == told[1] or time.monotonic() > deadline:
             return told
 
