@@ -144,7 +144,11 @@ impl Outbound<'_> {
                 true
             }
             Err(error) => {
-                let message = format!("failed to send to {to}");
+                let message = match destination.link.control.address() {
+                    Some(address) if address == to => format!("failed to send to {to}"),
+                    // Its address is whatever it says: one entry for each would fill the error log.
+                    _ => "failed to send to the source of a datagram".to_owned(),
+                };
                 self.errors.record(&DriverError::io(&error, message));
                 false
             }

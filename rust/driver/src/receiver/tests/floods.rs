@@ -85,6 +85,25 @@ fn a_flood_of_sessions_at_several_endpoints_is_asked_for_within_a_bound() {
 }
 
 #[test]
+fn sources_that_cannot_be_answered_are_one_entry_in_the_error_log() {
+    const SOURCES: i32 = 100;
+    let mut rig = Rig::new();
+    let endpoint = rig.subscribed(UNICAST);
+    rig.network
+        .fail_sends(Some(std::io::ErrorKind::NetworkUnreachable));
+    for session_id in 0..SOURCES {
+        let source = ([240, 0, 0, session_id as u8], 0).into();
+        rig.deliver_from(source, &endpoint, &data_of_session(session_id));
+    }
+    let errors = rig.errors();
+    let [(text, count)] = &errors[..] else {
+        panic!("{errors:?}");
+    };
+    assert!(text.contains("the source of a datagram"), "{text}");
+    assert_eq!(*count, SOURCES);
+}
+
+#[test]
 fn a_flood_of_setups_makes_a_bounded_number_of_images() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
