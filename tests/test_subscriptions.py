@@ -138,6 +138,31 @@ def test_controlled_poll_obeys_its_handler(stream: Stream) -> None:
     assert stream.subscription.controlled_poll(lambda payload, _: got.append(payload[0]), 10) == 2
 
 
+def test_poll_takes_its_arguments_by_position_or_by_keyword(stream: Stream) -> None:
+    offer_all(stream, *[bytes([i]) for i in range(20)])
+    got: list[bytes] = []
+
+    def handler(payload: bytes | memoryview, _: aeron.Header) -> None:
+        got.append(bytes(payload))
+
+    poll = stream.subscription.poll
+    calls = [
+        lambda: poll(handler, 1),
+        lambda: poll(handler, fragment_limit=2),
+        lambda: poll(fragment_limit=np.int64(3), handler=handler),
+        lambda: poll(handler, np.int32(1), copy=False),
+        lambda: poll(handler),
+        lambda: poll(handler=handler),
+    ]
+    assert [call() for call in calls] == [1, 2, 3, 1, 10, 3]
+    assert got == [bytes([i]) for i in range(20)]
+    assert "fragment_limit=10" in (aeron.Subscription.poll.__text_signature__ or "")
+    bad: list[tuple[object, ...]] = [(), (handler, 1, True), (handler, "1"), (handler, 1.0), (handler, -1)]
+    for arguments in bad:
+        with pytest.raises((TypeError, OverflowError)):
+            poll(*arguments)  # type: ignore[arg-type]
+
+
 def test_a_controlled_handler_that_answers_nonsense_raises(stream: Stream) -> None:
     offer_all(stream, b"x")
     with pytest.raises(TypeError, match=r"aeron\.Action"):

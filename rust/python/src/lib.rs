@@ -100,11 +100,11 @@ mod _aeron {
         crate::pipeline::register(module)?;
         crate::fast::attach::<PyPublication>(module.py())?;
         crate::fast::attach::<PyExclusivePublication>(module.py())?;
+        crate::fast::attach::<PySubscription>(module.py())?;
         module
             .py()
             .import("atexit")?
             .call_method1("register", (module.getattr("_close_all")?,))?;
-        crate::pipeline::register(module)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

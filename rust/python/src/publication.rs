@@ -1,5 +1,7 @@
 //! [`PyPublication`] and [`PyExclusivePublication`]: what a program sends through.
 
+use std::ffi::CStr;
+
 use aeron_client::{Error, ExclusivePublication, Publication};
 use aeron_memory::log::AppendError;
 use aeron_memory::log::append::Messages;
@@ -10,7 +12,7 @@ use crate::channel::Channel;
 use crate::claim::PyBufferClaim;
 use crate::condition::Condition;
 use crate::errors::{from_append, from_client, from_offer};
-use crate::fast::Offers;
+use crate::fast::Method;
 use crate::fork::OfProcess;
 use crate::offer::{self, Outlet};
 use crate::operations;
@@ -53,6 +55,14 @@ fn waiting<P: Sync, R: Send>(
         .map_err(|error| from_client(&error))
 }
 
+const OFFER_DOC: &CStr = c"offer($self, message, *, reserved_value=None)
+--
+
+Sends anything with the buffer protocol; answers the stream position after it, or one of the false constants
+`NOT_CONNECTED`, `BACK_PRESSURED` and `ADMIN_ACTION`.
+
+`reserved_value` is an integer, or a function that is given each fragment's payload and answers one.";
+
 /// A class for one kind of publication: what both have, and methods of its own.
 macro_rules! publication_class {
     ($(#[$doc:meta])* $class:ident($python:literal) wraps $publication:ident { $($own:tt)* }) => {
@@ -78,9 +88,14 @@ macro_rules! publication_class {
             }
         }
 
-        impl Offers for $class {
+        impl Method for $class {
+            const METHOD: &'static CStr = c"offer";
+            const DESCRIPTION: &'static CStr = OFFER_DOC;
+            const GENERAL: &'static CStr = c"_offer";
+            const TAKES_TWO: bool = false;
+
             #[inline]
-            fn offer(&self, message: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+            fn call(&self, message: &Bound<'_, PyAny>, _: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
                 offer::offer(message.py(), self.get()?, message)
             }
         }

@@ -1,5 +1,6 @@
 //! [`PySubscription`]: what a program receives through.
 
+use std::ffi::CStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,7 @@ use crate::buffers::LARGE_COPY_LENGTH;
 use crate::channel::Channel;
 use crate::condition::Condition;
 use crate::errors::{because, from_client, raise};
+use crate::fast::Method;
 use crate::fork::OfProcess;
 use crate::handler::{Handler, OnFragment, Payload, action_of, always_continue};
 use crate::header::PyHeader;
@@ -19,6 +21,8 @@ use crate::image::{PyImage, call_with_block, call_with_raw_block, finish_block_p
 use crate::operations;
 use crate::waiting::Patience;
 
+/// Fragments that a poll hands out at most, if the caller does not say.
+const DEFAULT_FRAGMENT_LIMIT: usize = 10;
 /// Messages in a batch, if the caller does not say.
 const DEFAULT_BATCH_LIMIT: usize = 4096;
 /// Bytes of payload at which a batch takes no further message, if the caller does not say.
@@ -100,6 +104,27 @@ impl PySubscription {
     }
 }
 
+impl Method for PySubscription {
+    const METHOD: &'static CStr = c"poll";
+    const DESCRIPTION: &'static CStr = c"poll($self, handler, fragment_limit=10, *, copy=True)
+--
+
+Hands at most `fragment_limit` fragments of all images to `handler(payload, header)`; answers how many.";
+    const GENERAL: &'static CStr = c"_poll";
+    const TAKES_TWO: bool = true;
+
+    #[inline]
+    fn call(
+        &self,
+        handler: &Bound<'_, PyAny>,
+        fragment_limit: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        let limit = fragment_limit.map_or(Ok(DEFAULT_FRAGMENT_LIMIT), |limit| limit.extract())?;
+        let count = self.poll(handler, limit, true)?;
+        Ok(count.into_pyobject(handler.py())?.into_any().unbind())
+    }
+}
+
 fn batch_limits(messages: usize, bytes: usize) -> PyResult<BatchLimits> {
     if messages == 0 || bytes == 0 {
         return Err(PyValueError::new_err(
@@ -111,8 +136,8 @@ fn batch_limits(messages: usize, bytes: usize) -> PyResult<BatchLimits> {
 
 #[pymethods]
 impl PySubscription {
-    /// Hands at most `fragment_limit` fragments of all images to `handler(payload, header)`; answers how many.
-    #[pyo3(signature = (handler, fragment_limit = 10, *, copy = true))]
+    /// `poll` in its general form.
+    #[pyo3(name = "_poll", signature = (handler, fragment_limit = DEFAULT_FRAGMENT_LIMIT, *, copy = true))]
     fn poll(
         &self,
         handler: &Bound<'_, PyAny>,
