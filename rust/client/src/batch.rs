@@ -262,20 +262,18 @@ impl Batch {
             .min(MAX_ALIKE);
         self.make_room(most * length + FRAME_ALIGNMENT);
         let begin_position = cursor.position();
-        let mut target = &mut self.data[self.used..];
-        let mut count = 0;
-        while count < most {
-            let Some(fragment) = cursor.next_alike(like) else {
-                break;
-            };
-            if fragment.reserved_value() != 0 {
-                cursor.return_to(&fragment);
-                break;
-            }
-            copy_in_blocks(&fragment, target);
-            target = &mut target[length..];
-            count += 1;
-        }
+        let target = &mut self.data[self.used..];
+        let count = match length.div_ceil(FRAME_ALIGNMENT) {
+            1 => copy_alike(like, cursor, target, most, copy_chunk::<FRAME_ALIGNMENT>),
+            2 => copy_alike(
+                like,
+                cursor,
+                target,
+                most,
+                copy_chunk::<{ 2 * FRAME_ALIGNMENT }>,
+            ),
+            _ => copy_alike(like, cursor, target, most, copy_in_blocks),
+        };
         self.finish_alike(count, length, begin_position);
     }
 
@@ -413,6 +411,39 @@ impl Batch {
             },
         );
     }
+}
+
+/// Copies the payloads that follow `like` and are like it one behind the other into `target`, at most `most`; answers how many.
+#[inline(always)]
+fn copy_alike<'a>(
+    like: &LogFragment<'a, SharedBuffer>,
+    cursor: &mut Cursor<'a, SharedBuffer>,
+    mut target: &mut [u8],
+    most: usize,
+    copy: impl Fn(&LogFragment<'a, SharedBuffer>, &mut [u8]),
+) -> usize {
+    let mut count = 0;
+    while count < most {
+        let Some(fragment) = cursor.next_alike(like) else {
+            break;
+        };
+        if fragment.reserved_value() != 0 {
+            cursor.return_to(&fragment);
+            break;
+        }
+        copy(&fragment, target);
+        target = &mut target[like.payload_length()..];
+        count += 1;
+    }
+    count
+}
+
+/// As [`copy_in_blocks`] where the blocks are known to have `N` bytes: most records are that short.
+#[inline(always)]
+fn copy_chunk<const N: usize>(fragment: &LogFragment<'_, SharedBuffer>, target: &mut [u8]) {
+    let chunk = target.first_chunk_mut::<N>();
+    let chunk = chunk.expect("the batch has room for whole blocks");
+    fragment.term().copy_out(fragment.payload_offset(), chunk);
 }
 
 /// Copies a payload to the start of `target` in whole blocks of 32 bytes, which compile to a few moves.

@@ -175,9 +175,9 @@ unsafe fn copy(source: *const u8, target: *mut u8, len: usize) {
     // SAFETY: both pieces lie within `len` bytes, as each match arm makes sure.
     unsafe {
         match len {
-            8..16 => copy_ends::<8>(source, target, len),
-            16..32 => copy_ends::<16>(source, target, len),
-            32..=64 => copy_ends::<32>(source, target, len),
+            33..=64 => copy_ends::<32>(source, target, len),
+            17..=32 => copy_ends::<16>(source, target, len),
+            8..=16 => copy_ends::<8>(source, target, len),
             _ => std::ptr::copy_nonoverlapping(source, target, len),
         }
     }
