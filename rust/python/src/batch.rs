@@ -11,6 +11,7 @@ use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use crate::buffers::{Exporter, Lent};
@@ -76,6 +77,13 @@ fn consist_of_records(messages: &Messages, record_length: usize) -> bool {
             .iter()
             .all(|offset| is_whole(*offset as usize)),
     }
+}
+
+/// The module, imported once.
+fn numpy(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
+    static NUMPY: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let import = || py.import("numpy").map(Bound::unbind);
+    Ok(NUMPY.get_or_try_init(py, import)?.bind(py))
 }
 
 /// One column as memory for Python.
@@ -243,7 +251,7 @@ impl Batch {
         py: Python<'py>,
         dtype: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let numpy = py.import(intern!(py, "numpy"))?;
+        let numpy = numpy(py)?;
         let dtype = numpy.call_method1(intern!(py, "dtype"), (dtype,))?;
         let record_length: usize = dtype.getattr(intern!(py, "itemsize"))?.extract()?;
         if !consist_of_records(self.messages(), record_length) {

@@ -101,6 +101,12 @@ impl Drop for View<'_> {
     }
 }
 
+/// Whether the object's type has the buffer protocol.
+pub fn has_buffer(object: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: the object is alive and the GIL is held.
+    unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) != 0 }
+}
+
 /// The bytes at `start`, where an empty piece may have no address.
 ///
 /// # Safety

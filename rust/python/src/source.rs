@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
 use crate::arrow::array_of;
-use crate::buffers::View;
+use crate::buffers::{View, has_buffer};
 
 /// Messages of a list that are borrowed at a time.
 const CHUNK: usize = 512;
@@ -39,7 +39,10 @@ pub fn send(
     if let Ok(list) = source.cast::<PyList>() {
         return send_list(list, start, sink);
     }
-    if let Some(array) = array_of(source)? {
+    // Not finding an attribute takes as long as appending a hundred rows, so numpy's arrays are not asked for it.
+    if !has_buffer(source)
+        && let Some(array) = array_of(source)?
+    {
         return send_arrow(&array, start, sink);
     }
     send_rows(source, start, sink)
