@@ -1,5 +1,6 @@
 //! The agent: what a duty cycle calls, and how it may fail.
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::error::Error;
 
@@ -80,4 +81,16 @@ pub struct Panicked {
     pub role_name: String,
     /// What the panic said.
     pub message: String,
+}
+
+impl Panicked {
+    /// The agent `role_name` panicked with `panic`.
+    pub(crate) fn new(role_name: &str, panic: &(dyn Any + Send)) -> Self {
+        let message = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let message = message.or_else(|| panic.downcast_ref::<String>().cloned());
+        Self {
+            role_name: role_name.to_owned(),
+            message: message.unwrap_or_else(|| "no message".to_owned()),
+        }
+    }
 }

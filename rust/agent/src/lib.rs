@@ -2,7 +2,7 @@
 //!
 //! An [`Agent`] is a piece of work done in a loop (a *duty cycle*). Who owns the loop is a matter of taste and of threads:
 //! an [`AgentRunner`] gives it a thread, an [`AgentInvoker`] leaves it to the caller, a [`CompositeAgent`] puts several agents into
-//! one loop. An [`IdleStrategy`] decides what a loop does when there was nothing to do.
+//! one loop, and at a [`SharedAgent`] other threads may take turns. An [`IdleStrategy`] decides what a loop does when there was nothing to do.
 //!
 //! Configuration arrives as text: [`value`] reads and prints sizes and durations, [`properties`] reads property files.
 #![forbid(unsafe_code)]
@@ -22,6 +22,7 @@ mod dynamic_composite;
 mod error_handler;
 mod invoker;
 mod runner;
+mod shared;
 mod shutdown;
 #[cfg(test)]
 mod testing;
@@ -43,4 +44,5 @@ pub use idle::{
 };
 pub use invoker::AgentInvoker;
 pub use runner::AgentRunner;
+pub use shared::{AgentTurns, SharedAgent};
 pub use shutdown::{Shutdown, ShutdownSignalBarrier};

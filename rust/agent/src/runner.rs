@@ -1,6 +1,5 @@
 //! An agent with a thread of its own.
 
-use std::any::Any;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -152,7 +151,8 @@ impl Shared {
         let panic = catch_unwind(AssertUnwindSafe(|| self.work(&mut duty))).err();
         if let Some(panic) = &panic {
             self.is_running.store(false, Ordering::Release);
-            self.error_handler.on_error(&self.describe(&**panic));
+            let panicked = Panicked::new(&self.role_name, &**panic);
+            self.error_handler.on_error(&AgentError::failed(panicked));
         }
         let close_panic = catch_unwind(AssertUnwindSafe(|| self.close_agent(&mut duty))).err();
         self.set_closed();
@@ -214,15 +214,6 @@ impl Shared {
         if let Some(runner) = self.runner.get() {
             runner.unpark();
         }
-    }
-
-    fn describe(&self, panic: &(dyn Any + Send)) -> AgentError {
-        let message = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        let message = message.or_else(|| panic.downcast_ref::<String>().cloned());
-        AgentError::failed(Panicked {
-            role_name: self.role_name.clone(),
-            message: message.unwrap_or_else(|| "no message".to_owned()),
-        })
     }
 }
 

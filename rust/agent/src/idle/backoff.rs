@@ -37,6 +37,8 @@ enum Wait {
 }
 
 impl BackoffIdleStrategy {
+    /// The short name of the strategy.
+    pub const ALIAS: &str = "backoff";
     /// How often it spins and yields by default.
     pub const DEFAULT_MAX_SPINS: u64 = 10;
     /// How often it yields by default, as the C driver (Agrona's own default is 5).
@@ -132,7 +134,7 @@ impl IdleStrategy for BackoffIdleStrategy {
     }
 
     fn alias(&self) -> &'static str {
-        "backoff"
+        Self::ALIAS
     }
 }
 

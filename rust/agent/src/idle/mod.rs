@@ -51,9 +51,13 @@ impl<I: IdleStrategy + ?Sized> IdleStrategy for Box<I> {
     fn alias(&self) -> &'static str {
         (**self).alias()
     }
+
+    fn idle(&mut self, work_count: usize) {
+        (**self).idle(work_count);
+    }
 }
 
 /// Parks the thread. An unpark (a runner that is closed) ends it early.
-fn park_ns(duration_ns: u64) {
+pub(crate) fn park_ns(duration_ns: u64) {
     std::thread::park_timeout(Duration::from_nanos(duration_ns));
 }
