@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use aeron_agent::{
-    Agent, CompositeAgent, EpochClock, IdleStrategy, NanoClock, SystemEpochClock, SystemNanoClock,
-    console,
+    Agent, AgentTurns, BackoffIdleStrategy, CompositeAgent, EpochClock, IdleStrategy, NanoClock,
+    SharedAgent, SystemEpochClock, SystemNanoClock, console,
 };
 use aeron_memory::Words;
 use aeron_memory::buffer::SharedBuffer;
@@ -33,6 +33,8 @@ use crate::socket_buffers::SocketBufferLengths;
 pub struct Assembly {
     /// The loops, in the order in which they close.
     pub loops: Vec<Loop>,
+    /// Turns at sender and receiver, where they share a thread.
+    pub network_turns: Option<AgentTurns>,
     /// Set by the conductor when a client terminates the driver.
     pub is_terminated: Arc<AtomicBool>,
     /// Where failures of the loops go.
@@ -87,8 +89,10 @@ impl Assembly {
         let surroundings = surroundings(context, gossip_socket);
         let agents = Agents::new(context, cnc, loss_report, surroundings)?;
         let (is_terminated, errors) = (agents.is_terminated.clone(), agents.errors.clone());
+        let (loops, network_turns) = agents.into_loops(context, cpus)?;
         Ok(Assembly {
-            loops: agents.into_loops(context, cpus)?,
+            loops,
+            network_turns,
             is_terminated,
             errors,
         })
@@ -128,7 +132,11 @@ impl Agents {
     }
 
     /// The conductor's loop comes first. It closes before the native resource agent, which then removes the conductor's logs.
-    fn into_loops(self, context: &Context, cpus: AgentCpus) -> Result<Vec<Loop>, StartError> {
+    fn into_loops(
+        self,
+        context: &Context,
+        cpus: AgentCpus,
+    ) -> Result<(Vec<Loop>, Option<AgentTurns>), StartError> {
         let errors = self.errors;
         let new_loop = |agent: Box<dyn Agent>,
                         kind: LoopKind,
@@ -139,39 +147,64 @@ impl Agents {
                 idle_strategy: context.idle_strategy(kind)?.build(),
             })
         };
-        // Thread names, of which the system keeps 15 bytes, are the C driver's.
-        let composite = |name, agents| {
-            let agents = CompositeAgent::new(agents).expect("there are agents");
-            Box::new(agents.named(name))
-        };
         let (sender, receiver) = (Box::new(self.sender), Box::new(self.receiver));
         let (conductor, resources) = (Box::new(self.conductor), Box::new(self.resources));
         match context.threading_mode {
-            ThreadingMode::Dedicated => Ok(vec![
-                new_loop(conductor, LoopKind::Conductor, cpus.conductor)?,
-                new_loop(resources, LoopKind::Resources, cpus.resources)?,
-                new_loop(receiver, LoopKind::Receiver, cpus.receiver)?,
-                new_loop(sender, LoopKind::Sender, cpus.sender)?,
-            ]),
-            ThreadingMode::SharedNetwork => Ok(vec![
-                new_loop(conductor, LoopKind::Conductor, cpus.conductor)?,
-                new_loop(resources, LoopKind::Resources, cpus.resources)?,
-                new_loop(
-                    composite("[sender, receiver]", vec![sender, receiver]),
-                    LoopKind::Network,
-                    cpus.sender,
-                )?,
-            ]),
-            ThreadingMode::Shared | ThreadingMode::Invoker => {
-                let agents: Vec<Box<dyn Agent>> = match context.threading_mode {
-                    // What the caller has just published leaves first, what has just come is there when it returns.
-                    ThreadingMode::Invoker => vec![sender, conductor, resources, receiver],
-                    _ => vec![sender, receiver, conductor, resources],
-                };
-                let all = composite("[conductor, sender, receiver]", agents);
-                Ok(vec![new_loop(all, LoopKind::Shared, cpus.conductor)?])
+            ThreadingMode::Dedicated => {
+                let loops = vec![
+                    new_loop(conductor, LoopKind::Conductor, cpus.conductor)?,
+                    new_loop(resources, LoopKind::Resources, cpus.resources)?,
+                    new_loop(receiver, LoopKind::Receiver, cpus.receiver)?,
+                    new_loop(sender, LoopKind::Sender, cpus.sender)?,
+                ];
+                Ok((loops, None))
+            }
+            ThreadingMode::SharedNetwork => {
+                let network = SharedAgent::new(composite(NETWORK, vec![sender, receiver]));
+                let turns = network.turns();
+                let network = new_loop(Box::new(network), LoopKind::Network, cpus.sender)?;
+                let loops = vec![
+                    new_loop(conductor, LoopKind::Conductor, cpus.conductor)?,
+                    new_loop(resources, LoopKind::Resources, cpus.resources)?,
+                    network.giving_way(&turns),
+                ];
+                Ok((loops, Some(turns)))
+            }
+            ThreadingMode::Shared => {
+                let network = SharedAgent::new(composite(NETWORK, vec![sender, receiver]));
+                let turns = network.turns();
+                let all = composite(ALL, vec![Box::new(network), conductor, resources]);
+                let all = new_loop(all, LoopKind::Shared, cpus.conductor)?;
+                Ok((vec![all.giving_way(&turns)], Some(turns)))
+            }
+            ThreadingMode::Invoker => {
+                // What the caller has just published leaves first, what has just come is there when it returns.
+                let all = composite(ALL, vec![sender, conductor, resources, receiver]);
+                Ok((vec![new_loop(all, LoopKind::Shared, cpus.conductor)?], None))
             }
         }
+    }
+}
+
+/// Bytes that clients may move in their turns while the thread parks: a quarter of the usual window, at which a status message is due.
+const GIVE_WAY_BYTES: usize = 32 * 1024;
+
+/// Thread names, of which the system keeps 15 bytes; they are the C driver's.
+const NETWORK: &str = "[sender, receiver]";
+const ALL: &str = "[conductor, sender, receiver]";
+
+fn composite(name: &str, agents: Vec<Box<dyn Agent>>) -> Box<dyn Agent> {
+    let agents = CompositeAgent::new(agents).expect("there are agents");
+    Box::new(agents.named(name))
+}
+
+impl Loop {
+    /// Leaves the processor to those who take `turns`, if the configuration has the thread back off.
+    fn giving_way(mut self, turns: &AgentTurns) -> Self {
+        if self.idle_strategy.alias() == BackoffIdleStrategy::ALIAS {
+            self.idle_strategy = turns.giving_way(self.idle_strategy, GIVE_WAY_BYTES);
+        }
+        self
     }
 }
 

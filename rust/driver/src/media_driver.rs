@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use aeron_agent::{
-    AgentError, AgentInvoker, AgentRunner, EpochClock, ErrorHandler, IdleStrategy,
+    AgentError, AgentInvoker, AgentRunner, AgentTurns, EpochClock, ErrorHandler, IdleStrategy,
     SystemEpochClock, console,
 };
 use aeron_memory::cnc::{CncError, CncFile};
@@ -91,6 +91,7 @@ pub struct MediaDriver {
     cnc: CncFile,
     main_loop: Option<MainLoop>,
     runners: Vec<AgentRunner>,
+    network_turns: Option<AgentTurns>,
     is_terminated: Arc<AtomicBool>,
     is_closed: bool,
 }
@@ -157,6 +158,7 @@ impl MediaDriver {
             cnc,
             main_loop: None,
             runners: Vec::new(),
+            network_turns: assembly.network_turns,
             is_terminated: assembly.is_terminated,
             is_closed: false,
         };
@@ -181,6 +183,12 @@ impl MediaDriver {
         if let Some(main_loop) = &mut self.main_loop {
             main_loop.idle_strategy.idle(work_count);
         }
+    }
+
+    /// Turns at sender and receiver for threads that wait for what they do, where both share a thread: in the modes
+    /// [`ThreadingMode::Shared`] and [`ThreadingMode::SharedNetwork`].
+    pub fn network_turns(&self) -> Option<&AgentTurns> {
+        self.network_turns.as_ref()
     }
 
     /// Whether a client has terminated the driver by a command that the validator allowed. It still runs until it is closed.
