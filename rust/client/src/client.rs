@@ -13,6 +13,7 @@ use crate::conductor::{Conductor, Progress};
 use crate::context::{Context, DriverInvoker, InterruptCheck};
 use crate::error::{CloseCause, Error, Result};
 use crate::handlers::{Dispatcher, lock};
+use crate::idle_work::IdleWork;
 use crate::lifetime::ResourceKind;
 use crate::log_source::LogSource;
 use crate::proxy::DriverProxy;
@@ -60,6 +61,7 @@ pub(crate) struct Client {
     pub(crate) logs: Box<dyn LogSource>,
     pub(crate) epoch_clock: Arc<dyn EpochClock>,
     pub(crate) nano_clock: Arc<dyn NanoClock>,
+    pub(crate) idle_work: Option<Arc<IdleWork>>,
     driver_invoker: Option<DriverInvoker>,
     interrupt_check: Option<InterruptCheck>,
     conductor: Mutex<Conductor>,
@@ -85,6 +87,7 @@ impl Client {
             logs,
             epoch_clock: context.epoch_clock,
             nano_clock: context.nano_clock,
+            idle_work: context.driver_turn.map(IdleWork::new),
             driver_invoker: context.driver_invoker,
             interrupt_check: context.interrupt_check,
             conductor: Mutex::new(conductor),

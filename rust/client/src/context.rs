@@ -24,6 +24,10 @@ pub const MAX_IDLE_SLEEP_DURATION_NS: u64 = 1_000_000_000;
 /// work count.
 pub type DriverInvoker = Arc<dyn Fn() -> usize + Send + Sync>;
 
+/// Runs sender and receiver of a driver in the same process for one duty cycle, on the thread of a poll that found nothing; answers
+/// its work count. It must not wait for anything.
+pub type DriverTurn = Arc<dyn Fn() -> usize + Send + Sync>;
+
 /// Asked about once a millisecond on the thread of a call that waits for the driver; `true` ends the wait with
 /// [`Error::Interrupted`].
 pub type InterruptCheck = Arc<dyn Fn() -> bool + Send + Sync>;
@@ -76,6 +80,8 @@ pub struct Context {
     pub use_conductor_agent_invoker: bool,
     /// Runs an embedded driver while the client waits; needs `use_conductor_agent_invoker` (none).
     pub driver_invoker: Option<DriverInvoker>,
+    /// Runs the network of a driver in the same process while polls of network channels find nothing (none).
+    pub driver_turn: Option<DriverTurn>,
     /// Ends waits for the driver early (none).
     pub interrupt_check: Option<InterruptCheck>,
     /// Where handlers run (inline).
@@ -115,6 +121,7 @@ impl Default for Context {
             client_name: String::new(),
             use_conductor_agent_invoker: false,
             driver_invoker: None,
+            driver_turn: None,
             interrupt_check: None,
             handler_mode: HandlerMode::Inline,
             error_handler: Arc::new(|error| console::warn(format_args!("aeron client: {error}"))),

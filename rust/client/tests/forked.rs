@@ -1,10 +1,14 @@
 //! What belongs to a parent process sends and closes nothing in a forked child. Alone in its process, because it marks it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use aeron_client::{Aeron, Context, Error, mark_forked_child};
+use aeron_client::{Aeron, Context, Error, Subscription, mark_forked_child};
+use aeron_memory::broadcast::BroadcastTransmitter;
 use aeron_memory::cnc::{CncFile, CncLengths, DriverIdentity};
 use aeron_memory::directory::cnc_file;
+use aeron_protocol::event::{Event, SubscriptionReady};
 
 #[test]
 fn in_a_forked_child_the_parents_client_is_dead_and_a_new_one_works() {
@@ -23,10 +27,13 @@ fn in_a_forked_child_the_parents_client_is_dead_and_a_new_one_works() {
     cnc.to_driver()
         .set_consumer_heartbeat_ms(now.as_millis() as i64);
     cnc.publish();
+    let turns = Arc::new(AtomicUsize::new(0));
     let connect = || {
+        let turns = Arc::clone(&turns);
         Aeron::connect(Context {
             aeron_dir: directory.path().to_owned(),
             use_conductor_agent_invoker: true,
+            driver_turn: Some(Arc::new(move || turns.fetch_add(1, Ordering::Relaxed))),
             ..Context::default()
         })
         .unwrap()
@@ -34,6 +41,10 @@ fn in_a_forked_child_the_parents_client_is_dead_and_a_new_one_works() {
     let aeron = connect();
     let id = aeron.async_add_publication("aeron:ipc", 1).unwrap();
     assert!(aeron.is_command_active(id));
+    let subscription = add_network_subscription(&aeron, &cnc);
+    let poll = || subscription.poll(|_| {}, 1).unwrap();
+    assert_eq!((poll(), poll()), (0, 0));
+    assert_eq!(turns.load(Ordering::Relaxed), 1);
     let sent = cnc.to_driver().producer_position();
 
     mark_forked_child();
@@ -44,13 +55,31 @@ fn in_a_forked_child_the_parents_client_is_dead_and_a_new_one_works() {
     assert!(matches!(aeron.find_publication(id), Err(Error::Forked)));
     assert!(!aeron.is_command_active(id));
     assert_eq!(aeron.do_work(), 0);
-    aeron.add_close_handler(std::sync::Arc::new(|| panic!("not in the child")));
+    assert_eq!(poll(), 0);
+    assert_eq!(turns.load(Ordering::Relaxed), 1);
+    aeron.add_close_handler(Arc::new(|| panic!("not in the child")));
     aeron.close();
     assert_eq!(aeron.run_handlers(Duration::ZERO), 0);
-    drop(aeron);
+    drop((subscription, aeron));
     assert_eq!(cnc.to_driver().producer_position(), sent);
 
     let own = connect();
     assert!(own.async_add_publication("aeron:ipc", 1).is_ok());
     assert!(cnc.to_driver().producer_position() > sent);
+}
+
+/// A subscription that the driver, which is nobody, has said yes to.
+fn add_network_subscription(aeron: &Aeron, cnc: &CncFile) -> Subscription {
+    let channel = "aeron:udp?endpoint=localhost:40123";
+    let id = aeron.async_add_subscription(channel, 1).unwrap();
+    let ready = Event::SubscriptionReady(SubscriptionReady {
+        correlation_id: id,
+        channel_status_indicator_id: -1,
+    });
+    let mut body = vec![0; ready.encoded_length()];
+    ready.encode(&mut body).unwrap();
+    let mut events = BroadcastTransmitter::new(cnc.to_clients().clone()).unwrap();
+    events.transmit(ready.type_id(), &body).unwrap();
+    aeron.do_work();
+    aeron.find_subscription(id).unwrap().unwrap()
 }

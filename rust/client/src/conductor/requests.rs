@@ -42,7 +42,8 @@ impl Conductor {
         handlers: SubscriptionHandlers,
     ) -> Result<i64> {
         let registration_id = client.proxy.add_subscription(channel, stream_id)?;
-        let core = SubscriptionCore::new(registration_id, channel, stream_id, handlers);
+        let idle_part = client.idle_work.as_ref().map(|work| work.part_of(channel));
+        let core = SubscriptionCore::new(registration_id, channel, stream_id, handlers, idle_part);
         let lifetime = Lifetime::new(client, ResourceKind::Subscription, registration_id);
         self.subscriptions
             .insert(registration_id, Arc::new(core), lifetime);

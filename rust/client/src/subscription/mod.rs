@@ -17,6 +17,7 @@ use crate::client::Client;
 use crate::error::{CloseCause, Error, Result, TryPollError};
 use crate::fragment::{Action, Fragment};
 use crate::handlers::{ImageHandler, lock};
+use crate::idle_work::IdlePart;
 use crate::image::Image;
 use crate::lifetime::Lifetime;
 use crate::proxy::DestinationCommand;
@@ -49,6 +50,7 @@ pub(crate) struct SubscriptionCore {
     /// Changed by the conductor, which then raises `version`; pollers look at the version alone as long as it stays.
     images: Mutex<Arc<[Image]>>,
     version: AtomicU64,
+    idle_part: Option<IdlePart>,
     /// Only ever tried, never waited for: taking it is one atomic instruction, giving it back a plain store.
     poll_state: SpinMutex<PollState>,
 }
@@ -62,6 +64,7 @@ impl SubscriptionCore {
         channel: &str,
         stream_id: i32,
         handlers: SubscriptionHandlers,
+        idle_part: Option<IdlePart>,
     ) -> Self {
         Self {
             registration_id,
@@ -72,6 +75,7 @@ impl SubscriptionCore {
             state: OpenState::default(),
             images: Mutex::default(),
             version: AtomicU64::new(0),
+            idle_part,
             poll_state: SpinMutex::default(),
         }
     }
@@ -221,7 +225,14 @@ impl Subscription {
 
     /// Whether a poll would find anything. Consumes nothing, so that an event loop can look before it takes.
     pub fn is_readable(&self) -> bool {
-        self.core.images().iter().any(Image::is_readable)
+        if let Some(part) = &self.core.idle_part {
+            part.before_poll();
+        }
+        let is_readable = self.core.images().iter().any(Image::is_readable);
+        if let (false, Some(part)) = (is_readable, &self.core.idle_part) {
+            part.after_poll(0);
+        }
+        is_readable
     }
 
     /// Counter id of the channel's status; −1 where the channel has none (IPC and spies).

@@ -78,11 +78,12 @@ impl Poller<'_> {
         mut handler: impl FnMut(Fragment<'_>) -> Action,
         limit: usize,
     ) -> Result<usize> {
-        self.refresh();
-        let polled = self.state.turns.take(limit, |image, left| {
-            image
-                .controlled_poll(&mut handler, left)
-                .map_err(TryPollError::<Infallible>::Poll)
+        let polled = self.look(|state| {
+            state.turns.take(limit, |image, left| {
+                image
+                    .controlled_poll(&mut handler, left)
+                    .map_err(TryPollError::<Infallible>::Poll)
+            })
         });
         polled.map_err(TryPollError::without_handler_error)
     }
@@ -97,9 +98,10 @@ impl Poller<'_> {
         mut handler: impl FnMut(Fragment<'_>) -> std::result::Result<Action, E>,
         limit: usize,
     ) -> std::result::Result<usize, TryPollError<E>> {
-        self.refresh();
-        self.state.turns.take(limit, |image, left| {
-            image.try_controlled_poll(&mut handler, left)
+        self.look(|state| {
+            state.turns.take(limit, |image, left| {
+                image.try_controlled_poll(&mut handler, left)
+            })
         })
     }
 
@@ -112,12 +114,13 @@ impl Poller<'_> {
         mut handler: impl FnMut(&Block<'_, SharedBuffer>),
         limit: usize,
     ) -> Result<usize> {
-        self.refresh();
-        let mut bytes = 0;
-        for image in self.state.turns.images.iter() {
-            bytes += image.block_poll(&mut handler, limit)?;
-        }
-        Ok(bytes)
+        self.look(|state| {
+            let mut bytes = 0;
+            for image in state.turns.images.iter() {
+                bytes += image.block_poll(&mut handler, limit)?;
+            }
+            Ok(bytes)
+        })
     }
 
     /// See [`Subscription::raw_poll`].
@@ -129,15 +132,16 @@ impl Poller<'_> {
         mut handler: impl FnMut(&Image, u64, &Block<'_, SharedBuffer>),
         limit: usize,
     ) -> Result<usize> {
-        self.refresh();
-        let mut bytes = 0;
-        for image in self.state.turns.images.iter() {
-            bytes += image.raw_poll(
-                |file_offset, block| handler(image, file_offset, block),
-                limit,
-            )?;
-        }
-        Ok(bytes)
+        self.look(|state| {
+            let mut bytes = 0;
+            for image in state.turns.images.iter() {
+                bytes += image.raw_poll(
+                    |file_offset, block| handler(image, file_offset, block),
+                    limit,
+                )?;
+            }
+            Ok(bytes)
+        })
     }
 
     /// See [`Subscription::poll_batch`].
@@ -145,18 +149,35 @@ impl Poller<'_> {
     /// # Errors
     /// See [`Subscription::poll`].
     pub fn poll_batch(&mut self, batch: &mut Batch, limits: BatchLimits) -> Result<usize> {
-        self.refresh();
-        let PollState { turns, partial, .. } = &mut *self.state;
-        let polled = turns.take(limits.messages, |image, left| {
-            let limits = BatchLimits {
-                messages: left,
-                ..limits
-            };
-            batch
-                .poll_image(image, partial, limits)
-                .map_err(TryPollError::<Infallible>::Poll)
+        let polled = self.look(|PollState { turns, partial, .. }| {
+            turns.take(limits.messages, |image, left| {
+                let limits = BatchLimits {
+                    messages: left,
+                    ..limits
+                };
+                batch
+                    .poll_image(image, partial, limits)
+                    .map_err(TryPollError::<Infallible>::Poll)
+            })
         });
         polled.map_err(TryPollError::without_handler_error)
+    }
+
+    /// Polls the images as they are after idle work of the client, if it was time for that.
+    #[inline(always)]
+    fn look<E>(
+        &mut self,
+        poll: impl FnOnce(&mut PollState) -> std::result::Result<usize, E>,
+    ) -> std::result::Result<usize, E> {
+        if let Some(part) = &self.core.idle_part {
+            part.before_poll();
+        }
+        self.refresh();
+        let found = poll(&mut self.state)?;
+        if let Some(part) = &self.core.idle_part {
+            part.after_poll(found);
+        }
+        Ok(found)
     }
 
     /// Takes over the list of images when it has changed.

@@ -4,6 +4,7 @@ mod assembling;
 mod batches;
 mod connecting;
 mod counters;
+mod idle_work;
 mod images;
 mod publications;
 mod requests;
