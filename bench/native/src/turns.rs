@@ -41,7 +41,11 @@ impl Turns {
             }
             "threads" => {
                 let context = embedded(arguments, ThreadingMode::Shared);
-                driver = Some(MediaDriver::launch(context)?);
+                let threads = MediaDriver::launch(context)?;
+                if let Some(turns) = threads.network_turns().cloned() {
+                    client.driver_turn = Some(Arc::new(move || turns.take()));
+                }
+                driver = Some(threads);
             }
             other => return Err(format!("driver={other} is neither invoked nor threads").into()),
         }

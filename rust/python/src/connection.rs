@@ -86,7 +86,8 @@ pub enum DriverName<'py> {
     Directory(PathBuf),
 }
 
-/// Points the context to the driver; answers it if it is embedded. One without threads is run by the client that waits.
+/// Points the context to the driver; answers it if it is embedded. One without threads is run by the client that waits, and where polls
+/// find nothing the client takes turns at its network.
 pub fn find_driver(
     context: &mut Context,
     driver: Option<DriverName<'_>>,
@@ -99,6 +100,9 @@ pub fn find_driver(
         }
         Some(DriverName::Embedded(driver)) => {
             context.aeron_dir.clone_from(&driver.get().context().dir);
+            if let Some(turns) = driver.get().network_turns() {
+                context.driver_turn = Some(Arc::new(move || turns.take()));
+            }
             if driver.get().context().threading_mode == ThreadingMode::Invoker {
                 let shared = Arc::clone(driver.get().shared()?);
                 context.use_conductor_agent_invoker = true;

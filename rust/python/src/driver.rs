@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
+use aeron_agent::AgentTurns;
 use aeron_driver::config::{SETTINGS, Setting, Sources, Value};
 use aeron_driver::{Context, MediaDriver, StartError, ThreadingMode, command_line};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -18,7 +19,8 @@ use crate::waiting::{DEFAULT_MAX_IDLE_PARK_NS, interruptible};
 /// Every setting of Aeron's driver is a keyword, with its unit in its name (lengths are bytes); what is not given comes from
 /// the `AERON_*` environment, else it is the default. Where the defaults differ from `aeronmd`: all agents share one thread
 /// (`threading_mode="SHARED"`), the directory is a fresh one of its own and is removed at the end, and a driver without work
-/// parks longer (`max_idle_park_ns`). Thread-safe.
+/// parks longer (`max_idle_park_ns`). A client that is given the driver, not its directory, runs the
+/// network itself while its polls find nothing. Thread-safe.
 ///
 /// `incoming_loss` is for tests: a `RandomLoss`, `FixedLoss` or `MultiGapLoss`, or several of different kinds, that each
 /// datagram has to survive.
@@ -28,12 +30,16 @@ pub struct PyMediaDriver {
     context: Context,
 }
 
-/// The driver, until it is closed.
-pub struct Shared(Mutex<Option<MediaDriver>>);
+/// The driver.
+pub struct Shared {
+    /// `None` once it is closed.
+    driver: Mutex<Option<MediaDriver>>,
+    network_turns: Option<AgentTurns>,
+}
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Option<MediaDriver>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.driver.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn close(&self) -> std::io::Result<()> {
@@ -45,7 +51,7 @@ impl Shared {
 
     /// One duty cycle in mode INVOKER; `None` when another thread is in one.
     pub fn do_work(&self) -> Option<usize> {
-        match self.0.try_lock() {
+        match self.driver.try_lock() {
             Ok(mut driver) => Some(driver.as_mut().map_or(0, MediaDriver::do_work)),
             Err(TryLockError::Poisoned(poisoned)) => Some(
                 poisoned
@@ -72,6 +78,11 @@ impl PyMediaDriver {
 
     pub fn shared(&self) -> PyResult<&Arc<Shared>> {
         self.driver.get()
+    }
+
+    /// Turns at the network of a driver that has them and belongs to this process.
+    pub fn network_turns(&self) -> Option<AgentTurns> {
+        self.driver.get().ok()?.network_turns.clone()
     }
 }
 
@@ -217,7 +228,10 @@ impl PyMediaDriver {
         let driver = interruptible(py, "aeron-launch", move || launch(context))?
             .map_err(|error| start_error(&error))?;
         let context = driver.context().clone();
-        let shared = Arc::new(Shared(Mutex::new(Some(driver))));
+        let shared = Arc::new(Shared {
+            network_turns: driver.network_turns().cloned(),
+            driver: Mutex::new(Some(driver)),
+        });
         exit::add_driver(&shared);
         Ok(Self {
             driver: OfProcess::new(shared),
