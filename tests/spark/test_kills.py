@@ -3,11 +3,14 @@
 `make soak` runs more kills: `soak_kills.py`.
 """
 
+import pytest
+
 from spark.killed.runs import Kill, Publisher, check, progress, run_killed, run_to_the_end
 
 KILLS = [Kill("batch-zero", "application"), Kill("appended", "source", 2000), Kill("purged", "jvm", 2)]
 
 
+@pytest.mark.timeout(600)  # four applications are started, each of which takes a minute on a busy machine
 def test_every_message_is_there_once_after_kills(java, media_driver, shared_memory):
     """08-14, 08-22, 08-45: over IPC nothing is missing, as the publisher waits or is not connected meanwhile"""
     publisher = Publisher(shared_memory, "aeron:ipc", media_driver.dir)
