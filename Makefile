@@ -85,7 +85,7 @@ $(SPARK_CONNECT)/made: | $(STAMPS)/venv
 
 test-spark-connect: $(DEVELOP) $(SPARK_CONNECT)/made
 	$(call say,format aeron with Spark Connect)
-	PYTHONPATH=$(abspath $(SPARK_CONNECT)) $(BIN)/python -m pytest tests/spark/test_connect.py
+	PYTHONPATH=$(abspath $(SPARK_CONNECT)) $(BIN)/python -m pytest tests/spark/over_connect.py
 
 lint: lint-rust lint-python
 

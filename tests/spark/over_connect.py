@@ -1,8 +1,10 @@
-"""Spark Connect: streams, recordings and frames of a session that talks to its server by gRPC."""
+"""Spark Connect: streams, recordings and frames of a session that talks to its server by gRPC.
+
+Run by `make test-spark-connect`, which installs what Connect needs and no other test may have.
+"""
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -12,16 +14,11 @@ import pytest
 
 import aeron
 
-NEEDED = ("pandas", "grpc", "grpc_status", "zstandard")
-
 
 @pytest.mark.timeout(600)
 def test_a_session_of_connect_reads_and_writes(
     java: None, media_driver: aeron.MediaDriver, shared_memory: Path
 ) -> None:
-    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        pytest.skip(f"Spark Connect needs {', '.join(missing)}, which only `make test-spark-connect` installs")
     program = Path(__file__).with_name("connect_program.py")
     done = subprocess.run(
         [sys.executable, program, str(media_driver.dir), str(shared_memory)],
