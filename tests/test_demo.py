@@ -9,8 +9,9 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -185,7 +186,8 @@ def test_an_interrupted_demo_ends_in_order(number: signal.Signals) -> None:
         assert demo.end() == 1
         assert demo.errors().strip() == "Aborted!"
         assert directories_of(demo.pid) == []
-        assert not publisher.is_running()
+        # It may be dead and not yet cleared away.
+        _wait(lambda: not publisher.is_running() or publisher.status() == psutil.STATUS_ZOMBIE)
 
 
 def _publishers(pid: int) -> list[psutil.Process]:
@@ -193,7 +195,7 @@ def _publishers(pid: int) -> list[psutil.Process]:
     return [child for child in children if "aeron.demo.publisher" in child.cmdline()]
 
 
-def _wait(look: object) -> list[psutil.Process]:
+def _wait(look: Callable[[], Any]) -> Any:
     deadline = time.monotonic() + 20
     while not (found := look()):
         assert time.monotonic() < deadline

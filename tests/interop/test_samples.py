@@ -242,9 +242,9 @@ def test_a_driver_that_ends_in_order_ends_the_clients_of_both_families(kind, sta
     ):
         theirs.wait_for("<<Hello World! ")
         driver.process.signal(signal.SIGINT)
-        assert ours.end(5) == 1
+        assert ours.end(20) == 1
         assert re.search(r"^ERROR: MediaDriver has been shutdown", ours.errors())
-        assert theirs.process.wait(8) != 0
+        assert theirs.process.wait(20) != 0
         assert "has been shutdown" in theirs.process.output()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,8 +37,8 @@ def notes(home: Path) -> list[Path]:
 
 
 @pytest.fixture
-def query(start: Start, client: aeron.Aeron, stream_id: int) -> Query:
-    """Batch 1 has four records, and three messages that are none."""
+def query(start: Start, client: aeron.Aeron, stream_id: int) -> Iterator[Query]:
+    """Batch 1 has four records, and three messages that are none. Its recording goes on; an ended one would be removed."""
     query = start(record_length=8, min_partitions=3)
     query.run_batch()
     publication = client.add_exclusive_publication("aeron:ipc", stream_id)
@@ -45,7 +46,8 @@ def query(start: Start, client: aeron.Aeron, stream_id: int) -> Query:
         publication.publish(payload, timeout=10)
     eventually(lambda: query.report()["retainedBytes"] == 7 * 64)
     assert len(query.run_batch() or ()) == 7
-    return query
+    yield query
+    publication.close()
 
 
 def pieces(query: Query, batch: int) -> list[str]:
