@@ -38,7 +38,7 @@ def notes(home: Path) -> list[Path]:
 
 @pytest.fixture
 def query(start: Start, client: aeron.Aeron, stream_id: int) -> Iterator[Query]:
-    """Batch 1 has four records, and three messages that are none. Its recording goes on; an ended one would be removed."""
+    """Batch 1 has four records and three messages that are none. Its recording goes on; an ended one is removed."""
     query = start(record_length=8, min_partitions=3)
     query.run_batch()
     publication = client.add_exclusive_publication("aeron:ipc", stream_id)

@@ -324,4 +324,4 @@ def test_a_query_that_is_stopped_lets_its_publisher_go_at_once(
     publication = publisher(2120)
     with running(live(2120, "value BINARY"), tmp_path / "checkpoint"):
         send(publication, numbers(0, 10))
-    eventually(lambda: not publication.is_connected, 5)
+    eventually(lambda: not publication.is_connected, 8)
