@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psutil
 import pytest
 from tests.spark.collecting import Batches, numbers, running, send, until
 
@@ -23,7 +20,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.datasource import InputPartition
-    from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
 
 Publisher = Callable[..., aeron.ExclusivePublication]
@@ -107,56 +103,3 @@ def test_a_batch_that_is_run_again_has_identical_rows(
     repeated = [runs for runs in batches.runs.values() if len(runs) > 1 and runs[0].num_rows]
     assert repeated
     assert all(run.equals(runs[0]) for runs in repeated for run in runs)
-
-
-def test_nothing_is_lost_when_a_source_dies_whose_offsets_are_logged_late(
-    live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path
-) -> None:
-    """08-47: asynchronous progress tracking; what came since the last logged offset is read again."""
-    publication = publisher(4003)
-    checkpoint = tmp_path / "checkpoint"
-    first, second = Batches(), Batches()
-    count = 0
-    with logging_late(live(4003), checkpoint, first) as query:
-        deadline = time.monotonic() + 120
-        while not batches_without_an_offset(checkpoint) or count < 1000:
-            assert time.monotonic() < deadline, f"all of {len(first.tables)} batches are logged"
-            send(publication, numbers(count, count + 100))
-            count += 100
-            until(query, lambda rows=count: first.rows >= rows)
-        # The query ends by it, sometimes without a word: then its thread has died in Spark's own clearing up.
-        source_process().kill()
-    with logging_late(live(4003), checkpoint, second) as query:
-        send(publication, numbers(count, count + 100))
-        count += 100
-        until(query, lambda: {*first.column("value"), *second.column("value")} == {*numbers(0, count)})
-    values = second.column("value")
-    assert len(values) == len(set(values)), "each once since the restart"
-
-
-@contextmanager
-def logging_late(frame: DataFrame, checkpoint: Path, batches: Batches) -> Iterator[StreamingQuery]:
-    """As `running`, with asynchronous progress tracking; Spark itself lets only few sinks have it."""
-    writer = frame.writeStream.foreachBatch(batches.take).option("checkpointLocation", str(checkpoint))
-    writer = writer.option("asyncProgressTrackingEnabled", True)
-    writer = writer.option("asyncProgressTrackingCheckpointIntervalMs", 3000)
-    query = writer.option("_asyncProgressTrackingOverrideSinkSupportCheck", True).start()
-    try:
-        until(query, lambda: query.lastProgress is not None)
-        yield query
-    finally:
-        query.stop()
-
-
-def batches_without_an_offset(checkpoint: Path) -> int:
-    logged = [int(path.name) for path in (checkpoint / "offsets").glob("[0-9]*")]
-    return max(logged, default=-1) + 1 - len(logged)
-
-
-def source_process() -> psutil.Process:
-    """The process in which the only query's stream is recorded."""
-    for process in psutil.Process().children(recursive=True):
-        with suppress(psutil.Error):  # workers that died are still listed
-            if "python_streaming_source_runner" in " ".join(process.cmdline()):
-                return process
-    raise AssertionError("no source process")
