@@ -61,12 +61,9 @@ test-loom:
 	$(call say,loom models of the lock-free algorithms)
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(LOOM_TARGET_DIR) CARGO_PROFILE_RELEASE_LTO=off cargo test --quiet --release -p aeron-memory --test 'loom_*'
 
-# Processes of several makers meet on a machine that does other things too: what fails is tried once more, and told. A defect
-# fails twice.
-ONCE_MORE := --reruns 1 -rR
 test-python: $(DEVELOP)
 	$(call say,Python and interop tests)
-	$(BIN)/python -m pytest $(ONCE_MORE) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 # The oldest PySpark that serves: only its package, made once, put before the one of the environment.
 PYSPARK_4_2 := .cache/pyspark-4.2
@@ -77,7 +74,7 @@ $(PYSPARK_4_2)/made: | $(STAMPS)/venv
 
 test-spark-4.2: $(DEVELOP) $(PYSPARK_4_2)/made
 	$(call say,format aeron with PySpark 4.2)
-	PYTHONPATH=$(abspath $(PYSPARK_4_2)) $(BIN)/python -m pytest $(ONCE_MORE) tests/spark/test_smoke.py
+	PYTHONPATH=$(abspath $(PYSPARK_4_2)) $(BIN)/python -m pytest tests/spark/test_smoke.py
 
 # What Spark Connect needs and no other test may have: ours works without pandas.
 SPARK_CONNECT := .cache/spark-connect
@@ -88,7 +85,7 @@ $(SPARK_CONNECT)/made: | $(STAMPS)/venv
 
 test-spark-connect: $(DEVELOP) $(SPARK_CONNECT)/made
 	$(call say,format aeron with Spark Connect)
-	PYTHONPATH=$(abspath $(SPARK_CONNECT)) $(BIN)/python -m pytest $(ONCE_MORE) tests/spark/over_connect.py
+	PYTHONPATH=$(abspath $(SPARK_CONNECT)) $(BIN)/python -m pytest tests/spark/over_connect.py
 
 lint: lint-rust lint-python
 

@@ -125,13 +125,26 @@ def test_what_our_publisher_streams_a_java_rate_subscriber_counts(kind, shared_d
         theirs.wait_for(rf"totals {count} messages")
 
 
+@pytest.fixture
+def file(tmp_path):
+    """A file of several frames and some bytes."""
+    path = tmp_path / "file"
+    path.write_bytes(os.urandom(3_000_001))
+    return path
+
+
+@pytest.fixture
+def into(tmp_path):
+    """Where files are received."""
+    path = tmp_path / "received"
+    path.mkdir()
+    return path
+
+
 @each_driver
-def test_a_file_that_java_sends_is_received_whole(kind, shared_drivers, sample, tmp_path):
+def test_a_file_that_java_sends_is_received_whole(kind, shared_drivers, sample, file, into):
     """06-20, 06-23"""
     driver, where = shared_drivers(kind), channel()
-    into, file = tmp_path / "received", tmp_path / "file"
-    into.mkdir()
-    file.write_bytes(os.urandom(3_000_001))
     with Command("receive", into, "--dir", driver.directory, "-c", where, "--files", 1) as ours:
         ours.wait_for("Receiving from")
         with sample(driver, "FileSender", file, channel=where):
@@ -140,12 +153,9 @@ def test_a_file_that_java_sends_is_received_whole(kind, shared_drivers, sample, 
 
 
 @each_driver
-def test_java_receives_a_file_that_we_send_whole(kind, shared_drivers, sample, tmp_path):
+def test_java_receives_a_file_that_we_send_whole(kind, shared_drivers, sample, file, into):
     """06-20, 06-23: by a driver of its own"""
     driver, where = shared_drivers(kind), channel()
-    into, file = tmp_path / "received", tmp_path / "file"
-    into.mkdir()
-    file.write_bytes(os.urandom(3_000_001))
     of_the_receiver = SimpleNamespace(directory=f"{driver.directory}-receiver")
     try:
         with sample(of_the_receiver, "FileReceiver", into, "unused", channel=where) as theirs:
@@ -233,7 +243,7 @@ def test_a_killed_driver_ends_the_clients_of_both_families(kind, start_driver, s
 
 @pytest.mark.parametrize("kind", ["ours", "java"])
 def test_a_driver_that_ends_in_order_ends_the_clients_of_both_families(kind, start_driver, sample):
-    """06-24, 06-26 (9.7)"""
+    """06-24, 06-26 (9.7); a Java driver may take longer than ours to end."""
     driver = start_driver(kind)
     where = channel()
     with (
@@ -242,9 +252,9 @@ def test_a_driver_that_ends_in_order_ends_the_clients_of_both_families(kind, sta
     ):
         theirs.wait_for("<<Hello World! ")
         driver.process.signal(signal.SIGINT)
-        assert ours.end(20) == 1
+        assert ours.end(5 if kind == "ours" else 20) == 1
         assert re.search(r"^ERROR: MediaDriver has been shutdown", ours.errors())
-        assert theirs.process.wait(20) != 0
+        assert theirs.process.wait(8) != 0
         assert "has been shutdown" in theirs.process.output()
 
 

@@ -78,14 +78,20 @@ def test_a_session_that_comes_back_is_whole(start: Start, publication: aeron.Exc
     assert query.report()["gapBytes"] == 0
 
 
+@pytest.fixture
+def slow(client: aeron.Aeron, publication: aeron.ExclusivePublication, stream_id: int) -> aeron.Subscription:
+    """A second subscriber of the stream, which reads only when it is told to."""
+    subscription = client.add_subscription(CHANNEL, stream_id)
+    subscription.wait_connected(timeout=5)
+    return subscription
+
+
 def test_a_slower_subscriber_makes_a_session_join_below_what_was_recorded(
-    start: Start, client: aeron.Aeron, publication: aeron.ExclusivePublication, stream_id: int
+    start: Start, publication: aeron.ExclusivePublication, slow: aeron.Subscription
 ) -> None:
     """08-20: join position below the head and amid a message."""
-    slow = client.add_subscription(CHANNEL, stream_id)
     query = start()
     query.run_batch()
-    slow.wait_connected(timeout=5)
     count = len(publish(publication, 10, size=3000))
     query.run_until(count)
     slow.poll(lambda message, header: None, 4)
@@ -99,13 +105,11 @@ def test_a_slower_subscriber_makes_a_session_join_below_what_was_recorded(
 
 
 def test_a_slower_subscriber_may_stand_a_term_below_what_was_recorded(
-    start: Start, client: aeron.Aeron, publication: aeron.ExclusivePublication, stream_id: int
+    start: Start, publication: aeron.ExclusivePublication, slow: aeron.Subscription
 ) -> None:
     """08-20: the term in between ends with padding."""
-    slow = client.add_subscription(CHANNEL, stream_id)
     query = start()
     query.run_batch()
-    slow.wait_connected(timeout=5)
     count = 0
     for messages in (7, 7, 10):
         read_all(slow)

@@ -36,13 +36,16 @@ fn system(cnc: &CncFile, counter: SystemCounter) -> i64 {
     cnc.counters().value(counter.id()).unwrap()
 }
 
+/// The modes in which the driver has threads of its own.
+const THREADED: [ThreadingMode; 3] = [
+    ThreadingMode::Dedicated,
+    ThreadingMode::SharedNetwork,
+    ThreadingMode::Shared,
+];
+
 #[test]
 fn every_threading_mode_carries_datagrams() {
-    for mode in [
-        ThreadingMode::Dedicated,
-        ThreadingMode::SharedNetwork,
-        ThreadingMode::Shared,
-    ] {
+    for mode in THREADED {
         let place = Place::new();
         let mut driver = MediaDriver::launch(place.context(mode)).unwrap();
         exchange_datagrams(&place, || {});
@@ -103,11 +106,7 @@ fn sockets_that_the_system_refuses_are_named_with_its_reason() {
 
 #[test]
 fn every_threading_mode_carries_messages() {
-    for mode in [
-        ThreadingMode::Dedicated,
-        ThreadingMode::SharedNetwork,
-        ThreadingMode::Shared,
-    ] {
+    for mode in THREADED {
         let place = Place::new();
         let mut driver = MediaDriver::launch(place.context(mode)).unwrap();
         exchange_messages(&place, || {});
