@@ -6,6 +6,9 @@ use super::{IdleStrategy, park_ns};
 ///
 /// With [`with_max_idle_park`](BackoffIdleStrategy::with_max_idle_park) a loop that has parked for a second in all without any work
 /// parks for longer still, so that an idle process costs next to nothing.
+///
+/// With [`with_busy_yields`](BackoffIdleStrategy::with_busy_yields) a loop that keeps finding work yields for longer before it parks:
+/// where other threads take the processors, a short park lasts until one of them gives way, and the work waits.
 #[derive(Debug, Clone)]
 pub struct BackoffIdleStrategy {
     max_spins: u64,
@@ -13,6 +16,9 @@ pub struct BackoffIdleStrategy {
     min_park_ns: u64,
     max_park_ns: u64,
     max_idle_park_ns: u64,
+    busy_yields: u64,
+    /// How often it yields this time, from `max_yields` to `busy_yields`.
+    yields_now: u64,
     state: State,
 }
 
@@ -56,8 +62,17 @@ impl BackoffIdleStrategy {
             min_park_ns,
             max_park_ns,
             max_idle_park_ns: max_park_ns,
+            busy_yields: max_yields,
+            yields_now: max_yields,
             state: State::NotIdle,
         }
+    }
+
+    /// Each wait that ends before the second park doubles the yields of the next one up to `busy_yields`; a longer one brings
+    /// them back to `max_yields`. A value under `max_yields` has no effect.
+    pub fn with_busy_yields(mut self, busy_yields: u64) -> Self {
+        self.busy_yields = busy_yields.max(self.max_yields);
+        self
     }
 
     /// After a second without work the parks go on doubling up to `max_idle_park_ns`; a value under `max_park_ns` has no effect.
@@ -74,7 +89,7 @@ impl BackoffIdleStrategy {
                 (State::Spinning { spins: spins + 1 }, Wait::Spin)
             }
             State::Spinning { .. } => (State::Yielding { yields: 0 }, Wait::Spin),
-            State::Yielding { yields } if yields < self.max_yields => {
+            State::Yielding { yields } if yields < self.yields_now => {
                 (State::Yielding { yields: yields + 1 }, Wait::Yield)
             }
             State::Yielding { .. } => (
@@ -130,6 +145,11 @@ impl IdleStrategy for BackoffIdleStrategy {
     }
 
     fn reset(&mut self) {
+        self.yields_now = match self.state {
+            State::NotIdle => self.yields_now,
+            State::Parking { parked_ns, .. } if parked_ns > self.min_park_ns => self.max_yields,
+            _ => self.yields_now.saturating_mul(2).min(self.busy_yields),
+        };
         self.state = State::NotIdle;
     }
 
@@ -220,6 +240,25 @@ mod tests {
         );
         strategy.reset();
         assert_eq!(strategy.next_wait(), Wait::Not);
+    }
+
+    #[test]
+    fn while_work_keeps_coming_it_yields_for_longer_before_it_parks() {
+        let mut strategy = BackoffIdleStrategy::new(0, 2, 100, 800).with_busy_yields(7);
+        let mut yields_until_first_park = || {
+            let waits = std::iter::repeat_with(|| strategy.next_wait());
+            let waits = waits.take_while(|wait| !matches!(wait, Wait::ParkNs(_)));
+            let yields = waits.filter(|wait| *wait == Wait::Yield).count();
+            strategy.reset();
+            yields
+        };
+        let yields: Vec<_> = (0..4).map(|_| yields_until_first_park()).collect();
+        assert_eq!(yields, [2, 4, 7, 7]);
+        while strategy.next_wait() != Wait::ParkNs(200) {}
+        strategy.reset();
+        let waits = waits(&mut strategy, 20);
+        let yields = waits.iter().filter(|wait| **wait == Wait::Yield).count();
+        assert_eq!(yields, 2, "a longer wait ends that");
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub enum IdleStrategySpec {
         max_park_ns: u64,
         /// How long it parks at most after a second without work; not more than `max_park_ns` turns that off.
         max_idle_park_ns: u64,
+        /// How often it yields at most while work keeps coming; not more than `max_yields` turns that off.
+        busy_yields: u64,
     },
 }
 
@@ -114,9 +116,11 @@ impl IdleStrategySpec {
                 min_park_ns,
                 max_park_ns,
                 max_idle_park_ns,
+                busy_yields,
             } => Box::new(
                 BackoffIdleStrategy::new(max_spins, max_yields, min_park_ns, max_park_ns)
-                    .with_max_idle_park(max_idle_park_ns),
+                    .with_max_idle_park(max_idle_park_ns)
+                    .with_busy_yields(busy_yields),
             ),
         }
     }
@@ -131,6 +135,7 @@ impl Default for IdleStrategySpec {
             min_park_ns: BackoffIdleStrategy::DEFAULT_MIN_PARK_NS,
             max_park_ns: BackoffIdleStrategy::DEFAULT_MAX_PARK_NS,
             max_idle_park_ns: BackoffIdleStrategy::DEFAULT_MAX_PARK_NS,
+            busy_yields: BackoffIdleStrategy::DEFAULT_MAX_YIELDS,
         }
     }
 }
@@ -140,13 +145,15 @@ fn parse_backoff(arguments: &str) -> Option<IdleStrategySpec> {
     let [max_spins, max_yields, min_park, max_park] = fields[..] else {
         return None;
     };
+    let max_yields = max_yields.parse().ok()?;
     let max_park_ns = duration_ns(max_park)?;
     Some(IdleStrategySpec::Backoff {
         max_spins: max_spins.parse().ok()?,
-        max_yields: max_yields.parse().ok()?,
+        max_yields,
         min_park_ns: duration_ns(min_park)?,
         max_park_ns,
         max_idle_park_ns: max_park_ns,
+        busy_yields: max_yields,
     })
 }
 
@@ -226,7 +233,8 @@ mod tests {
                 max_yields: 2,
                 min_park_ns: 3_000,
                 max_park_ns: 4_000_000,
-                max_idle_park_ns: 4_000_000
+                max_idle_park_ns: 4_000_000,
+                busy_yields: 2
             }
         );
         assert_eq!(parsed("spin", Some("whatever")), IdleStrategySpec::BusySpin);

@@ -32,6 +32,8 @@ const US: i64 = 1_000;
 const MS: i64 = 1_000 * US;
 const SECOND: i64 = 1_000 * MS;
 const DEFAULT_MAX_IDLE_PARK_NS: u64 = 2 * MS as u64;
+/// Yields of a loop under load, about 80 us on a free processor: a publisher of long messages fills half a window in that time.
+const BUSY_YIELDS: u64 = 200;
 
 macro_rules! settings {
     ($($(#[$doc:meta])* $name:ident: $type:ty = $default:expr, $variable:literal $grammar:expr;)*) => {
@@ -338,7 +340,8 @@ impl Context {
             .filter(|neighbor| !neighbor.is_empty())
     }
 
-    /// The idle strategy of a loop, which parks longer once it is idle for long if the context says so.
+    /// The idle strategy of a loop, which parks longer once it is idle for long if the context says so, and which yields longer
+    /// under load unless its arguments say how often.
     pub(crate) fn idle_strategy(
         &self,
         kind: LoopKind,
@@ -373,10 +376,15 @@ impl Context {
         let mut spec = IdleStrategySpec::parse(name, arguments)
             .map_err(|error| ConfigurationError(error.to_string()))?;
         if let IdleStrategySpec::Backoff {
-            max_idle_park_ns, ..
+            max_idle_park_ns,
+            busy_yields,
+            ..
         } = &mut spec
         {
             *max_idle_park_ns = self.max_idle_park_ns;
+            if arguments.is_none() {
+                *busy_yields = BUSY_YIELDS;
+            }
         }
         Ok(spec)
     }
