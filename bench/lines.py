@@ -1,7 +1,7 @@
 """The lines that are measured, and what each must reach."""
 
 from bench import environments as env
-from bench.measure import STOCK, Idle, JavaSample, OneWay, RoundTrip
+from bench.measure import STOCK, BareMemory, Idle, JavaSample, OneWay, RoundTrip
 from bench.runner import Goal, Group, Part
 from bench.spark.lines import SPARK_GROUPS
 from bench.spark.session import missing, versions
@@ -24,10 +24,10 @@ def _ours(name):
     return _script(env.ours(), name)
 
 
-def _native_one_way(length):
-    size = "32 B" if length == 32 else "1 KiB"
-    settings = {"length": length}
-    stock = {**settings, "concurrent": True, "limit": 10}
+def _native_one_way(length, terms):
+    size = "32 B" if length == 32 else f"1 KiB, terms of {terms} MiB"
+    settings = {"length": length, "channel": f"aeron:ipc?term-length={terms}m"}
+    stock = {"length": length, "concurrent": True, "limit": 10}
     c_cells = (f"C client, {size}", f"C client as it comes, {size}")
     ours, batch = f"ours native, {size}", f"ours native in batches, {size}"
     return Group(
@@ -37,6 +37,7 @@ def _native_one_way(length):
             OneWay(c_cells[1], (env.c_client(),), "c", stock, STOCK),
             OneWay(ours, (env.native(),), "ours", settings),
             OneWay(batch, (env.native(),), "ours", {**settings, "how": "batch"}),
+            BareMemory(f"bare memory, {size}", (env.native(),), {"length": length, "term_length": terms << 20}),
             JavaSample(f"Java sample in one process, {size}", length),
         ],
         [
@@ -91,6 +92,9 @@ def _large():
                 OneWay(ours, _ours("ours_peer"), "ours", with_terms),
             ]
             goals.append(Goal(f"{what}, terms of {terms} MiB, to the C client", ours, (c_client,), at_least=1.5))
+            if settings["how"] == "claim":
+                bare = {"length": LARGEST_CLAIM, "term_length": terms << 20}
+                cells.append(BareMemory(f"bare memory, {what}, terms of {terms} MiB", (env.native(),), bare))
         goals.append(Goal(f"{what}, to iceoryx2", ours, (iceoryx2,), at_least=0.8))
     return Group("one way, 64 KiB", cells, goals)
 
@@ -162,8 +166,9 @@ def _idle():
 
 
 IPC_GROUPS = {
-    "native32": lambda: _native_one_way(32),
-    "native1k": lambda: _native_one_way(1024),
+    "native32": lambda: _native_one_way(32, 16),
+    "native1k": lambda: _native_one_way(1024, 16),
+    "native1k-4m": lambda: _native_one_way(1024, 4),
     "python32": _python_one_way,
     "large": _large,
     "roundtrip": _round_trips,

@@ -125,6 +125,20 @@ class RoundTrip:
 
 
 @dataclass
+class BareMemory:
+    """What copying into a log and clearing it allow here, without messages; shown without a goal."""
+
+    name: str
+    command: tuple
+    settings: dict
+    unit: str = "messages/s"
+
+    def measure(self, seconds):
+        with started(self.command, "-", ["bare", *words_of({**self.settings, "seconds": seconds})]) as process:
+            return json.loads(process.read(seconds + SPARE_TIME_S))
+
+
+@dataclass
 class JavaSample:
     """Aeron's own in-process sample, shown without a goal."""
 

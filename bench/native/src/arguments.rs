@@ -18,6 +18,8 @@ pub struct Arguments {
     pub seconds: f64,
     /// How long the subscriber takes messages before it measures, so that all pages of the logs exist.
     pub warmup: f64,
+    /// Bytes of a term where there is no channel to say it.
+    pub term_length: usize,
     /// `offer`, `claim` or `batch`.
     pub how: String,
     /// Fragments a poll takes at most.
@@ -50,6 +52,7 @@ impl Arguments {
             max_length: 0,
             seconds: 2.0,
             warmup: 0.0,
+            term_length: 16 << 20,
             how: "offer".into(),
             limit: 256,
             assemble: false,
@@ -69,6 +72,7 @@ impl Arguments {
                 "seconds" => arguments.seconds = number(name, value)?,
                 "warmup" => arguments.warmup = number(name, value)?,
                 "assemble" => arguments.assemble = number(name, value)?,
+                "term_length" => arguments.term_length = number(name, value)?,
                 "limit" => arguments.limit = number(name, value)?,
                 "batch" => arguments.batch = number(name, value)?,
                 _ => return Err(format!("unknown setting {name}")),

@@ -1,12 +1,13 @@
 //! Our client at native speed: `aeron-bench ROLE DIRECTORY name=value...`, one process per role.
 //!
-//! `pub` sends numbered records for a time, `sub` checks and sums them; `ping` measures round trips that `pong` returns. Each
-//! prints one line of JSON, and before it `ready`: the receiving ones when they may be sent to, `pub` when it is connected.
+//! `pub` sends numbered records for a time, `sub` checks and sums them; `ping` measures round trips that `pong` returns; `bare`
+//! is alone and measures the memory. Each prints one line of JSON, and before it `ready`: the receiving ones when they may be sent to, `pub` when it is connected.
 //! `peers/c_client.c` does the same with the C client: keep the loops alike.
 
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod bare;
 mod one_way;
 mod record;
 mod round_trip;
@@ -30,13 +31,17 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse(std::env::args().skip(1))?;
+    if arguments.role == "bare" {
+        bare::copy(&arguments);
+        return Ok(());
+    }
     let mut turns = Turns::begin(&arguments)?;
     match arguments.role.as_str() {
         "pub" => one_way::publish(&mut turns, &arguments)?,
         "sub" => one_way::subscribe(&mut turns, &arguments)?,
         "ping" => round_trip::ping(&mut turns, &arguments)?,
         "pong" => round_trip::pong(&mut turns, &arguments)?,
-        other => return Err(format!("unknown role {other}: pub, sub, ping or pong").into()),
+        other => return Err(format!("unknown role {other}: pub, sub, ping, pong or bare").into()),
     }
     turns.aeron().close();
     Ok(())

@@ -1,0 +1,76 @@
+//! What the machine's memory allows: one thread copies messages into a ring as long as a log, the other clears it behind.
+//!
+//! No frame is published, none is read: no publisher of any library is faster over a log of this length with these windows.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::words::{Words, align};
+
+use crate::arguments::Arguments;
+
+const HEADER_LENGTH: usize = 32;
+const TERMS: u64 = 3;
+
+/// Positions of the two sides, each in a cache line of its own.
+#[derive(Default)]
+struct Positions {
+    written: Line,
+    cleared: Line,
+    done: AtomicBool,
+}
+
+#[derive(Default)]
+#[repr(align(128))]
+struct Line(AtomicU64);
+
+/// Copies for the given time and prints the rate of messages.
+pub fn copy(arguments: &Arguments) {
+    let term_length = arguments.term_length as u64;
+    let ring = SharedBuffer::heap((TERMS * term_length) as usize);
+    ring.fill_zero(0, ring.len());
+    // What a publisher may be ahead of its slowest subscriber, and the step in which the driver follows.
+    let window = term_length / 2;
+    let positions = Positions::default();
+    std::thread::scope(|scope| {
+        scope.spawn(|| clear(&ring, &positions, window / 8));
+        let messages = write(&ring, &positions, window, arguments);
+        positions.done.store(true, Ordering::Relaxed);
+        println!("{{\"rate\": {}}}", messages / arguments.seconds);
+    });
+}
+
+fn write(ring: &SharedBuffer, positions: &Positions, window: u64, arguments: &Arguments) -> f64 {
+    let message = vec![1; arguments.length];
+    let framed = align(HEADER_LENGTH + arguments.length, HEADER_LENGTH) as u64;
+    let deadline = Instant::now() + Duration::from_secs_f64(arguments.seconds);
+    let (mut position, mut limit, mut count) = (0, window, 0);
+    while count % 1024 != 0 || Instant::now() < deadline {
+        while position >= limit {
+            std::hint::spin_loop();
+            limit = positions.cleared.0.load(Ordering::Acquire) + window;
+        }
+        let at = (position % ring.len() as u64) as usize;
+        if at + framed as usize <= ring.len() {
+            ring.copy_in(at + HEADER_LENGTH, &message);
+            count += 1;
+        }
+        position += framed;
+        positions.written.0.store(position, Ordering::Release);
+    }
+    f64::from(count)
+}
+
+fn clear(ring: &SharedBuffer, positions: &Positions, step: u64) {
+    let mut position = 0;
+    while !positions.done.load(Ordering::Relaxed) {
+        if positions.written.0.load(Ordering::Acquire) < position + step {
+            std::hint::spin_loop();
+            continue;
+        }
+        ring.fill_zero((position % ring.len() as u64) as usize, step as usize);
+        position += step;
+        positions.cleared.0.store(position, Ordering::Release);
+    }
+}
