@@ -1,7 +1,8 @@
 //! Our client at native speed: `aeron-bench ROLE DIRECTORY name=value...`, one process per role.
 //!
 //! `pub` sends numbered records for a time, `sub` checks and sums them; `ping` measures round trips that `pong` returns; `bare`
-//! is alone and measures the memory. Each prints one line of JSON, and before it `ready`: the receiving ones when they may be sent to, `pub` when it is connected.
+//! is alone and measures the memory. Each prints one line of JSON, and the others before it `ready`: the receiving ones when they
+//! may be sent to, `pub` when it is connected.
 //! `peers/c_client.c` does the same with the C client: keep the loops alike.
 
 #![forbid(unsafe_code)]

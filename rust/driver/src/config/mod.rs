@@ -401,3 +401,25 @@ impl Context {
             .collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn busy_yields(arguments: &str) -> u64 {
+        let context = Context {
+            shared_idle_strategy_init_args: arguments.into(),
+            ..Context::default()
+        };
+        match context.idle_strategy(LoopKind::Shared).unwrap() {
+            IdleStrategySpec::Backoff { busy_yields, .. } => busy_yields,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_loop_under_load_yields_longer_unless_its_arguments_say_how_often() {
+        assert_eq!(busy_yields(""), BUSY_YIELDS);
+        assert_eq!(busy_yields("10-20-1us-1ms"), 20);
+    }
+}
