@@ -31,6 +31,8 @@ pub struct IpcPublication {
     subscribers: Subscribers,
     state: State,
     reference_count: usize,
+    /// Whether publishers may see the subscribers: they were given the window, or there is no memory for it.
+    is_open: bool,
     /// The limit moves when it would pass this.
     trip_limit: i64,
     consumer_position: i64,
@@ -56,6 +58,7 @@ impl IpcPublication {
             subscribers: Subscribers::default(),
             state: State::Active,
             reference_count: 0,
+            is_open: false,
             trip_limit: 0,
             consumer_position: position,
             blocked: BlockedPublisher::new(position, now_ns),
@@ -145,13 +148,7 @@ impl IpcPublication {
                 self.consumer_position = max.max(self.consumer_position);
                 self.raise_limit(min, producer_position)
             }
-            None if self.published.limit() > self.consumer_position => {
-                self.trip_limit = self.consumer_position;
-                self.published.set_limit(self.consumer_position);
-                self.published.clean_to(self.consumer_position);
-                true
-            }
-            None => false,
+            None => self.lower_limit(),
         }
     }
 
@@ -173,6 +170,7 @@ impl IpcPublication {
 
     /// There are no more pages for now; true for the first failure since something was allocated.
     pub fn on_pages_missing(&mut self) -> bool {
+        self.open();
         self.published.on_pages_missing()
     }
 
@@ -194,9 +192,7 @@ impl IpcPublication {
             timeouts,
             on_tether_action,
         );
-        self.published
-            .metadata()
-            .set_is_connected(self.subscribers.has_working());
+        self.update_connection();
         let producer_position = self.published.update_publisher_position();
         if self
             .cool_down_expiry_ns
@@ -248,14 +244,42 @@ impl IpcPublication {
         }
         self.published.clean_to(min.min(producer_position));
         let allowed = self.published.allowed_limit(limit);
+        let is_raised = allowed > self.published.limit();
+        if is_raised {
+            self.published.set_limit(allowed);
+        }
         if allowed == limit {
             self.trip_limit = limit + self.config.window_length / 8;
+            self.open();
         }
-        if allowed <= self.published.limit() {
+        is_raised
+    }
+
+    /// Without subscribers nothing may be published beyond what was consumed.
+    fn lower_limit(&mut self) -> bool {
+        self.is_open = false;
+        if self.published.limit() <= self.consumer_position {
             return false;
         }
-        self.published.set_limit(allowed);
+        self.trip_limit = self.consumer_position;
+        self.published.set_limit(self.consumer_position);
+        self.published.clean_to(self.consumer_position);
         true
+    }
+
+    /// From here on publishers see the subscribers. Not before there is a limit: who is told of a connection offers once, and
+    /// takes back pressure for a slow consumer.
+    fn open(&mut self) {
+        if !self.is_open {
+            self.is_open = true;
+            self.update_connection();
+        }
+    }
+
+    fn update_connection(&self) {
+        self.published
+            .metadata()
+            .set_is_connected(self.is_open && self.subscribers.has_working());
     }
 }
 
@@ -295,12 +319,10 @@ impl Stream for IpcPublication {
     }
 
     fn on_subscriber_added(&mut self) {
-        self.published.metadata().set_is_connected(true);
+        self.update_connection();
     }
 
     fn on_subscriber_removed(&mut self) {
-        if !self.subscribers.has_working() {
-            self.published.metadata().set_is_connected(false);
-        }
+        self.update_connection();
     }
 }

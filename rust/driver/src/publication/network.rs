@@ -232,6 +232,7 @@ impl NetworkPublication {
 
     /// There are no more pages for now; true for the first failure since something was allocated.
     pub fn on_pages_missing(&mut self) -> bool {
+        self.open();
         self.published.on_pages_missing()
     }
 
@@ -315,20 +316,35 @@ impl NetworkPublication {
         let min = self.min_consumer_position(sender_position, spies);
         let limit = min + self.config.window_length;
         if limit <= self.published.limit() {
+            self.open();
             return false;
         }
         // One term of history stays, for retransmits.
         self.published.clean_to(min - self.published.term_length());
         let allowed = self.published.allowed_limit(limit);
-        if allowed <= self.published.limit() {
-            return false;
+        let is_raised = allowed > self.published.limit();
+        if is_raised {
+            self.published.set_limit(allowed);
         }
-        self.published.set_limit(allowed);
-        true
+        if allowed == limit {
+            self.open();
+        }
+        is_raised
+    }
+
+    /// From here on publishers see the subscribers; not before there is a limit, as with an IPC publication.
+    fn open(&self) {
+        if !self.status.is_open() {
+            self.status.set_open(true);
+            self.status.update_connection(self.published.metadata());
+        }
     }
 
     /// Without subscribers nothing may be published beyond what was sent.
     fn lower_limit(&mut self, sender_position: i64) -> bool {
+        if self.status.is_open() {
+            self.status.set_open(false);
+        }
         if self.published.limit() <= sender_position {
             return false;
         }

@@ -9,6 +9,7 @@ use aeron_memory::log::LogMetadata;
 #[derive(Debug)]
 pub struct PublicationStatus {
     spies_simulate_connection: bool,
+    is_open: AtomicBool,
     has_receivers: AtomicBool,
     has_required_receivers: AtomicBool,
     has_received_unicast_eos: AtomicBool,
@@ -22,6 +23,7 @@ impl PublicationStatus {
     pub fn new(spies_simulate_connection: bool, start_position: i64) -> Self {
         Self {
             spies_simulate_connection,
+            is_open: AtomicBool::new(false),
             has_receivers: AtomicBool::new(false),
             has_required_receivers: AtomicBool::new(false),
             has_received_unicast_eos: AtomicBool::new(false),
@@ -31,7 +33,7 @@ impl PublicationStatus {
         }
     }
 
-    /// Whether anybody receives what is published, as publishers see it.
+    /// Whether anybody receives what is published.
     pub fn has_subscribers(&self) -> bool {
         (self.has_receivers() && self.has_required_receivers.load(Ordering::Acquire))
             || self.has_spies_that_count()
@@ -42,12 +44,17 @@ impl PublicationStatus {
         self.spies_simulate_connection && self.has_spies.load(Ordering::Acquire)
     }
 
-    /// Shows publishers whether anybody receives; stores only a change. Both agents may call it at any time.
+    /// Shows publishers whether anybody receives and they have room; stores only a change. Both agents may call it at any time.
     pub fn update_connection(&self, metadata: &LogMetadata<SharedBuffer>) {
-        let is_connected = self.has_subscribers();
+        let is_connected = self.has_subscribers() && self.is_open();
         if metadata.is_connected() != is_connected {
             metadata.set_is_connected(is_connected);
         }
+    }
+
+    /// Whether publishers may see the subscribers: they were given the window, or there is no memory for it.
+    pub fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::Acquire)
     }
 
     /// Whether a receiver's status message came within the connection timeout.
@@ -68,6 +75,11 @@ impl PublicationStatus {
     /// How far the fastest spy got.
     pub fn max_spy_position(&self) -> i64 {
         self.max_spy_position.load(Ordering::Acquire)
+    }
+
+    /// By the conductor: whether publishers may see the subscribers.
+    pub fn set_open(&self, is_open: bool) {
+        self.is_open.store(is_open, Ordering::Release);
     }
 
     /// By the conductor: whether there are working spies.

@@ -246,6 +246,22 @@ impl TestDriver {
         self.core.do_work(now_ns, now_ms)
     }
 
+    /// A millisecond goes by; a duty cycle of one agent after another, with a look at what clients see after each.
+    pub fn step_with(&mut self, mut look: impl FnMut()) {
+        self.now += Duration::from_millis(1);
+        let (now_ns, now_ms) = (self.now.as_nanos() as i64, self.now_ms());
+        self.nano_clock.update(now_ns);
+        self.epoch_clock.update(now_ms);
+        self.core.sender.do_work(now_ns);
+        look();
+        self.core.receiver.do_work(now_ns);
+        look();
+        self.core.resources.do_work();
+        look();
+        self.core.conductor.do_work(now_ns, now_ms);
+        look();
+    }
+
     /// Lets time go by in small steps, with duty cycles and the heartbeats of living clients.
     pub fn advance(&mut self, time: Duration) {
         let end = self.now + time;
@@ -461,19 +477,29 @@ impl TestDriver {
         channel: &str,
         stream_id: i32,
     ) -> (i64, Vec<Image>) {
-        let correlation_id = self.next_id();
-        let heard = self.ask(Command::AddSubscription(AddSubscription {
-            client_id,
-            correlation_id,
-            registration_correlation_id: -1,
-            stream_id,
-            channel: channel.as_bytes(),
-        }));
+        let command = self.subscription_command(client_id, channel, stream_id);
+        let registration_id = command.correlation_id();
+        let heard = self.ask(command);
         assert!(
             names(&heard).contains(&"SubscriptionReady".to_owned()),
             "{channel}: {heard:?}"
         );
-        (correlation_id, self.images(&heard))
+        (registration_id, self.images(&heard))
+    }
+
+    pub fn subscription_command<'a>(
+        &mut self,
+        client_id: i64,
+        channel: &'a str,
+        stream_id: i32,
+    ) -> Command<'a> {
+        Command::AddSubscription(AddSubscription {
+            client_id,
+            correlation_id: self.next_id(),
+            registration_correlation_id: -1,
+            stream_id,
+            channel: channel.as_bytes(),
+        })
     }
 
     pub fn remove_subscription(&mut self, registration_id: i64) -> Vec<Heard> {

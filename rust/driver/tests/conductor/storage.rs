@@ -181,6 +181,65 @@ fn on_a_full_file_system_publishers_wait_and_go_on_when_there_is_space() {
     assert!(publication.limit.get() > TERM);
 }
 
+/// Where publications go, and where their subscribers find them.
+const ROUTES: [(&str, &str); 3] = [
+    ("aeron:ipc", "aeron:ipc"),
+    (CHANNEL, CHANNEL),
+    (
+        "aeron:udp?endpoint=localhost:20121|ssc=true",
+        "aeron-spy:aeron:udp?endpoint=localhost:20121",
+    ),
+];
+
+#[test]
+fn a_publisher_that_is_told_of_a_subscriber_has_the_whole_window() {
+    for (channel, subscribed) in ROUTES {
+        let mut driver = TestDriver::new();
+        let publication = driver.add_publication(channel, STREAM);
+        for _ in 0..2 {
+            let position = publication.log.producer_position();
+            let command = driver.subscription_command(CLIENT, subscribed, STREAM);
+            let subscription = command.correlation_id();
+            driver.send(command);
+            let mut steps = 0;
+            while !publication.is_connected() {
+                driver.step_with(|| {
+                    let has_room = publication.limit.get() >= position + WINDOW;
+                    assert!(has_room || !publication.is_connected(), "{channel}");
+                });
+                steps += 1;
+                assert!(steps < 1_000, "{channel}: nobody was told");
+            }
+            publication.offer(1_000);
+            driver.advance(TICK);
+            for image in driver.images_of(subscription) {
+                image.position.set(publication.log.producer_position());
+            }
+            driver.advance(TICK);
+            driver.remove_subscription(subscription);
+            driver.advance(Duration::from_secs(20));
+            assert!(!publication.is_connected(), "{channel}");
+        }
+    }
+}
+
+#[test]
+fn without_memory_for_the_first_window_publishers_see_back_pressure_and_not_that_nobody_is_there() {
+    for (channel, subscribed) in [ROUTES[0], ROUTES[2]] {
+        let mut driver = TestDriver::new();
+        let publication = driver.add_publication(channel, STREAM);
+        driver.logs.set_usable_space(0);
+        driver.add_subscription(subscribed, STREAM);
+        driver.work();
+        assert!(publication.is_connected(), "{channel}");
+        assert_eq!(publication.limit.get(), 0, "{channel}");
+        assert_eq!(driver.errors().len(), 1, "{:?}", driver.errors());
+        driver.logs.set_usable_space(LOG_LENGTH);
+        driver.advance(TICK);
+        assert_eq!(publication.limit.get(), WINDOW, "{channel}");
+    }
+}
+
 #[test]
 fn a_log_that_is_not_sparse_is_allocated_whole() {
     let mut driver = TestDriver::new();

@@ -235,6 +235,7 @@ impl Rig {
             options.spies_simulate_connection,
             options.start_position,
         ));
+        status.set_open(true);
         let registration_id = self.next_id() as i64;
         let config = SenderPublicationConfig {
             registration_id,
