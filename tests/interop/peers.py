@@ -161,14 +161,6 @@ class Publication(Resource):
             assert time.monotonic() < deadline, f"{self.peer.kind}: not connected={connected} within {timeout_s} s"
             time.sleep(0.01)
 
-    def await_room(self, timeout_s=10):
-        """Connected, and may send: our driver raises the limit a moment later, when it has allocated the pages."""
-        self.await_connected(timeout_s=timeout_s)
-        deadline = time.monotonic() + timeout_s
-        while (state := self.state())["limit"] <= state["position"]:
-            assert time.monotonic() < deadline, f"{self.peer.kind}: no room within {timeout_s} s"
-            time.sleep(0.01)
-
 
 class Subscription(Resource):
     """A subscription; `receive` joins fragments and checks every byte."""

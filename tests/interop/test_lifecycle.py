@@ -53,7 +53,7 @@ def test_an_image_stays_until_its_subscriber_has_read_all(driver, client, shared
     running = shared_drivers(driver)
     subscription = start_peer(client, running).add_subscription(IPC, stream)
     publication = start_peer(client, running).add_publication(IPC, stream, exclusive=True)
-    publication.await_room()
+    publication.await_connected()
     assert [publication.offer(500) > 0 for _ in range(5)] == [True] * 5
     publication.close()
     time.sleep(0.5)
@@ -70,7 +70,7 @@ def test_revoking_takes_the_image_away_unread(driver, client, shared_drivers, st
     subscriber = start_peer(client, running)
     subscriber.add_subscription(IPC, stream)
     publication = start_peer(client, running).add_publication(IPC, stream, exclusive=True)
-    publication.await_room()
+    publication.await_connected()
     assert publication.offer(500) > 0
     publication.close(revoke=True)
     [went] = [event for event in subscriber.await_events("image_gone") if event["event"] == "image_gone"]
@@ -149,7 +149,7 @@ def test_the_image_of_a_killed_publisher_goes(driver, client, start_driver, star
     publication = killed.add_publication(IPC, stream)
     owned = killed.add_counter(1001, "of the dead")
     static = killed.add_counter(1002, "static", registration=5)
-    publication.await_room()
+    publication.await_connected()
     assert publication.offer(100) > 0
     assert subscription.receive(1, [100])["received"] == 1
     killed.kill()
@@ -169,8 +169,8 @@ def test_a_publisher_killed_in_a_claim_does_not_block_the_stream(driver, client,
     dying = killed.add_publication(IPC, stream)
     publication = survivor.add_publication(IPC, stream)
     assert publication.session == dying.session
-    publication.await_room()
-    dying.await_room()
+    publication.await_connected()
+    dying.await_connected()
     assert dying.hold(200) > 0
     killed.kill()
     assert publication.offer(64) > 0
@@ -187,7 +187,7 @@ def test_the_stream_of_a_publisher_killed_alone_in_a_claim_ends(driver, client, 
     subscriber, killed = start_peer(client, running), start_peer(client, running)
     subscription = subscriber.add_subscription(IPC, stream)
     publication = killed.add_publication(IPC, stream, exclusive=True)
-    publication.await_room()
+    publication.await_connected()
     assert publication.offer(64) > 0
     assert publication.hold(200) > 0
     killed.kill()

@@ -139,7 +139,7 @@ def test_a_stream_starts_where_it_is_told_to(driver, client, shared_drivers, sta
     subscription = start_peer(client, shared_drivers(driver)).add_subscription(IPC, stream)
     [image] = subscription.await_images(1)
     assert (image["join"], image["initial_term"]) == (start, 7)
-    publication.await_room()
+    publication.await_connected()
     assert publication.offer(32) == start + 64
 
 
@@ -150,7 +150,7 @@ def test_offers_say_why_they_failed(driver, client, shared_drivers, start_peer, 
     publication = start_peer(client, running).add_publication(f"{IPC}?term-length=64k", stream)
     assert publication.offer(32) == NOT_CONNECTED
     subscription = start_peer(client, running).add_subscription(IPC, stream)
-    publication.await_room()
+    publication.await_connected()
     positions = [publication.offer(1000) for _ in range(31)]
     assert positions == [1056 * (n + 1) for n in range(31)]
     while (result := publication.offer(1000)) > 0:
@@ -167,7 +167,7 @@ def test_a_stream_ends_at_its_last_position(driver, client, shared_drivers, star
     last = "init-term-id=0|term-id=2147483647|term-offset=65408"
     publication = start_peer(client, running).add_publication(f"{IPC}?term-length=64k|{last}", stream, exclusive=True)
     subscription = start_peer(client, running).add_subscription(IPC, stream)
-    publication.await_room()
+    publication.await_connected()
     assert publication.offer(32) == publication.max_position - 64
     assert publication.offer(33) == MAX_POSITION_EXCEEDED
     assert publication.offer(33) == MAX_POSITION_EXCEEDED
@@ -180,7 +180,7 @@ def test_an_aborted_claim_is_skipped(driver, publisher, subscriber, shared_drive
     running = shared_drivers(driver)
     subscription = start_peer(subscriber, running).add_subscription(IPC, stream)
     publication = start_peer(publisher, running).add_publication(IPC, stream)
-    publication.await_room()
+    publication.await_connected()
     assert publication.hold(100) > 0
     publication.finish(abort=True)
     assert publication.hold(32) > 0

@@ -96,7 +96,7 @@ def test_log_inspector_reads_a_log(tool, start_driver, start_peer, stream):
     peer = start_peer("java", driver)
     peer.add_subscription("aeron:ipc", stream)
     publication = peer.add_publication("aeron:ipc?term-length=64k", stream)
-    publication.await_room()
+    publication.await_connected()
     assert publication.offer(10) == 64
     log = f"{driver.directory}/publications/{publication.registration}.logbuffer"
     shown = tool(driver, "LogInspector", log)
