@@ -19,6 +19,8 @@ use crate::handlers::{
 pub const MAX_CLIENT_NAME_LENGTH: usize = 100;
 /// Longest sleep of the conductor between two duty cycles.
 pub const MAX_IDLE_SLEEP_DURATION_NS: u64 = 1_000_000_000;
+/// Longest timeout and longest linger: a hundred years, with which clocks can be added up.
+pub const MAX_DURATION_NS: u64 = 100 * 365 * 24 * 3_600 * 1_000_000_000;
 
 /// Runs an embedded driver that has no threads of its own, whenever the client waits for an answer of it; answers its
 /// work count.
@@ -43,7 +45,7 @@ pub enum HandlerMode {
     Queued,
 }
 
-/// Settings of a client, each with the default of Aeron's C client.
+/// Settings of a client, each with the default of Aeron's C client. Timeouts and lingers are at most [`MAX_DURATION_NS`].
 ///
 /// A context is used once: [`Aeron::connect`](crate::Aeron::connect) takes it.
 ///
@@ -201,11 +203,36 @@ impl Context {
                 self.client_name.len()
             ));
         }
-        if self.idle_sleep_duration_ns > MAX_IDLE_SLEEP_DURATION_NS {
-            return refuse(format!(
-                "idle_sleep_duration_ns={} exceeds the limit of {MAX_IDLE_SLEEP_DURATION_NS}",
-                self.idle_sleep_duration_ns
-            ));
+        for (name, value, limit) in [
+            (
+                "idle_sleep_duration_ns",
+                self.idle_sleep_duration_ns,
+                MAX_IDLE_SLEEP_DURATION_NS,
+            ),
+            (
+                "driver_timeout_ms",
+                self.driver_timeout_ms,
+                MAX_DURATION_NS / 1_000_000,
+            ),
+            (
+                "awaiting_sleep_duration_ns",
+                self.awaiting_sleep_duration_ns,
+                MAX_DURATION_NS,
+            ),
+            (
+                "resource_linger_duration_ns",
+                self.resource_linger_duration_ns,
+                MAX_DURATION_NS,
+            ),
+            (
+                "close_linger_duration_ns",
+                self.close_linger_duration_ns,
+                MAX_DURATION_NS,
+            ),
+        ] {
+            if value > limit {
+                return refuse(format!("{name}={value} exceeds the limit of {limit}"));
+            }
         }
         if self.driver_invoker.is_some() && !self.use_conductor_agent_invoker {
             return refuse("driver_invoker needs use_conductor_agent_invoker".to_owned());

@@ -433,6 +433,29 @@ fn settings_out_of_range_are_refused() {
         refused.contains("idle_sleep_duration_ns=1000000001 exceeds the limit"),
         "{refused}"
     );
+    let durations: [(fn(&mut Context) -> &mut u64, &str); 4] = [
+        (
+            |context| &mut context.driver_timeout_ms,
+            "driver_timeout_ms",
+        ),
+        (
+            |context| &mut context.awaiting_sleep_duration_ns,
+            "awaiting_sleep_duration_ns",
+        ),
+        (
+            |context| &mut context.resource_linger_duration_ns,
+            "resource_linger_duration_ns",
+        ),
+        (
+            |context| &mut context.close_linger_duration_ns,
+            "close_linger_duration_ns",
+        ),
+    ];
+    for (duration, name) in durations {
+        let refused = text(driver.try_connect(|context| *duration(context) = u64::MAX));
+        let expected = format!("22: {name}={} exceeds the limit of 3153600", u64::MAX);
+        assert!(refused.starts_with(&expected), "{refused}");
+    }
     let refused = refusal(|context| context.use_conductor_agent_invoker = false);
     assert!(
         refused.contains("driver_invoker needs use_conductor_agent_invoker"),
