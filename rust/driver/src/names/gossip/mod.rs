@@ -5,10 +5,12 @@
 
 mod line;
 mod records;
+mod round;
 #[cfg(test)]
 mod tests;
 
 pub use self::records::{MAX_NAMES, MAX_NEIGHBORS};
+pub use self::round::MAX_DATAGRAMS_PER_RUN;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -20,6 +22,7 @@ use aeron_protocol::frame::resolution::{Encoder, Entry};
 
 use self::line::{Inbox, Line};
 use self::records::Records;
+use self::round::Round;
 use super::{NameResolver, resolve_address};
 use crate::config::Context;
 use crate::diagnostics::ErrorRecorder;
@@ -69,6 +72,7 @@ pub struct GossipNames {
     /// Indexes of the bootstrap neighbours that are silent and whose names are to be looked up.
     silent: Vec<usize>,
     schedule: Schedule,
+    round: Round,
     datagram: Vec<u8>,
     clock: Arc<dyn NanoClock>,
     neighbors: AtomicCounter<SharedBuffer>,
@@ -138,6 +142,7 @@ impl GossipNames {
                 next_neighbors_ms: now_ms + config.neighbor_interval_ms,
                 next_bootstrap_ms: now_ms + config.bootstrap_interval_ms,
             },
+            round: Round::new(config.mtu_length),
             datagram: vec![0; config.mtu_length],
             config,
             line: Line {
@@ -163,9 +168,12 @@ impl GossipNames {
         }
         if now_ms >= self.schedule.next_neighbors_ms {
             self.schedule.next_neighbors_ms = now_ms + self.config.neighbor_interval_ms;
-            self.announce_records(now_ms);
-            work_count += 1;
+            self.round.begin();
         }
+        let line = &mut self.line;
+        work_count += self.round.go_on(&self.records, now_ms, |to, datagram| {
+            line.send(to, datagram);
+        });
         if now_ms >= self.schedule.next_bootstrap_ms {
             self.schedule.next_bootstrap_ms = now_ms + self.config.bootstrap_interval_ms;
             self.silent = self.silent_bootstrap_neighbors();
@@ -213,23 +221,6 @@ impl GossipNames {
         if is_said {
             let datagram = encoder.finish();
             for address in bootstrap.iter().copied().chain(others) {
-                self.line.send(address, datagram);
-            }
-        }
-    }
-
-    fn announce_records(&mut self, now_ms: i64) {
-        let mut entries = self.records.entries(now_ms).peekable();
-        while entries.peek().is_some() {
-            let mut encoder = Encoder::new(&mut self.datagram);
-            while entries.next_if(|entry| encoder.push(entry)).is_some() {}
-            if encoder.is_empty() {
-                // This name alone is longer than a datagram.
-                entries.next();
-                continue;
-            }
-            let datagram = encoder.finish();
-            for address in self.records.neighbors() {
                 self.line.send(address, datagram);
             }
         }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::Bound;
 
 use aeron_protocol::frame::resolution::Entry;
 
@@ -12,9 +13,12 @@ pub const MAX_NAMES: usize = 4096;
 /// Drivers that are remembered at most: each is sent all names.
 pub const MAX_NEIGHBORS: usize = 1024;
 
+/// What names are told apart by.
+pub type NameKey = (Family, Box<[u8]>);
+
 /// Everything known, each with the time of the last sign of life, in milliseconds.
 pub struct Records {
-    names: BTreeMap<(Family, Box<[u8]>), Record>,
+    names: BTreeMap<NameKey, Record>,
     neighbors: BTreeMap<SocketAddr, i64>,
     timeout_ms: i64,
 }
@@ -85,13 +89,22 @@ impl Records {
             .map(|record| record.address.ip())
     }
 
-    /// All names as entries of a datagram that is sent at `now_ms`.
-    pub fn entries(&self, now_ms: i64) -> impl Iterator<Item = Entry<'_>> {
-        self.names.iter().map(move |((_, name), record)| Entry {
-            is_self: false,
-            address: record.address,
-            age_ms: u32::try_from(now_ms - record.time_of_last_activity_ms).unwrap_or(0),
-            name,
+    /// The names behind `last`, as entries of a datagram that is sent at `now_ms`.
+    pub fn entries_after(
+        &self,
+        last: Option<&NameKey>,
+        now_ms: i64,
+    ) -> impl Iterator<Item = (&NameKey, Entry<'_>)> {
+        let begin = last.map_or(Bound::Unbounded, Bound::Excluded);
+        let names = self.names.range((begin, Bound::Unbounded));
+        names.map(move |(name, record)| {
+            let entry = Entry {
+                is_self: false,
+                address: record.address,
+                age_ms: u32::try_from(now_ms - record.time_of_last_activity_ms).unwrap_or(0),
+                name: &name.1,
+            };
+            (name, entry)
         })
     }
 

@@ -1,7 +1,8 @@
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use aeron_agent::{CachedEpochClock, CachedNanoClock};
+use aeron_agent::{CachedEpochClock, CachedNanoClock, NanoClock};
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::{AtomicCounter, CountersManager, NewCounter};
 use aeron_memory::error_log::{self, DistinctErrorLog};
@@ -9,7 +10,8 @@ use aeron_protocol::ErrorCode;
 use aeron_protocol::frame::resolution::{Encoder, Entry, entries};
 
 use super::{
-    BootstrapNeighbor, GossipConfig, GossipCounters, GossipNames, MAX_NAMES, MAX_NEIGHBORS,
+    BootstrapNeighbor, GossipConfig, GossipCounters, GossipNames, MAX_DATAGRAMS_PER_RUN, MAX_NAMES,
+    MAX_NEIGHBORS,
 };
 use crate::diagnostics::ErrorRecorder;
 use crate::error::DriverError;
@@ -272,7 +274,7 @@ fn what_does_not_fit_into_one_datagram_goes_into_several() {
     network.take_sent();
     driver.run(100);
     let sent = network.take_sent();
-    let relayed: Vec<_> = sent.iter().filter(|sent| !said(sent)[0].1).collect();
+    let relayed: Vec<_> = sent.iter().filter(|sent| is_relayed(sent)).collect();
     assert_eq!(relayed.len(), 6);
     assert!(relayed.iter().all(|sent| sent.bytes.len() <= 1408));
     let mut heard: Vec<_> = relayed
@@ -282,6 +284,49 @@ fn what_does_not_fit_into_one_datagram_goes_into_several() {
         .collect();
     heard.sort();
     assert_eq!(heard, names);
+}
+
+/// Whether a datagram passes on what others said.
+fn is_relayed(sent: &Sent) -> bool {
+    !said(sent)[0].1
+}
+
+#[test]
+fn much_is_passed_on_in_parts_and_every_driver_is_told_every_name_once() {
+    const NAMES: usize = 300;
+    const NEIGHBORS: usize = 100;
+    let mut network = MemoryNetwork::new();
+    let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[]);
+    for index in 0..NAMES {
+        let at = format!("10.1.0.{}:1", index % NEIGHBORS);
+        let datagram = record(&format!("n{index}"), &at, false, 0);
+        network.deliver(address(STRANGER), address(ALPHA), &datagram);
+        // As many as are read in one run.
+        if index % 16 == 15 {
+            driver.run(STEP_MS);
+        }
+    }
+    let mut told: HashMap<SocketAddr, Vec<String>> = HashMap::new();
+    let mut runs = 0;
+    while driver.clock.nano_time() < 3_900 * MILLI {
+        driver.run(STEP_MS);
+        let sent = network.take_sent();
+        let relayed: Vec<_> = sent.iter().filter(|sent| is_relayed(sent)).collect();
+        assert!(relayed.len() <= MAX_DATAGRAMS_PER_RUN, "{}", relayed.len());
+        runs += usize::from(!relayed.is_empty());
+        for sent in relayed {
+            let names = said(sent).into_iter().map(|(name, ..)| name);
+            told.entry(sent.to).or_default().extend(names);
+        }
+    }
+    assert!(runs > 1, "all at once");
+    let mut all: Vec<_> = (0..NAMES).map(|index| format!("n{index}")).collect();
+    all.sort();
+    assert_eq!(told.len(), NEIGHBORS);
+    for mut names in told.into_values() {
+        names.sort();
+        assert_eq!(names, all);
+    }
 }
 
 /// 02-94
@@ -435,6 +480,16 @@ fn a_flood_of_names_fills_a_bounded_memory_and_one_entry_of_the_log_for_each_bou
     }
     assert_eq!(driver.knows(), (MAX_NEIGHBORS as i64, MAX_NAMES as i64));
     assert_eq!(driver.errors().len(), 2);
+    for _ in 0..500 {
+        network.take_sent();
+        driver.run(STEP_MS);
+        let relayed = network
+            .take_sent()
+            .iter()
+            .filter(|sent| is_relayed(sent))
+            .count();
+        assert!(relayed <= MAX_DATAGRAMS_PER_RUN, "{relayed}");
+    }
 }
 
 #[test]
