@@ -7,6 +7,8 @@ import threading
 from contextlib import suppress
 
 _STOP_TIMEOUT_S = 5
+# A killed process is gone when the system lets it, and while it waits for a busy disk that takes long.
+_REAP_TIMEOUT_S = 60
 
 
 class Process:
@@ -27,7 +29,7 @@ class Process:
     def kill(self):
         """Ends the process as `kill -9` does."""
         self._popen.kill()
-        self._popen.wait(_STOP_TIMEOUT_S)
+        self._popen.wait(_REAP_TIMEOUT_S)
         self._close_pipes()
 
     def signal(self, number):
