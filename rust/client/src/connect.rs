@@ -191,9 +191,9 @@ fn unusable(path: &Path, error: CncError) -> Error {
 /// [`DriverTimeout::NotInitialised`] when the file stays unfinished; [`Error::VersionMismatch`], [`Error::InvalidCncFile`].
 pub fn is_driver_active(aeron_dir: &Path, timeout: Duration) -> Result<bool> {
     let path = directory::cnc_file(aeron_dir);
-    let timeout_ms = timeout.as_millis() as i64;
+    let timeout_ms = i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX);
     let clock = SystemEpochClock;
-    let deadline_ms = clock.time_ms() + timeout_ms;
+    let deadline_ms = clock.time_ms().saturating_add(timeout_ms);
     loop {
         match map(&path, Reader::Tool)? {
             None | Some(Err(CncError::NotPopulated { .. })) => return Ok(false),

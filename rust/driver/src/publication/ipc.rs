@@ -31,8 +31,6 @@ pub struct IpcPublication {
     subscribers: Subscribers,
     state: State,
     reference_count: usize,
-    /// Whether publishers may see the subscribers: they were given the window, or there is no memory for it.
-    is_open: bool,
     /// The limit moves when it would pass this.
     trip_limit: i64,
     consumer_position: i64,
@@ -58,7 +56,6 @@ impl IpcPublication {
             subscribers: Subscribers::default(),
             state: State::Active,
             reference_count: 0,
-            is_open: false,
             trip_limit: 0,
             consumer_position: position,
             blocked: BlockedPublisher::new(position, now_ns),
@@ -116,7 +113,7 @@ impl IpcPublication {
     pub fn reject(&mut self, now_ns: i64) -> bool {
         let begins = self.cool_down_expiry_ns.is_none();
         if begins {
-            self.published.metadata().set_is_connected(false);
+            self.disconnect();
         }
         self.cool_down_expiry_ns = Some(now_ns.saturating_add(self.image_liveness_timeout_ns));
         begins
@@ -170,13 +167,16 @@ impl IpcPublication {
 
     /// There are no more pages for now; true for the first failure since something was allocated.
     pub fn on_pages_missing(&mut self) -> bool {
-        self.open();
+        if self.state == State::Active {
+            self.published.open();
+            self.update_connection();
+        }
         self.published.on_pages_missing()
     }
 
     fn on_revoked(&mut self) -> Tick {
         self.published.end_stream();
-        self.published.metadata().set_is_connected(false);
+        self.disconnect();
         self.state = State::Linger;
         Tick::Unavailable { is_revoked: true }
     }
@@ -250,14 +250,16 @@ impl IpcPublication {
         }
         if allowed == limit {
             self.trip_limit = limit + self.config.window_length / 8;
-            self.open();
+        }
+        if self.published.opens(limit, allowed) {
+            self.update_connection();
         }
         is_raised
     }
 
     /// Without subscribers nothing may be published beyond what was consumed.
     fn lower_limit(&mut self) -> bool {
-        self.is_open = false;
+        self.published.close();
         if self.published.limit() <= self.consumer_position {
             return false;
         }
@@ -267,19 +269,16 @@ impl IpcPublication {
         true
     }
 
-    /// From here on publishers see the subscribers. Not before there is a limit: who is told of a connection offers once, and
-    /// takes back pressure for a slow consumer.
-    fn open(&mut self) {
-        if !self.is_open {
-            self.is_open = true;
-            self.update_connection();
-        }
+    fn disconnect(&mut self) {
+        self.published.close();
+        self.update_connection();
     }
 
+    /// Shows publishers whether anybody reads and they have room.
     fn update_connection(&self) {
         self.published
             .metadata()
-            .set_is_connected(self.is_open && self.subscribers.has_working());
+            .set_is_connected(self.published.is_open() && self.subscribers.has_working());
     }
 }
 
@@ -318,8 +317,10 @@ impl Stream for IpcPublication {
         }
     }
 
+    /// Who is told of the image finds the publisher connected, if the pages are there.
     fn on_subscriber_added(&mut self) {
         self.update_connection();
+        self.update_limit();
     }
 
     fn on_subscriber_removed(&mut self) {

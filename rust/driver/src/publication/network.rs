@@ -232,14 +232,18 @@ impl NetworkPublication {
 
     /// There are no more pages for now; true for the first failure since something was allocated.
     pub fn on_pages_missing(&mut self) -> bool {
-        self.open();
+        if self.state == State::Active {
+            self.published.open();
+            self.update_connection();
+        }
         self.published.on_pages_missing()
     }
 
     fn on_revoked(&mut self, now_ns: i64) -> Tick {
         reach(Rule::PublicationRevoked);
         self.published.end_stream();
-        self.published.metadata().set_is_connected(false);
+        self.published.close();
+        self.update_connection();
         self.status.set_end_of_stream();
         self.time_of_last_activity_ns = now_ns;
         self.state = State::Linger;
@@ -257,7 +261,7 @@ impl NetworkPublication {
             on_tether_action,
         );
         self.status.set_has_spies(self.spies.has_working());
-        self.status.update_connection(self.published.metadata());
+        self.update_connection();
         let producer_position = self.published.update_publisher_position();
         let positions = (sender_position, producer_position);
         let timeout_ns = self.config.unblock_timeout_ns;
@@ -316,7 +320,7 @@ impl NetworkPublication {
         let min = self.min_consumer_position(sender_position, spies);
         let limit = min + self.config.window_length;
         if limit <= self.published.limit() {
-            self.open();
+            self.open_at(limit, limit);
             return false;
         }
         // One term of history stays, for retransmits.
@@ -326,29 +330,31 @@ impl NetworkPublication {
         if is_raised {
             self.published.set_limit(allowed);
         }
-        if allowed == limit {
-            self.open();
-        }
+        self.open_at(limit, allowed);
         is_raised
     }
 
-    /// From here on publishers see the subscribers; not before there is a limit, as with an IPC publication.
-    fn open(&self) {
-        if !self.status.is_open() {
-            self.status.set_open(true);
-            self.status.update_connection(self.published.metadata());
+    /// Publishers should have `wanted`, and have `limit`.
+    fn open_at(&mut self, wanted: i64, limit: i64) {
+        if self.published.opens(wanted, limit) {
+            self.update_connection();
         }
+    }
+
+    fn update_connection(&self) {
+        self.status.set_open(self.published.is_open());
+        self.status.update_connection(self.published.metadata());
     }
 
     /// Without subscribers nothing may be published beyond what was sent.
     fn lower_limit(&mut self, sender_position: i64) -> bool {
-        if self.status.is_open() {
-            self.status.set_open(false);
+        if self.published.is_open() {
+            self.published.close();
+            self.update_connection();
         }
         if self.published.limit() <= sender_position {
             return false;
         }
-        self.status.update_connection(self.published.metadata());
         self.published.set_limit(sender_position);
         self.published
             .clean_to(sender_position - self.published.term_length());
@@ -402,13 +408,15 @@ impl Stream for NetworkPublication {
         self.sender_position()
     }
 
+    /// Who is told of the image finds the publisher connected, if spies count and the pages are there.
     fn on_subscriber_added(&mut self) {
         self.status.set_has_spies(true);
-        self.status.update_connection(self.published.metadata());
+        self.update_connection();
+        self.update_limit();
     }
 
     fn on_subscriber_removed(&mut self) {
         self.status.set_has_spies(self.spies.has_working());
-        self.status.update_connection(self.published.metadata());
+        self.update_connection();
     }
 }

@@ -27,6 +27,18 @@ pub struct PublishedLog {
     counters: PublisherCounters,
     /// The value of the limit counter.
     limit: i64,
+    gate: Gate,
+}
+
+/// Whether publishers may see that they have subscribers. Not before they were given a window: who is told of a connection offers
+/// once, and takes back pressure for a slow consumer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gate {
+    /// There are no subscribers.
+    Closed,
+    /// The window that was wanted first ends here, and is not there yet.
+    OpensAt(i64),
+    Open,
 }
 
 impl PublishedLog {
@@ -49,6 +61,7 @@ impl PublishedLog {
             managed: ManagedLog::new(log, pages, start_position),
             counters,
             limit: start_position,
+            gate: Gate::Closed,
         }
     }
 
@@ -101,6 +114,36 @@ impl PublishedLog {
     pub fn set_limit(&mut self, limit: i64) {
         self.limit = limit;
         self.counters.limit.set(limit);
+    }
+
+    /// Whether publishers may see their subscribers: they were given a window, or there is no memory for it.
+    pub fn is_open(&self) -> bool {
+        self.gate == Gate::Open
+    }
+
+    /// Publishers should have `wanted`, and have `limit`; answers whether that opens the gate.
+    pub fn opens(&mut self, wanted: i64, limit: i64) -> bool {
+        let at = match self.gate {
+            Gate::Open => return false,
+            Gate::OpensAt(at) => at,
+            Gate::Closed => wanted,
+        };
+        self.gate = if limit >= at {
+            Gate::Open
+        } else {
+            Gate::OpensAt(at)
+        };
+        self.is_open()
+    }
+
+    /// Publishers may see their subscribers from now on.
+    pub fn open(&mut self) {
+        self.gate = Gate::Open;
+    }
+
+    /// Publishers do not see subscribers until they are given a window again.
+    pub fn close(&mut self) {
+        self.gate = Gate::Closed;
     }
 
     /// The highest limit up to `limit` that publishers may have: there are pages, and they are clean.

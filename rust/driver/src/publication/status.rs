@@ -1,6 +1,6 @@
 //! [`PublicationStatus`]: what conductor and sender tell each other about a network publication.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering, fence};
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::log::LogMetadata;
@@ -44,16 +44,32 @@ impl PublicationStatus {
         self.spies_simulate_connection && self.has_spies.load(Ordering::Acquire)
     }
 
-    /// Shows publishers whether anybody receives and they have room; stores only a change. Both agents may call it at any time.
+    /// Shows publishers whether anybody receives and they have room; stores only a change. Both agents call it after they have
+    /// stored a fact, at any time.
     pub fn update_connection(&self, metadata: &LogMetadata<SharedBuffer>) {
-        let is_connected = self.has_subscribers() && self.is_open();
-        if metadata.is_connected() != is_connected {
+        let mut is_connected = self.look();
+        if metadata.is_connected() == is_connected {
+            return;
+        }
+        // Whoever stores looks again: the other agent may have stored what is newer since the first look.
+        loop {
             metadata.set_is_connected(is_connected);
+            let again = self.look();
+            if again == is_connected {
+                return;
+            }
+            is_connected = again;
         }
     }
 
-    /// Whether publishers may see the subscribers: they were given the window, or there is no memory for it.
-    pub fn is_open(&self) -> bool {
+    /// Of two agents that look after each has stored a fact, one at least sees both.
+    fn look(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.has_subscribers() && self.is_open()
+    }
+
+    /// Whether publishers may see their subscribers, as the conductor said last.
+    fn is_open(&self) -> bool {
         self.is_open.load(Ordering::Acquire)
     }
 
@@ -77,7 +93,7 @@ impl PublicationStatus {
         self.max_spy_position.load(Ordering::Acquire)
     }
 
-    /// By the conductor: whether publishers may see the subscribers.
+    /// By the conductor: whether publishers may see their subscribers.
     pub fn set_open(&self, is_open: bool) {
         self.is_open.store(is_open, Ordering::Release);
     }
@@ -111,5 +127,63 @@ impl PublicationStatus {
     /// By the sender.
     pub(crate) fn set_received_unicast_eos(&self) {
         self.has_received_unicast_eos.store(true, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::{hint, thread};
+
+    use aeron_memory::log::buffers::log_length;
+    use aeron_memory::log::{LogBuffers, LogDescription, LogType};
+
+    use super::*;
+
+    /// A stream comes back: its first status message arrives while the conductor gives the window.
+    #[test]
+    fn what_both_agents_find_at_the_same_time_is_shown() {
+        const TERM_LENGTH: i32 = 64 * 1024;
+        const ROUNDS: usize = 100_000;
+        let description = LogDescription {
+            mtu_length: 1408,
+            term_length: TERM_LENGTH,
+            ..LogDescription::new(LogType::ExclusivePublication, 1, 1, 1)
+        };
+        let length = log_length(TERM_LENGTH.into(), 4096).unwrap();
+        let log = LogBuffers::create(&SharedBuffer::heap(length), &description, 0).unwrap();
+        let status = PublicationStatus::new(false, 0);
+        let (begun, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let wait_for = |count: &AtomicUsize, round| {
+            while count.load(Ordering::Acquire) < round {
+                hint::spin_loop();
+            }
+        };
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for round in 1..=ROUNDS {
+                    wait_for(&begun, round);
+                    status.set_has_receivers(true);
+                    status.set_has_required_receivers(true);
+                    status.update_connection(log.metadata());
+                    done.store(round, Ordering::Release);
+                }
+            });
+            let mut lost = 0;
+            for round in 1..=ROUNDS {
+                status.set_has_receivers(false);
+                status.set_open(false);
+                status.update_connection(log.metadata());
+                begun.store(round, Ordering::Release);
+                while !status.has_subscribers() {
+                    hint::spin_loop();
+                }
+                status.set_open(true);
+                status.update_connection(log.metadata());
+                wait_for(&done, round);
+                lost += usize::from(!log.metadata().is_connected());
+            }
+            assert_eq!(lost, 0, "of {ROUNDS}");
+        });
     }
 }

@@ -327,6 +327,22 @@ fn a_spy_finds_its_channel_by_tag() {
     assert!(driver.add_subscription(&other_session, STREAM).1.is_empty());
 }
 
+/// 01-77
+#[test]
+fn a_revoked_publication_is_not_connected_again_by_receivers_that_have_not_heard_of_it() {
+    let mut driver = TestDriver::new();
+    let publication = driver.add_publication(CHANNEL, STREAM);
+    driver.add_publication(CHANNEL, STREAM);
+    driver.add_subscription(CHANNEL, STREAM);
+    driver.advance(5 * TICK);
+    assert!(publication.is_connected());
+    driver.remove_publication(&publication, true);
+    driver.advance(TICK);
+    for _ in 0..1_000 {
+        driver.step_with(|| assert!(!publication.is_connected()));
+    }
+}
+
 /// 04-109
 #[test]
 fn spies_can_stand_for_receivers() {

@@ -224,6 +224,35 @@ fn a_publisher_that_is_told_of_a_subscriber_has_the_whole_window() {
 }
 
 #[test]
+fn a_publisher_that_does_not_wait_is_connected_after_the_first_window_too() {
+    const MIB: i64 = 1024 * 1024;
+    for (channel, subscribed) in ROUTES {
+        let mut driver = TestDriver::new();
+        let separator = if channel.contains('?') { '|' } else { '?' };
+        let publication =
+            driver.add_publication(&format!("{channel}{separator}term-length=64m"), STREAM);
+        let command = driver.subscription_command(CLIENT, subscribed, STREAM);
+        let subscription = command.correlation_id();
+        driver.send(command);
+        for _ in 0..1_000 {
+            driver.step_with(|| {});
+            if publication.is_connected() {
+                break;
+            }
+            while publication.log.producer_position() < publication.limit.get() {
+                publication.try_offer(MIB as usize);
+            }
+            for image in driver.images_of(subscription) {
+                image.position.set(publication.log.producer_position());
+            }
+        }
+        assert!(publication.is_connected(), "{channel}");
+        let position = publication.log.producer_position();
+        assert!(position <= 48 * MIB, "{channel}: {position}");
+    }
+}
+
+#[test]
 fn without_memory_for_the_first_window_publishers_see_back_pressure_and_not_that_nobody_is_there() {
     for (channel, subscribed) in [ROUTES[0], ROUTES[2]] {
         let mut driver = TestDriver::new();
