@@ -24,7 +24,8 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker("interop")
-            item.add_marker(pytest.mark.timeout(300))
+            if not item.get_closest_marker("timeout"):
+                item.add_marker(pytest.mark.timeout(300))
 
 
 def _started(start):
