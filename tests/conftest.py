@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,6 +13,12 @@ import pytest
 import aeron
 
 _stream_ids = itertools.count(1000)
+
+
+def pytest_configure() -> None:
+    """What runs in the background of a shell ignores SIGINT, and so would every process that a test ends by it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def eventually(condition: Callable[[], object], timeout: float = 10.0) -> None:

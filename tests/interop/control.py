@@ -103,6 +103,7 @@ class ControlClient:
         self._max_counters = values // _COUNTER_LENGTH
         self._errors_length = errors
         self._cursor = self._read("<q", self._broadcast + self._broadcast_capacity + _BROADCAST_TAIL)
+        self._unseen = []
 
     def close(self):
         self._cnc.close()
@@ -146,7 +147,7 @@ class ControlClient:
 
     def events(self):
         """The events since the last call."""
-        events = []
+        events, self._unseen = self._unseen, []
         tail_at = self._broadcast + self._broadcast_capacity + _BROADCAST_TAIL
         while self._cursor < self._read("<q", tail_at):
             at = self._broadcast + self._cursor % self._broadcast_capacity
@@ -168,8 +169,10 @@ class ControlClient:
         seen = []
         deadline = time.monotonic() + _ANSWER_TIMEOUT_S
         while True:
-            for event in self.events():
+            events = self.events()
+            for number, event in enumerate(events):
                 if event.name == "ON_NEXT_AVAILABLE_SESSION_ID" and event.correlation == marker:
+                    self._unseen = events[number + 1 :]
                     return seen
                 seen.append(event)
             assert time.monotonic() < deadline, f"command {type_id:#x} was not dealt with; events: {seen}"
