@@ -276,6 +276,7 @@ def test_a_segment_that_was_deleted_is_data_loss_by_name(
     with pytest.raises(AeronDataLossError, match=r"recording 0 from 6400 to 9600 .*0-0\.rec is missing"):
         start().run_batch()
     query = start(fail_on_data_loss=False)
+    query.run_batch()
     publish(publication, 10, first=150)
     rows = query.run_until(110)
     assert [number(row) for row in rows] == [*range(100), *range(150, 160)]
