@@ -122,6 +122,7 @@ def test_images_of_several_streams_are_recordings_of_their_own(
     assert {fields[1:] for fields in recordings} == {(p.stream_id, p.session_id) for p in publications}
     assert len(recordings) == 3
     query = start(stream_ids=[stream_id, other])
+    query.run_batch()
     publish(publications[2], 10, first=10)
     rows = query.run_until(40)
     came_back = [row.recording_id for row in rows if row.session_id == publications[2].session_id]

@@ -92,10 +92,12 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def stop(self) -> None:
         """Ends recording; what is recorded stays for a restart."""
-        source = _live.pop(self._id, None)
+        source = _live.get(self._id)
         if source is not None:
             _log_lines(source)
             source.close()
+            # Not before: SIGTERM may come at any of these lines, and closes only what is in here.
+            _live.pop(self._id, None)
 
     def _source(self) -> _aeron.LiveSource:
         source = _live.get(self._id)
