@@ -92,7 +92,8 @@ class LosingImage:
         self._scene, self._plan, self._offset = scene, list(plan), 0
         scene.send(wire.setup(session, scene.stream, initial=0, active=0, offset=0, term_length=_TERM_LENGTH, mtu=_MTU))
         scene.add_image(session)
-        labels = {c.label.split(":")[0]: c.id for c in scene.side.control.counters() if f" {session} " in c.label}
+        stream = f" {session} {scene.stream} "  # images of earlier scenes linger
+        labels = {c.label.split(":")[0]: c.id for c in scene.side.control.counters() if stream in c.label}
         self._window_counter, self._rtt_counter = labels["rcv-cc-cubic-wnd"], labels["rcv-cc-cubic-rtt"]
 
     def run(self, now):

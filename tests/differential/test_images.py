@@ -4,6 +4,8 @@ After each step the image's positions, its log byte by byte, the SMs and NAKs th
 driver must be the same.
 """
 
+import bisect
+
 import pytest
 
 from differential import wire
@@ -29,11 +31,16 @@ _WEIGHTS = {
 
 
 class Source:
-    """Plays the source of one image; what it has not sent yet or lost it may send later."""
+    """Plays the source of one image; what it has not sent yet or lost it may send later.
 
-    def __init__(self, duel, stream, window=32768):
+    With `keeps_frames` every heartbeat is at the beginning of a frame, as those of real sources are: a receiver that
+    gives up what is missing goes on there, and the C driver takes what it then finds within a frame for a header.
+    """
+
+    def __init__(self, duel, stream, window=32768, *, keeps_frames=False):
         self._duel, self._stream, self._choose, self._window = duel, stream, duel.random, window
         self._position, self._sent, self._missing = _START, [], []
+        self._keeps_frames, self._frames, self._promised = keeps_frames, [_START], []
         self._consumed = {}
         self._seen = {}
 
@@ -68,7 +75,7 @@ class Source:
             term, offset = _term_and_offset(self._position)
             datagram = wire.pad(_SESSION, self._stream, term, offset, rest)
             self._sent.append((self._position, datagram))
-            self._position += rest
+            self._advance(rest)
             self._send(f"PAD of {rest}", datagram)
 
     def repair(self):
@@ -89,6 +96,8 @@ class Source:
         """A heartbeat, mostly at the end of what was sent."""
         position = max(0, self._position + self._choose.choice([0, 0, 0, -1408, -32 * 2000, 4096, 40_000 // 32 * 32]))
         flags = wire.BEGIN_AND_END
+        if self._keeps_frames:
+            position = self._beginning_of_frame(position)
         self._send(
             f"heartbeat at {position}", wire.heartbeat(_SESSION, self._stream, *_term_and_offset(position), flags)
         )
@@ -126,17 +135,29 @@ class Source:
     def _has_room(self):
         return self._position + 4096 <= min(self._consumed.values()) + self._window
 
+    def _beginning_of_frame(self, position):
+        """One that is there already, or will be."""
+        if position > self._position:
+            self._promised.append(position)
+            return position
+        return self._frames[max(0, bisect.bisect(self._frames, position) - 1)]
+
+    def _advance(self, length):
+        self._position += length
+        self._frames.append(self._position)
+
     def _next(self):
         """The next datagram of the stream: one frame or several."""
         position, term_end = self._position, (self._position // _TERM_LENGTH + 1) * _TERM_LENGTH
         datagram = b""
         for _ in range(self._choose.choice([1, 1, 2, 5])):
-            length = min(self._choose.choice([0, 10, 100, 500, 1376]), term_end - self._position - 32)
+            end = min([term_end, *(promised for promised in self._promised if promised > self._position)])
+            length = min(self._choose.choice([0, 10, 100, 500, 1376]), end - self._position - 32)
             if length < 0 or len(datagram) + wire.align(length + 32) > 1408:
                 break
             term, offset = _term_and_offset(self._position)
             datagram += wire.data(_SESSION, self._stream, term, offset, self._choose.randbytes(length))
-            self._position += wire.align(length + 32)
+            self._advance(wire.align(length + 32))
         self._sent.append((position, datagram))
         return position, datagram
 
@@ -181,7 +202,7 @@ def test_series_for_an_image(pairs, stream, variant, seed):
         return ReceiveScene(side, stream, options, subscriptions=subscriptions)
 
     with Duel(pairs(), make, seed) as duel:
-        source = Source(duel, stream, window)
+        source = Source(duel, stream, window, keeps_frames="reliable=false" in options)
         source.start()
         for _ in range(_STEPS):
             source.any(_WEIGHTS)

@@ -29,6 +29,8 @@ def _scene(side, case):
         )
         scene.add_image(case.session)
         if offset == 0:
+            # A receiver takes one command per cycle: that of the image may be behind others.
+            scene.settle(scene)
             scene.send(wire.data(case.session, case.stream, _TERM, 0, b"A" * 32))
     return scene
 
