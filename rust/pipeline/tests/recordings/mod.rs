@@ -98,6 +98,7 @@ impl<S: Storage + Clone> Recording<S> {
 
     /// Adds padding.
     pub fn padding(&mut self, length: usize) {
+        self.make_room(length);
         self.arrive();
         let mut block = [0; DATA_HEADER_LENGTH];
         self.header(0, length, true, 0).encode(&mut block);
