@@ -39,6 +39,8 @@ pub enum Fault {
     Error(io::ErrorKind),
     /// A write takes at most so many bytes, and says so; other steps are done.
     Short(usize),
+    /// A write takes at most so many pages, and says so, as one that the system cuts; other steps are done.
+    ShortPages(usize),
     /// The process dies. How much of the step is done counts in pages of a write; in "empty file, full length" of a creation; other
     /// steps are done when it is not 0.
     Kill {
@@ -288,6 +290,7 @@ impl StorageFile for MemoryFile {
         self.check_writable()?;
         let wanted = match fault {
             Some(Fault::Short(most)) => bytes.len().min(most),
+            Some(Fault::ShortPages(pages)) => bytes.len().min(bytes_of_pages(offset, pages)),
             _ => bytes
                 .len()
                 .min(bytes_of_pages(offset, disk.progress(fault))),
