@@ -48,3 +48,12 @@ def assert_resent(theirs, ours, sent):
     assert ours["Retransmitted bytes"] == sent, (ours, sent)
     assert theirs["Retransmitted bytes"] > sent, (theirs, sent)
     assert ours["Retransmits sent"] == theirs["Retransmits sent"] == 1
+
+
+def assert_goes_astray(theirs, ours, position, session):
+    """A source says that a frame begins within one of an unreliable stream: ours stays there, the C driver takes what
+    it finds for a header, and goes beyond everything that came.
+    """
+    received, most = f"rcv-pos of {session}", f"rcv-hwm of {session}"
+    assert ours[received] == position < ours[most], ours
+    assert theirs[received] > theirs[most] == ours[most], theirs

@@ -8,7 +8,7 @@ import bisect
 
 import pytest
 
-from differential import wire
+from differential import differences, wire
 from differential.rig import SCALE, Duel
 from differential.subscriber import ReceiveScene
 
@@ -207,6 +207,19 @@ def test_series_for_an_image(pairs, stream, variant, seed):
         for _ in range(_STEPS):
             source.any(_WEIGHTS)
         source.end()
+
+
+def test_a_heartbeat_within_a_frame_of_an_unreliable_stream(pairs, stream):
+    """02-81: what follows is not read as frames."""
+    with Duel(pairs(), lambda side: ReceiveScene(side, stream, "|reliable=false")) as duel:
+        Source(duel, stream).start()
+        begin, within = _START + 32, _START + 64
+        heartbeat = wire.heartbeat(_SESSION, stream, *_term_and_offset(within), wire.BEGIN_AND_END)
+        duel.step("heartbeat", lambda scene: scene.send(heartbeat))
+        payload = (1 << 28).to_bytes(4, "little") + bytes(96)
+        datagram = wire.data(_SESSION, stream, *_term_and_offset(begin), payload)
+        seen = duel.observe_each("the frame around it", lambda scene: scene.send(datagram))
+        differences.assert_goes_astray(*seen, within, _SESSION)
 
 
 _LOSS = {

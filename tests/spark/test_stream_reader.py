@@ -15,9 +15,12 @@ import aeron
 
 pytest.importorskip("pyspark")
 
+from aeron.spark.stream_reader import AeronStreamReader
+
 PROGRAM = Path(__file__).with_name("ending_reader.py")
-LINES_OF_STOP = 5
-"""Of :meth:`AeronStreamReader.stop`: each has its turn."""
+_STOP = AeronStreamReader.stop.__code__
+LINES_OF_STOP = len({line for *_, line in _STOP.co_lines()} - {None, _STOP.co_firstlineno})
+"""Each has its turn."""
 
 
 @pytest.mark.parametrize("line", range(LINES_OF_STOP))

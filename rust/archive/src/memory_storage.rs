@@ -104,6 +104,11 @@ impl MemoryStorage {
         self.disk().faults.insert(step, fault);
     }
 
+    /// Lets no fault strike that has not done so yet.
+    pub fn forget_faults(&self) {
+        self.disk().faults.clear();
+    }
+
     /// Makes all reads fail, or work again.
     pub fn fail_reads(&self, error: Option<io::ErrorKind>) {
         self.disk().read_error = error;

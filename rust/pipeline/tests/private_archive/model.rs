@@ -119,7 +119,7 @@ fn acts() -> impl Strategy<Value = Vec<(Act, Option<Strike>)>> {
     ];
     let fault = prop_oneof![
         3 => (0usize..4).prop_map(|progress| Fault::Kill { progress }),
-        // Another fault may strike before the rest is written: what is there then ends at a page, as after a kill.
+        1 => (0usize..5000).prop_map(Fault::Short),
         1 => (0usize..4).prop_map(Fault::ShortPages),
         1 => Just(Fault::Error(std::io::ErrorKind::StorageFull)),
         1 => Just(Fault::Error(std::io::ErrorKind::Other)),
@@ -536,8 +536,15 @@ impl World {
 
 fn run(acts: &[(Act, Option<Strike>)]) {
     let mut world = World::new();
+    let mut is_alone = false;
     for (act, strike) in acts {
         if let Some(Strike { step, fault }) = strike {
+            // What is written when a process dies ends at a page. So nothing else strikes where a write is cut within one.
+            let is_cut = matches!(fault, Fault::Short(_));
+            if is_cut || is_alone {
+                world.disk.forget_faults();
+            }
+            is_alone = is_cut;
             world.disk.fail_at(world.disk.steps() + step, *fault);
         }
         let done = world.act(act);
