@@ -212,6 +212,11 @@ async def watched() -> None:
         await asyncio.sleep(0.01)
 
 
+async def unwatched() -> None:
+    while watchers() > 0:
+        await asyncio.sleep(0.01)
+
+
 @needs_watcher
 @pytest.mark.usefixtures("idle_at_once")
 def test_an_idle_loop_does_not_turn_until_there_is_something(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,6 +227,8 @@ def test_an_idle_loop_does_not_turn_until_there_is_something(stream: Stream, mon
     async def main() -> None:
         batches = stream.subscription.batches_async()
         for i in range(3):
+            # The thread that found the message before may still be about to end.
+            await unwatched()
             reader = asyncio.create_task(anext(batches))
             await watched()
             looks.clear()

@@ -437,7 +437,8 @@ def test_each_client_of_a_response_channel_gets_its_own_answers(
                 answers[image.session_id] = client.add_publication(
                     f"{responses}|response-correlation-id={image.correlation_id}", stream_id + 1
                 )
-        server.poll(lambda payload, header: sent.append((header.session_id, b"answer to " + payload)))
+            # An image that becomes available now has no publication yet: it waits for the next turn.
+            image.poll(lambda payload, header: sent.append((header.session_id, b"answer to " + payload)))
         while sent and answers[sent[0][0]].offer(sent[0][1]):
             sent.pop(0)
 
