@@ -344,6 +344,11 @@ impl Words for SharedBuffer {
     }
 
     #[inline(always)]
+    fn fence_full(&self) {
+        fence(Ordering::SeqCst);
+    }
+
+    #[inline(always)]
     fn copy_in(&self, offset: usize, bytes: &[u8]) {
         let target = self.bytes(offset, bytes.len());
         // SAFETY: in bounds; `bytes` is a Rust slice, which never overlaps shared memory.

@@ -100,6 +100,8 @@ pub enum Weakness {
     ReleaseFence,
     /// Acquire fences do nothing.
     AcquireFence,
+    /// Full fences do nothing.
+    FullFence,
 }
 
 /// Words that loom watches. Clones and slices refer to the same cells.
@@ -330,6 +332,12 @@ impl Words for LoomWords {
     fn fence_acquire(&self) {
         if self.weakness != Some(Weakness::AcquireFence) {
             fence(Ordering::Acquire);
+        }
+    }
+
+    fn fence_full(&self) {
+        if self.weakness != Some(Weakness::FullFence) {
+            fence(Ordering::SeqCst);
         }
     }
 

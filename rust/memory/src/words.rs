@@ -90,6 +90,8 @@ pub trait Words: Clone + Send + Sync + 'static {
     fn fence_release(&self);
     /// Orders all loads before it ahead of all loads and stores after it.
     fn fence_acquire(&self);
+    /// Orders all loads and stores before it ahead of all after it, stores ahead of loads too.
+    fn fence_full(&self);
 
     /// Copies `bytes` into the memory at `offset` (any alignment). Nobody else may access these bytes meanwhile.
     fn copy_in(&self, offset: usize, bytes: &[u8]);

@@ -1,6 +1,6 @@
 //! [`PublicationStatus`]: what conductor and sender tell each other about a network publication.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::log::LogMetadata;
@@ -47,25 +47,7 @@ impl PublicationStatus {
     /// Shows publishers whether anybody receives and they have room; stores only a change. Both agents call it after they have
     /// stored a fact, at any time.
     pub fn update_connection(&self, metadata: &LogMetadata<SharedBuffer>) {
-        let mut is_connected = self.look();
-        if metadata.is_connected() == is_connected {
-            return;
-        }
-        // Whoever stores looks again: the other agent may have stored what is newer since the first look.
-        loop {
-            metadata.set_is_connected(is_connected);
-            let again = self.look();
-            if again == is_connected {
-                return;
-            }
-            is_connected = again;
-        }
-    }
-
-    /// Of two agents that look after each has stored a fact, one at least sees both.
-    fn look(&self) -> bool {
-        fence(Ordering::SeqCst);
-        self.has_subscribers() && self.is_open()
+        metadata.show_connected(|| self.has_subscribers() && self.is_open());
     }
 
     /// Whether publishers may see their subscribers, as the conductor said last.

@@ -221,6 +221,29 @@ impl<W: Words> LogMetadata<W> {
             .store_i32_release(IS_CONNECTED, i32::from(connected));
     }
 
+    /// Says whether anyone receives what is published, when that follows from facts of several threads: each calls this after
+    /// it has stored one, with a `find` that loads them all. What the last of them finds is what stays; only a change is stored.
+    pub fn show_connected(&self, find: impl Fn() -> bool) {
+        // Of two threads that look after each has stored a fact, one at least sees both.
+        let find = || {
+            self.memory.fence_full();
+            find()
+        };
+        let mut connected = find();
+        if self.is_connected() == connected {
+            return;
+        }
+        // Whoever stores looks again: another thread may have stored what is newer since the first look.
+        loop {
+            self.set_is_connected(connected);
+            let again = find();
+            if again == connected {
+                return;
+            }
+            connected = again;
+        }
+    }
+
     /// Transports that an image is being received from (acquire).
     #[inline]
     pub fn active_transport_count(&self) -> i32 {

@@ -8,6 +8,7 @@
 #![cfg(loom)]
 
 mod broadcast;
+mod connected;
 mod counters;
 mod ring;
 mod snapshot;
