@@ -81,9 +81,9 @@ def command(
 
 
 def _await_window(publication: Publication, stop: aeron.ShutdownSignalBarrier) -> None:
-    """With subscribers there already the driver opens the window within moments: no message is to be lost to that."""
+    """With subscribers there already the driver connects them within moments: no message is to be lost to that."""
     for _ in range(100):
-        if not publication.is_connected or publication.available_window > 0 or stop.wait(0.001):
+        if publication.available_window > 0 or stop.wait(0.001):
             return
 
 
