@@ -11,6 +11,7 @@ use aeron_agent::{
     SystemEpochClock, console,
 };
 use aeron_memory::cnc::{CncError, CncFile};
+use aeron_memory::counters::CountersManager;
 
 use crate::agents::AgentCpus;
 use crate::assembly::{Assembly, Loop, create_cnc, create_loss_report};
@@ -211,9 +212,22 @@ impl MediaDriver {
         self.cnc
             .to_driver()
             .set_consumer_heartbeat_ms(CLOSED_HEARTBEAT_MS);
+        self.free_counters();
         match self.context.dir_delete_on_shutdown {
             true => directory::remove(&self.context.dir),
             false => Ok(()),
+        }
+    }
+
+    /// Those of clients too, who know by now that the driver has ended.
+    fn free_counters(&self) {
+        let (metadata, values) = (self.cnc.counters_metadata(), self.cnc.counters_values());
+        let mut counters = CountersManager::new(metadata.clone(), values.clone(), 0)
+            .expect("the sections of a CnC file that this driver has made");
+        let now_ms = SystemEpochClock.time_ms();
+        for id in self.cnc.counters().ids() {
+            // Whether it still is a counter: any process may write there.
+            let _ = counters.free(id, now_ms);
         }
     }
 

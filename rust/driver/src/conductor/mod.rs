@@ -240,7 +240,8 @@ impl Conductor {
         self.stall_tracker.restart(now_ns);
     }
 
-    /// Ends everything: counters are freed, logs given back.
+    /// Ends everything: logs are given back. The counters stay: a client that misses its own believes that the driver, which it
+    /// takes for alive until told otherwise, has given it up.
     pub fn close(&mut self) {
         self.pending = None;
         self.slow_commands.clear();
@@ -248,10 +249,6 @@ impl Conductor {
         self.images.clear();
         self.network_publications.clear();
         self.ipc_publications.clear();
-        let counters = self.outlets.counters.reader().ids().collect::<Vec<_>>();
-        for id in counters {
-            self.outlets.free_counter(id);
-        }
     }
 
     /// A name for an endpoint or a destination.

@@ -7,12 +7,13 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{hint, thread};
 
 use aeron_agent::{EpochClock, SystemEpochClock};
 use aeron_driver::{Context, MediaDriver, StartError, ThreadingMode};
 use aeron_memory::cnc::CncFile;
 use aeron_memory::counters::system::SystemCounter;
-use aeron_memory::counters::types;
+use aeron_memory::counters::{STATE_ALLOCATED, STATE_RECLAIMED, types};
 use aeron_memory::error_log::DistinctErrorLog;
 use aeron_memory::log::{ConcurrentAppender, LogBuffers};
 use aeron_protocol::ErrorCode;
@@ -230,6 +231,23 @@ fn a_second_driver_is_refused_and_the_first_goes_on() {
     });
 }
 
+/// 01-7: what is gone while the driver seems to live has been taken from the client.
+#[test]
+fn counters_are_freed_once_the_heartbeat_says_that_the_driver_has_ended() {
+    let place = Place::new();
+    let mut driver = place.launch();
+    let client = Client::connect(&place);
+    let watch = thread::spawn(move || {
+        let counters = client.cnc.counters();
+        while counters.state(0) == Some(STATE_ALLOCATED) {
+            hint::spin_loop();
+        }
+        client.cnc.to_driver().consumer_heartbeat_ms()
+    });
+    driver.close().unwrap();
+    assert_eq!(watch.join().unwrap(), -1);
+}
+
 /// 04-13, 01-7, 03-8
 #[test]
 fn after_an_orderly_end_another_driver_starts_at_once() {
@@ -248,6 +266,7 @@ fn after_an_orderly_end_another_driver_starts_at_once() {
     };
     assert_eq!(client.cnc.to_driver().consumer_heartbeat_ms(), -1);
     assert_eq!(client.cnc.counters().records().count(), 0);
+    assert_eq!(client.cnc.counters().state(0), Some(STATE_RECLAIMED));
     assert_eq!(
         fs::read_dir(place.dir().join("publications"))
             .unwrap()
