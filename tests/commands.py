@@ -70,10 +70,12 @@ class Command:
     def wait_for(self, text: str, timeout: float = 15) -> None:
         """Waits until it has printed `text`."""
         deadline = time.monotonic() + timeout
-        while text not in self.output():
-            assert self._process.poll() is None, (
-                f"ended with {self._process.returncode}:\n{self.output()}{self.errors()}"
-            )
+        while True:
+            # Looked at before the output: what a process has printed is all there once it has ended.
+            status = self._process.poll()
+            if text in self.output():
+                return
+            assert status is None, f"ended with {status}:\n{self.output()}{self.errors()}"
             assert time.monotonic() < deadline, f"no {text!r} within {timeout} s:\n{self.output()}{self.errors()}"
             time.sleep(0.005)
 

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 from tests.conftest import eventually
@@ -92,16 +91,23 @@ def test_closing_a_runner_that_never_ran_closes_the_agent() -> None:
 
 
 def test_an_agent_that_does_not_end_is_reported() -> None:
-    go_on, reported = threading.Event(), []
+    working, go_on, reported = threading.Event(), threading.Event(), []
 
     class Stuck(aeron.Agent):
         def do_work(self) -> int:
-            go_on.wait(10)
+            working.set()
+            go_on.wait(30)
             return 1
 
+    def report(thread: threading.Thread) -> None:
+        reported.append(thread.name)
+        go_on.set()
+        # Otherwise it would be reported again if it took longer than the time between reports to end.
+        thread.join(30)
+
     runner = aeron.AgentRunner(Stuck(), IDLE).start()
-    time.sleep(0.05)
-    runner.close(0.05, lambda thread: (reported.append(thread.name), go_on.set()))
+    assert working.wait(30)
+    runner.close(0.05, report)
     assert reported == ["Stuck"]
 
 
@@ -221,10 +227,13 @@ def test_a_barrier_is_woken_once() -> None:
     calls = []
     with aeron.ShutdownSignalBarrier(lambda: calls.append(1)) as barrier:
         assert not barrier.wait(0.01)
-        threading.Timer(0.05, aeron.ShutdownSignalBarrier.signal_all).start()
-        assert barrier.wait(5)
+        timer = threading.Timer(0.05, aeron.ShutdownSignalBarrier.signal_all)
+        timer.start()
+        assert barrier.wait(30)
         barrier.signal()
         assert barrier.is_signalled
+        # The handler is called by who wakes the barrier, after whoever waited has been woken.
+        timer.join(30)
     assert calls == [1]
 
 

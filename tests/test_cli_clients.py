@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 import pytest
+from tests.conftest import eventually
 
 import aeron
 from aeron.cli.commands import aeron as commands
@@ -29,8 +30,9 @@ def driver() -> Iterator[aeron.MediaDriver]:
         aeron.MediaDriver(
             dir=directory,
             timer_interval_ns=50_000_000,
-            client_liveness_timeout_ns=1_000_000_000,
-            publication_unblock_timeout_ns=2_000_000_000,
+            # Clients show a sign of life each half second.
+            client_liveness_timeout_ns=3_000_000_000,
+            publication_unblock_timeout_ns=4_000_000_000,
             publication_linger_timeout_ns=10_000_000,
             counter_free_to_reuse_timeout_ns=1_000_000,
         ) as driver,
@@ -43,7 +45,7 @@ def nothing_is_left_behind(driver: aeron.MediaDriver) -> Iterator[None]:
     """06-27: the counters of clients that have ended are freed, and their logs are gone."""
     before = _left(driver.dir)
     yield
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 15
     while _left(driver.dir) != before:
         assert time.monotonic() < deadline, _left(driver.dir)
         time.sleep(0.02)
@@ -160,7 +162,8 @@ def test_a_subscriber_gets_every_message_as_long_as_asked_for(driver: aeron.Medi
             "Done sending.",
             "Lingering for 150000000 nanoseconds",
         ]
-        messages = subscription.poll_batch().to_list()
+        messages: list[bytes] = []
+        eventually(lambda: messages.extend(subscription.poll_batch().to_list()) or len(messages) >= 3)
         assert messages == [f"Hello World! {number}".encode().ljust(100) for number in range(3)]
 
 
@@ -186,9 +189,7 @@ def test_a_message_fills_the_mtu_or_more_or_is_refused(driver: aeron.MediaDriver
         assert "8193" in refused.stderr
         assert "8192" in refused.stderr
         received: list[bytes] = []
-        deadline = time.monotonic() + 5
-        while len(received) < 2 and time.monotonic() < deadline:
-            received += subscription.poll_batch().to_list()
+        eventually(lambda: received.extend(subscription.poll_batch().to_list()) or len(received) >= 2)
         assert [len(message) for message in received] == [1376, 8192]
 
 
@@ -260,16 +261,16 @@ def test_fragmented_messages_are_assembled(driver: aeron.MediaDriver) -> None:
 
 def test_a_subscriber_ends_after_so_many_messages_and_lingers(driver: aeron.MediaDriver) -> None:
     """06-13"""
-    with subscriber(driver, "-m", 2, "--linger", 0.3) as sub, aeron.connect(driver) as client:
+    with subscriber(driver, "-m", 2, "--linger", 1) as sub, aeron.connect(driver) as client:
         sub.wait_for("Subscription channel status")
         publication = client.add_publication(CHANNEL, 1001)
         publication.wait_connected(timeout=5)
-        for number in range(5):
-            publication.publish(b"%d" % number, timeout=5)
-        sub.wait_for("<<1>>")
         start = time.monotonic()
+        # With one call: behind the second message the subscriber may leave.
+        assert publication.offer_batch([b"%d" % number for number in range(5)]) == 5
+        sub.wait_for("<<1>>")
         assert sub.end() == 0
-        assert time.monotonic() - start > 0.2
+        assert time.monotonic() - start >= 1
         assert sub.output().count("Message to stream") == 2
 
 
@@ -351,10 +352,7 @@ def test_a_killed_subscriber_is_noticed_and_forgotten(driver: aeron.MediaDriver)
         publication.wait_connected(timeout=15)
         sub.send(signal.SIGKILL)
         assert sub.end() == -signal.SIGKILL
-        deadline = time.monotonic() + 5
-        while publication.is_connected:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        eventually(lambda: not publication.is_connected)
     assert _counter(driver, 24) == timeouts + 1
 
 
@@ -365,7 +363,8 @@ def _counter(driver: aeron.MediaDriver, id: int) -> int:
 
 def test_a_killed_driver_ends_its_clients_with_its_age() -> None:
     """06-25, 06-27: publisher and subscriber end on their own within the timeout and a second"""
-    with driver_directory() as directory, running_driver(directory) as driver:
+    # A driver shows a sign of life each second by default, which its clients may just miss.
+    with driver_directory() as directory, running_driver(directory, AERON_TIMER_INTERVAL="100ms") as driver:
         options = ["--dir", directory, "-c", CHANNEL, "--driver-timeout", 1]
         with Command("sub", *options) as sub, Command("pub", *options, "--interval", 0.05) as pub:
             sub.wait_for("<<Hello World! 3")

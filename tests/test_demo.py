@@ -18,6 +18,7 @@ import psutil
 import pytest
 from rich.console import Console
 
+import aeron
 from aeron.demo.plan import Plan, Source
 from aeron.demo.publishing import publishing
 from aeron.demo.run import Result, report
@@ -27,6 +28,8 @@ from commands import SHARED_MEMORY, Command, run
 
 DATA = Path(__file__).parent.parent / "examples" / "data"
 BRIEF = ["--repeat", 1, "--seconds", 0.2]
+SUBSCRIBER_POSITION = 4
+"""Type of the counter."""
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +50,7 @@ def rows(text: str) -> list[list[str]]:
 
 
 def test_real_trades_go_from_one_process_to_another() -> None:
-    result = run("demo", "-i", DATA / "btcusdt-trades.parquet", "--symbol", "BTCUSDT", *BRIEF, COLUMNS="80")
+    result = run("demo", "-i", DATA / "btcusdt-trades.parquet", "--symbol", "BTCUSDT", *BRIEF, COLUMNS="120")
     assert result.exit_code == 0, result.output
     assert "2,001 trades of BTCUSDT, replayed 1 times to another process over aeron:ipc" in _one_line(result.stdout)
     assert "as fast as it goes" in result.stdout
@@ -56,6 +59,7 @@ def test_real_trades_go_from_one_process_to_another() -> None:
     [row] = [row for row in rows(result.stdout) if row[0] == "BTCUSDT"]
     assert row[1] == "22,001"
     assert (row[3], row[4]) == ("39,550.00", "39,430.30")
+    # In a line: wide enough for latencies of seconds, and for the rate of trades that were all read with one poll.
     assert re.search(r"\d M/s( +[\d,]+\.\d [um]s){5}", result.stdout)
 
 
@@ -181,18 +185,32 @@ def test_an_interrupted_demo_ends_in_order(number: signal.Signals) -> None:
     with Command("demo", "--generate", "--repeat", 100_000) as demo:
         [publisher] = _wait(lambda: _publishers(demo.pid))
         # A signal right behind the fork would meet the standard library before it has told who was started.
-        time.sleep(0.3)
+        _wait(lambda: _has_received(demo.pid))
         demo.send(number)
         assert demo.end() == 1
         assert demo.errors().strip() == "Aborted!"
         assert directories_of(demo.pid) == []
         # It may be dead and not yet cleared away.
-        _wait(lambda: not publisher.is_running() or publisher.status() == psutil.STATUS_ZOMBIE)
+        _wait(lambda: _has_ended(publisher))
 
 
 def _publishers(pid: int) -> list[psutil.Process]:
     children = psutil.Process(pid).children()
     return [child for child in children if "aeron.demo.publisher" in child.cmdline()]
+
+
+def _has_received(pid: int) -> bool:
+    """Whether the demo's subscriber has read anything."""
+    [name] = directories_of(pid)
+    with aeron.CncFile(Path(SHARED_MEMORY or tempfile.gettempdir()) / name / "aeron") as cnc:
+        return any(counter.type_id == SUBSCRIBER_POSITION and counter.value > 0 for counter in cnc.counters())
+
+
+def _has_ended(process: psutil.Process) -> bool:
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:  # it was cleared away in between
+        return True
 
 
 def _wait(look: Callable[[], Any]) -> Any:

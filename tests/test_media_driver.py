@@ -7,9 +7,9 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
+import psutil
 import pytest
 from tests.conftest import eventually
 
@@ -147,17 +147,20 @@ def test_aeronmd_prints_its_version_and_refuses_what_it_does_not_know(tmp_path: 
 
 
 def test_aeronmd_is_ready_in_no_time(tmp_path: Path) -> None:
-    """The figure asked for is 60 ms on a quiet machine; this only guards against heavy imports."""
+    """The figure asked for is 60 ms on a quiet machine; this only guards against heavy imports.
+
+    They cost processor time, which unlike the time on the clock does not depend on what else the machine does.
+    """
     best = 10.0
     for i in range(3):
         directory = tmp_path / str(i)
-        start = time.monotonic()
         process = aeronmd(directory=directory)
         eventually((directory / "cnc.dat").exists)
-        best = min(best, time.monotonic() - start)
+        times = psutil.Process(process.pid).cpu_times()
+        best = min(best, times.user + times.system)
         process.terminate()
         process.communicate()
-    assert best < 1
+    assert best < 0.5
 
 
 LOSS = "udp_channel_transport_bindings"

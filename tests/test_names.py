@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import time
 from collections.abc import Iterator
@@ -16,6 +17,15 @@ def free_port() -> int:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as found:
         found.bind(("127.0.0.1", 0))
         return found.getsockname()[1]
+
+
+def two_free_ports() -> int:
+    """The first of two ports in a row that no socket has at the moment."""
+    while True:
+        port = free_port()
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as second, contextlib.suppress(OSError, OverflowError):
+            second.bind(("127.0.0.1", port + 1))
+            return port
 
 
 def arrives(client: aeron.Aeron, sending: str, receiving: str, stream_id: int) -> None:
@@ -86,7 +96,7 @@ def test_drivers_learn_each_others_names(
 
 def test_port_0_comes_out_of_its_range(stream_id: int) -> None:
     """05-44"""
-    low = free_port()
+    low = two_free_ports()
     with (
         aeron.MediaDriver(receiver_wildcard_port_range=f"{low} {low + 1}", timer_interval_ns=20_000_000) as driver,
         aeron.connect(driver) as client,

@@ -52,6 +52,7 @@ FORK = """
     subscription = client.add_subscription("aeron:ipc", 1)
     exclusive.wait_connected(5)
     exclusive.publish(b"x", 5)
+    subscription.wait_connected(5)
     image = subscription.images[0]
     counter = client.add_counter(1001, "c")
     reader = client.counters_reader
@@ -202,7 +203,6 @@ def test_what_is_open_at_the_end_of_the_interpreter_is_closed_in_order(end: str)
 
 
 def test_the_end_of_the_interpreter_waits_two_seconds_at_most() -> None:
-    start = time.monotonic()
     result = run(
         """
     import aeron, time
@@ -210,10 +210,13 @@ def test_the_end_of_the_interpreter_waits_two_seconds_at_most() -> None:
     client = aeron.connect(driver, on_available_image=lambda _: time.sleep(20))
     both = client.add_subscription("aeron:ipc", 1), client.add_publication("aeron:ipc", 1)
     time.sleep(0.3)
+    print(time.monotonic(), flush=True)
     """
     )
+    # How long the program takes to start depends on what else the machine does.
+    ended = time.monotonic()
     assert result.returncode == 0
-    assert time.monotonic() - start < 6
+    assert ended - float(result.stdout) < 6
 
 
 def test_an_exception_that_ends_the_program_leaves_no_directory(tmp_path: Path) -> None:
@@ -371,7 +374,7 @@ def test_control_c_ends_a_wait() -> None:
     assert process.stdout.readline() == "waiting\n"
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=5)
+    _, stderr = process.communicate(timeout=30)
     assert "KeyboardInterrupt" in stderr
 
 
@@ -387,8 +390,9 @@ def test_control_c_ends_a_wait_for_a_driver_that_has_died_unnoticed(tmp_path: Pa
     child.kill()
     child.wait()
     for add in (client.add_publication, client.add_subscription):
-        print("waiting", flush=True)
         try:
+            # Inside: the signal may come as soon as this is printed.
+            print("waiting", flush=True)
             add("aeron:ipc", 1)
         except KeyboardInterrupt:
             print("interrupted", flush=True)
@@ -434,8 +438,9 @@ def test_a_publisher_killed_in_a_claim_is_cleaned_up_and_the_others_go_on(tmp_pa
         aeron.MediaDriver(
             dir=tmp_path / "md",
             timer_interval_ns=50_000_000,
-            client_liveness_timeout_ns=1_000_000_000,
-            publication_unblock_timeout_ns=1_500_000_000,
+            # The client of this test has to live, too, on a machine that does other things.
+            client_liveness_timeout_ns=3_000_000_000,
+            publication_unblock_timeout_ns=3_500_000_000,
         ) as driver,
         aeron.connect(driver) as client,
     ):
@@ -457,7 +462,7 @@ def test_a_publisher_killed_in_a_claim_is_cleaned_up_and_the_others_go_on(tmp_pa
         process.communicate()
         mine.publish(b"after", 5)
         got: list[bytes] = []
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 20
         while b"after" not in got:
             assert time.monotonic() < deadline
             got.extend(subscription.poll_batch().to_list())
@@ -524,8 +529,10 @@ RANDOM_CALLS = """
                 batch = subscription.poll_batch(dice.randrange(1, 100))
                 kept.extend((view, batch) for view in batch)
                 kept.append((batch.payload, batch))
-            elif roll == 21 and subscription and subscription.images:
-                subscription.images[0].block_poll(lambda *_: act(), 4096)
+            elif roll == 21 and subscription:
+                # Another thread may end the stream between two looks.
+                for image in subscription.images[:1]:
+                    image.block_poll(lambda *_: act(), 4096)
             elif roll == 22 and subscription:
                 for _ in subscription.batches(timeout=0.001):
                     act()

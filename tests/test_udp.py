@@ -21,17 +21,25 @@ def driver() -> Iterator[aeron.MediaDriver]:
     with aeron.MediaDriver(
         term_buffer_length=64 * 1024,
         timer_interval_ns=50_000_000,
-        image_liveness_timeout_ns=1_000_000_000,
+        # Tests wait for it, but a driver that gets no turn for so long loses its images.
+        image_liveness_timeout_ns=2_000_000_000,
         status_message_timeout_ns=50_000_000,
     ) as driver:
         yield driver
 
 
+_given_ports: set[int] = set()
+
+
 def free_port(host: str = "127.0.0.1") -> int:
-    """A port that no socket has at the moment."""
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM) as found:
-        found.bind((host, 0))
-        return found.getsockname()[1]
+    """A port that no socket has at the moment, and that no call before gave: tests ask for several, then use them."""
+    while True:
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM) as found:
+            found.bind((host, 0))
+            port: int = found.getsockname()[1]
+            if port not in _given_ports:
+                _given_ports.add(port)
+                return port
 
 
 def unicast() -> str:

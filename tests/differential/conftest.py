@@ -10,6 +10,7 @@ import pytest
 
 from differential import rig
 from interop import toolchain
+from interop.channels import free_port
 from interop.drivers import Driver
 
 _SHARED_MEMORY = Path("/dev/shm")
@@ -57,7 +58,7 @@ def _start(run_directory, logs, settings):
     for kind in ("c", "ours"):
         try:
             directory = run_directory / f"{kind}-{uuid.uuid4().hex[:8]}"
-            port = rig.free_port()
+            port = free_port()
             own = {name: value.replace("{port}", str(port)) for name, value in settings.items()}
             driver = Driver(kind, directory, logs / f"{kind}.txt", {**rig.SETTINGS, **own})
             sides.append(rig.Side(driver, port))

@@ -4,8 +4,9 @@ import mmap
 import struct
 
 from differential import wire
-from differential.rig import Socket, free_port, is_answered, is_barrier, settle
+from differential.rig import Socket, is_answered, is_barrier, settle
 from interop import control
+from interop.channels import free_port
 
 _POSITIONS = {
     1: "pub-lmt",
@@ -121,6 +122,7 @@ class SendScene:
         self.counters = side.counters_of(self.registration, _POSITIONS)
         self._system_before = side.system()
         self._setups = 0
+        self._observed = [0] * sockets
 
     def send(self, datagram, by=0):
         self.sockets[by].send(datagram, self.control_address)
@@ -156,6 +158,7 @@ class SendScene:
         for number, socket_ in enumerate(self.sockets):
             socket_.take()
             frames += [f"to {number}: {wire.readable(d)}" for _, d, _ in socket_.taken if _is_answer(d)]
+            self._observed[number] = len(socket_.taken)
         return {
             **self.side.values(self.counters),
             **{name: value - self._system_before[name] for name, value in system.items()},
@@ -163,9 +166,12 @@ class SendScene:
         }
 
     def forget_frames(self):
-        self._setups = self.setups()
-        for socket_ in self.sockets:
-            socket_.taken.clear()
+        """Forgets what was observed; what came since then is of the next step, as it may be for the other driver."""
+        heard = self.sockets[0].taken[: self._observed[0]]
+        self._setups += sum(wire.kind(d) == wire.SETUP for _, d, _ in heard)
+        for number, socket_ in enumerate(self.sockets):
+            del socket_.taken[: self._observed[number]]
+            self._observed[number] = 0
 
     def close(self):
         body = control.remove_publication(self.side.client, self.side.control.next_id(), self.registration)

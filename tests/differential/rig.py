@@ -65,13 +65,6 @@ _FIRST_TOKEN = 0x5EED_0000_0000
 _tokens = itertools.count(_FIRST_TOKEN)
 
 
-def free_port():
-    """A UDP port that nobody has at the moment."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
-
-
 class Socket:
     """A raw UDP socket of the script; `taken` holds what came and was not compared yet, as (time, datagram, source)."""
 
@@ -216,6 +209,7 @@ class Duel:
         self.seed = seed
         self.random = random.Random(seed)
         self._steps = []
+        self.settled_at = 0
         self.scenes = [make(side) for side in pair]
         self._heard_at = 0
 
@@ -245,8 +239,9 @@ class Duel:
         """Compares the drivers now; a driver may be late, but not for long."""
         self._keep_hearing()
         deadline = time.monotonic() + PATIENCE_S
+        type(self.scenes[0]).settle(*self.scenes)
+        self.settled_at = time.monotonic()
         while True:
-            type(self.scenes[0]).settle(*self.scenes)
             seen = [scene.observe() for scene in self.scenes]
             theirs, ours = seen[0], seen[-1]
             if not differences.parting(theirs, ours):
@@ -254,6 +249,7 @@ class Duel:
             if time.monotonic() > deadline:
                 raise AssertionError(self._report(theirs, ours))
             time.sleep(0.002)
+            type(self.scenes[0]).settle(*self.scenes)
         for scene in self.scenes:
             scene.forget_frames()
         return ours

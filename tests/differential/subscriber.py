@@ -6,8 +6,9 @@ import time
 import zlib
 
 from differential import wire
-from differential.rig import BARRIER_TIMEOUT_S, Socket, free_port, is_answered, settle
+from differential.rig import BARRIER_TIMEOUT_S, Socket, is_answered, settle
 from interop import control
+from interop.channels import free_port
 
 TERM_LENGTH = 65536
 _POSITIONS = {3: "rcv-hwm", 5: "rcv-pos", 20: "rcv-naks-sent"}

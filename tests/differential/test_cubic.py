@@ -42,8 +42,11 @@ _CHANCE = 2 * _MTU
 _RTT_TOLERANCE_NS = 0.02e9 * PACE
 _SAMPLE_S = 0.001
 _DURATION_S = 7 * PACE
-# A machine that stops a driver while a loss is repaired, or the script between two of them, makes other series.
+# A machine that stops a driver while a loss is repaired, or the script between two of them, makes other series: of the
+# latter the script knows, so those attempts do not count.
 _ATTEMPTS = 3
+_MOST_ATTEMPTS = 10
+_LONGEST_S = 0.02 * PACE
 
 
 class CubicScene(ReceiveScene):
@@ -133,24 +136,28 @@ def _plans(seed):
 @pytest.mark.parametrize("seed", range(1, 1 + SCALE))
 def test_windows_of_cubic_congestion_control(pairs, stream, seed):
     """04-165, 04-166, 04-189"""
-    environments = list(_ENVIRONMENT)
-    for attempt in range(_ATTEMPTS):
+    environments, on_time = list(_ENVIRONMENT), 0
+    for attempt in range(_MOST_ATTEMPTS):
         # What `fixed-loss` has lost of a stream it never loses again.
-        environments, reasons = _play(pairs, environments, stream + 1000 * attempt, seed)
+        environments, reasons, longest = _play(pairs, environments, stream + 1000 * attempt, seed)
         if not environments:
             return
+        on_time += longest < _LONGEST_S
+        if on_time == _ATTEMPTS:
+            break
     pytest.fail(f"seed {seed}: " + "\n".join(reasons))
 
 
 def _play(pairs, environments, stream, seed):
-    """Plays all plans in all environments at once; answers those where the drivers parted, and how."""
+    """Plays all plans in all environments at once; answers where the drivers parted, how, and the longest pause."""
     plans = _plans(seed)
     scenes = {
         name: [CubicScene(side, stream, plans) for side in pairs(**_FIXED_LOSS, **_ENVIRONMENT[name])]
         for name in environments
     }
-    begin = time.monotonic()
+    begin, last, longest = time.monotonic(), 0, 0
     while (now := time.monotonic() - begin) < _DURATION_S:
+        longest, last = max(longest, now - last), now
         for pair in scenes.values():
             for scene in pair:
                 scene.run(now)
@@ -164,7 +171,7 @@ def _play(pairs, environments, stream, seed):
             reasons.append(str(reason))
         theirs.close()
         ours.close()
-    return parted, reasons
+    return parted, reasons, longest
 
 
 def _assert_series_alike(name, theirs, ours):

@@ -51,7 +51,7 @@ def run_directory():
 def shared_drivers(run_directory, tmp_path_factory):
     """`shared_drivers(kind)`: the driver of a kind that all tests share which neither end nor configure it."""
     with _driver_pool(run_directory, tmp_path_factory) as get:
-        yield get
+        yield lambda kind: get(kind, PATIENT_SETTINGS)
 
 
 @pytest.fixture(scope="module")

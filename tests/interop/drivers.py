@@ -11,7 +11,7 @@ from pathlib import Path
 from interop import toolchain
 from interop.processes import Process
 
-_START_TIMEOUT_S = 20
+_START_TIMEOUT_S = 60
 _CNC_VERSION = 0x00000200
 _HEARTBEAT_OFFSET = 640
 _RING_TRAILER_LENGTH = 768

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from interop import toolchain
 from interop.processes import LineProcess
 
-_CALL_TIMEOUT_S = 20
+# A virtual machine may take long to start, and the first answer waits for that.
+_CALL_TIMEOUT_S = 60
 _TRANSFER_TIMEOUT_S = 30
 
 
@@ -36,10 +37,14 @@ class Peer:
     def __init__(self, kind, log):
         self.kind = kind
         self._unanswered = 0
+        self._unseen = []
+        self.driver_kind = None
         self.process = LineProcess(_command(kind), log=log, environment=_environment())
 
     def connect(self, driver, **settings):
         """Connects to a driver; answers the client id."""
+        self._unseen = []
+        self.driver_kind = driver.kind
         return self.call("connect", dir=driver.directory, **settings)["client"]
 
     def add_publication(self, channel, stream, *, exclusive=False):
@@ -58,7 +63,8 @@ class Peer:
 
     def events(self):
         """Events since the last call: images, counters, errors, the close of the client."""
-        return self.call("events")["events"]
+        unseen, self._unseen = self._unseen, []
+        return unseen + self.call("events")["events"]
 
     def await_events(self, *kinds, timeout_s=10, count=1):
         """Polls until so many events of these kinds came, and answers every event seen."""
@@ -69,6 +75,20 @@ class Peer:
             seen += self.events()
             time.sleep(0.02)
         return seen
+
+    def await_event(self, kind, *, timeout_s=10, **values):
+        """Waits for the next event of this kind with these values, and drops those before it, not those behind it."""
+        seen = []
+        deadline = time.monotonic() + timeout_s
+        while True:
+            events = self.events()
+            for number, event in enumerate(events):
+                if event["event"] == kind and values.items() <= event.items():
+                    self._unseen = events[number + 1 :]
+                    return event
+            seen += events
+            assert time.monotonic() < deadline, f"{self.kind}: no {kind} with {values} in {timeout_s} s, only {seen}"
+            time.sleep(0.02)
 
     def is_closed(self):
         return self.call("closed")["closed"]
@@ -156,10 +176,16 @@ class Publication(Resource):
         return self._call("publication")
 
     def await_connected(self, connected=True, timeout_s=10):
+        """Waits until it is connected or not; on a real driver, which says so before the window opens, for that too."""
         deadline = time.monotonic() + timeout_s
-        while self.state()["connected"] != connected:
+        while not self._is_connected(connected):
             assert time.monotonic() < deadline, f"{self.peer.kind}: not connected={connected} within {timeout_s} s"
             time.sleep(0.01)
+
+    def _is_connected(self, connected):
+        state = self.state()
+        has_room = state["limit"] > state["position"]
+        return state["connected"] == connected and (not connected or has_room or self.peer.driver_kind == "ours")
 
 
 class Subscription(Resource):

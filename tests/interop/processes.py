@@ -6,7 +6,7 @@ import subprocess
 import threading
 from contextlib import suppress
 
-_STOP_TIMEOUT_S = 5
+_STOP_TIMEOUT_S = 20
 # A killed process is gone when the system lets it, and while it waits for a busy disk that takes long.
 _REAP_TIMEOUT_S = 60
 

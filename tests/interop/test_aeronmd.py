@@ -15,7 +15,7 @@ from interop.control import ControlClient
 from interop.drivers import driver_command, driver_environment
 from interop.waiting import eventually
 
-_START_TIMEOUT_S = 20
+_START_TIMEOUT_S = 60
 _METADATA_LENGTH = 4096
 _INNERMOST = re.compile(r"^\[\w+, \S+:\d+\] (.+)$", re.MULTILINE)
 
@@ -127,7 +127,7 @@ def test_an_idle_strategy_that_is_none_is_refused(settings, run_directory):
 def test_each_threading_mode_has_its_threads(mode, threads, start_driver):
     """04-1, 04-2: besides the main thread, which is the first agent; names as the kernel cuts them"""
     driver = start_driver("ours", {"AERON_THREADING_MODE": mode})
-    eventually(lambda: _thread_names(driver.process.pid) == threads, timeout_s=3)
+    eventually(lambda: _thread_names(driver.process.pid) == threads)
 
 
 def _thread_names(pid):
@@ -141,7 +141,7 @@ def test_a_signal_ends_it_in_order(sent, code, start_driver):
     driver = start_driver("ours")
     started = time.monotonic()
     driver.process.signal(sent)
-    assert driver.process.wait(3) == code
+    assert driver.process.wait(20) == code
     assert time.monotonic() - started < 1
     assert driver.process.output() == ""
     client = ControlClient(driver.directory)
@@ -256,7 +256,7 @@ def test_a_dead_producer_does_not_block_the_commands_of_others(start_driver, sta
     dead.claim_and_die(100)
     peer = start_peer("java", driver)
     peer.start("add_publication", channel="aeron:ipc", stream=stream, exclusive=False)
-    eventually(lambda: next(c.value for c in dead.counters() if c.id == 20) == 1, timeout_s=5)
+    eventually(lambda: next(c.value for c in dead.counters() if c.id == 20) == 1)
     assert peer.answer()["stream"] == stream
 
 

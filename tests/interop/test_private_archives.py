@@ -22,7 +22,7 @@ from live.query import Query
 _TERM_LENGTH = 64 * 1024
 _CHANNEL = f"aeron:ipc?term-length={_TERM_LENGTH}"
 _SEGMENT_LENGTH = 1024 * 1024
-_TIMEOUT_S = 20
+_TIMEOUT_S = 60
 
 
 @pytest.fixture
@@ -95,6 +95,14 @@ def _archive(home):
     return directory
 
 
+def _begins(segment):
+    """Whether anything has been recorded in it."""
+    if not segment.exists():
+        return False
+    with segment.open("rb") as file:
+        return any(file.read(4))
+
+
 def _publish(publication, count, length):
     for number in range(count):
         publication.publish(number.to_bytes(4, "little") + b"x" * (length - 4), timeout=_TIMEOUT_S)
@@ -113,6 +121,9 @@ def test_the_tool_finds_the_end_of_a_killed_private_archive_that_we_find(
     query_process, query, publication, home, length
 ):
     """08-14, 08-22: a copy before our recovery, and the archive behind it."""
+    publication.wait_connected(timeout=_TIMEOUT_S)
+    publication.publish(b"x" * length, timeout=_TIMEOUT_S)
+    _await(lambda: _begins(_archive(home) / "0-0.rec"), query_process.output)
     killer = threading.Timer(1.0, query_process.kill)
     killer.start()
     while killer.is_alive():

@@ -15,7 +15,7 @@ from interop.peer.pattern import message
 from interop.waiting import eventually
 
 IPC = "aeron:ipc"
-UNBLOCKED_WITHIN_S = 8  # unblocking after 3 s, and a few timer intervals of a busy machine
+UNBLOCKED_WITHIN_S = 20  # unblocking after 3 s, and the timer intervals of a busy machine
 
 # A worker that dies inside the run of its 16 messages of 1024 bytes, which begin 1 KiB into memory of so many pages:
 # the copy of the first message beyond them is its end.
@@ -65,11 +65,9 @@ def publications():
 
 
 @pytest.mark.parametrize("driver", [*REAL, "ours"])
-def test_the_run_of_a_worker_that_died_in_it_is_padded_and_all_others_go_on(
-    driver, shared_drivers, publications, stream
-):
+def test_the_run_of_a_worker_that_died_in_it_is_padded_and_all_others_go_on(driver, start_driver, publications, stream):
     """08-71"""
-    directory = shared_drivers(driver).directory
+    directory = start_driver(driver).directory
     streams = {where: stream + 10_000 * number for number, where in enumerate(DEATHS, 1)}
     with aeron.connect(directory) as client:
         subscriptions = {where: client.add_subscription(IPC, streams[where]) for where in DEATHS}

@@ -9,7 +9,9 @@ import pytest
 from interop import control, toolchain
 from interop.control import ControlClient
 
-_TIMEOUT_S = 30
+_TIMEOUT_S = 60
+# The client by hand shows no sign of life, while a virtual machine starts.
+PATIENT = {"AERON_CLIENT_LIVENESS_TIMEOUT": "100s", "AERON_PUBLICATION_UNBLOCK_TIMEOUT": "110s"}
 
 
 @pytest.fixture
@@ -27,7 +29,7 @@ def tool(start_driver):
 
 def test_stat_shows_every_counter(tool, start_driver):
     """06-1, 06-3"""
-    driver = start_driver("ours")
+    driver = start_driver("ours", PATIENT)
     client = ControlClient(driver.directory)
     client.perform(control.ADD_PUBLICATION, control.add(client.next_id(), client.next_id(), 1001, "aeron:ipc"))
     shown = tool(driver, "AeronStat", "watch=false")
@@ -66,7 +68,7 @@ def test_driver_tool_ends_a_driver_that_allows_it(tool, start_driver):
     """03-49, 04-21, 06-6"""
     driver = start_driver("ours", {"AERON_DRIVER_TERMINATION_VALIDATOR": "allow"})
     tool(driver, "DriverTool", "terminate")
-    assert driver.process.wait(5) == 0
+    assert driver.process.wait(20) == 0
 
 
 def test_driver_tool_does_not_end_a_driver_that_denies_it(tool, start_driver):
@@ -80,7 +82,7 @@ def test_driver_tool_does_not_end_a_driver_that_denies_it(tool, start_driver):
 
 def test_stream_stat_joins_the_counters_of_a_stream(tool, start_driver):
     """06-7"""
-    driver = start_driver("ours")
+    driver = start_driver("ours", PATIENT)
     client = ControlClient(driver.directory)
     owner = client.next_id()
     added = client.perform(control.ADD_PUBLICATION, control.add(owner, client.next_id(), 1001, "aeron:ipc"))

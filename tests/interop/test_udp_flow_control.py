@@ -38,10 +38,10 @@ def receivers(peer, publication):
 def fill(publication):
     """Sends until the window is used up and stays so for some status messages, and answers how many messages went."""
     sent, full_since = 0, time.monotonic()
-    while time.monotonic() - full_since < 0.5:
-        if publication.offer(LENGTHS[0]) > 0:
+    while (result := publication.offer(LENGTHS[0])) > 0 or time.monotonic() - full_since < 0.5:
+        if result > 0:
             sent, full_since = sent + 1, time.monotonic()
-    assert publication.offer(LENGTHS[0]) == BACK_PRESSURED
+    assert result == BACK_PRESSURED
     return sent
 
 
@@ -151,7 +151,8 @@ def test_a_silent_receiver_is_forgotten_in_time(sender, receiver, form, start_dr
     eventually(lambda: receivers(publisher, publication) == 2)
     killed.kill()
     transfer([publication], [reading], MORE_THAN_A_TERM, LENGTHS)
-    assert receivers(publisher, publication) == 1
+    # After a driver was not scheduled for as long, the other one is forgotten until its next status message.
+    eventually(lambda: receivers(publisher, publication) == 1)
 
 
 @each_way

@@ -8,7 +8,12 @@ from interop.peers import transfer
 
 NOT_CONNECTED = -1
 LENGTHS = [100, 3000]
-SETTINGS = {"AERON_PUBLICATION_CONNECTION_TIMEOUT": "1s", "AERON_DRIVER_TIMEOUT": "1000"}
+# Longer than a driver that lives is kept waiting for a processor.
+SETTINGS = {
+    "AERON_PUBLICATION_CONNECTION_TIMEOUT": "3s",
+    "AERON_IMAGE_LIVENESS_TIMEOUT": "3s",
+    "AERON_DRIVER_TIMEOUT": "1000",
+}
 
 
 @each_way
@@ -25,7 +30,7 @@ def test_a_stream_comes_back_after_either_driver_was_killed(
     transfer([publication], [subscription], 50, LENGTHS)
 
     sending.kill()
-    subscriber.await_events("image_gone", timeout_s=6)
+    subscriber.await_events("image_gone", timeout_s=15)
     assert subscription.images() == []
     sending = start_driver(sender, {**SETTINGS, "AERON_DIR_DELETE_ON_START": "true"}, directory=sending.directory)
     publication = start_peer(sender, sending).add_publication(channel, stream, exclusive=True)
@@ -33,7 +38,7 @@ def test_a_stream_comes_back_after_either_driver_was_killed(
     transfer([publication], [subscription], 50, LENGTHS)
 
     receiving.kill()
-    publication.await_connected(False, timeout_s=6)
+    publication.await_connected(False, timeout_s=15)
     assert publication.offer(32) == NOT_CONNECTED
     receiving = start_driver(receiver, {**SETTINGS, "AERON_DIR_DELETE_ON_START": "true"}, directory=receiving.directory)
     subscription = start_peer(receiver, receiving).add_subscription(channel, stream)
@@ -69,7 +74,8 @@ def test_a_stream_to_many_goes_on_when_one_of_them_is_killed(
 def test_a_paused_driver_does_not_lose_the_stream(sender, receiver, start_driver, start_peer, stream):
     """04-94, 04-142: stopped for less than the timeouts, each side goes on where it was"""
     channel = unicast("|term-length=64k")
-    drivers = start_driver(sender), start_driver(receiver)
+    patient = {"AERON_IMAGE_LIVENESS_TIMEOUT": "5s"}
+    drivers = start_driver(sender, patient), start_driver(receiver, patient)
     subscription = start_peer(receiver, drivers[1]).add_subscription(channel, stream)
     publication = start_peer(sender, drivers[0]).add_publication(channel, stream, exclusive=True)
     publication.await_connected()

@@ -3,7 +3,7 @@
 import time
 
 
-def eventually(holds, timeout_s=5):
+def eventually(holds, timeout_s=10):
     """Returns once `holds()` is true, or fails when it is not within the time."""
     deadline = time.monotonic() + timeout_s
     while not holds():

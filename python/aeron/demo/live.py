@@ -57,7 +57,7 @@ def run(
         view = _View(subscription, publisher, stop, live, Lines(trades, pipeline.bar_us), silence_s=silence_s)
         for query in pipeline.start(spark):
             view.queries.append(Followed(query))
-            view.wait(lambda: _subscribers(client, pipeline.trades_stream_id) == len(view.queries), "it subscribes")
+            view.wait(lambda: subscribers(client, pipeline.trades_stream_id) == len(view.queries), "it subscribes")
         publisher.tell()
         console.print(view.lines.header, soft_wrap=True, style="bold")
         end = _end_of_bars(trades, pipeline.bar_us)
@@ -231,7 +231,7 @@ def _end_of_bars(trades: Trades, bar_us: int) -> float:
     return (last_us // bar_us + 1) * bar_us / 1e6
 
 
-def _subscribers(client: aeron.Aeron, stream_id: int) -> int:
+def subscribers(client: aeron.Aeron, stream_id: int) -> int:
     """How many have an image of the stream, by the positions that the driver keeps for them."""
     positions = (each for each in client.counters_reader if each.type_id == _SUBSCRIBER_POSITION)
     return sum(stream_key(position).stream_id == stream_id for position in positions)
