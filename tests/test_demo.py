@@ -59,7 +59,7 @@ def test_real_trades_go_from_one_process_to_another() -> None:
     [row] = [row for row in rows(result.stdout) if row[0] == "BTCUSDT"]
     assert row[1] == "22,001"
     assert (row[3], row[4]) == ("39,550.00", "39,430.30")
-    # In a line: wide enough for latencies of seconds, and for the rate of trades that were all read with one poll.
+    # In a line, wide enough for latencies of seconds.
     assert re.search(r"\d M/s( +[\d,]+\.\d [um]s){5}", result.stdout)
 
 

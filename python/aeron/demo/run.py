@@ -62,21 +62,24 @@ class _Receiver:
     def receive(
         self, count: int, progress: Progress, name: str, latencies: list[npt.NDArray[np.int64]] | None = None
     ) -> float:
-        """Receives ``count`` trades and notes how long each was under way; answers the seconds from first to last."""
+        """Receives ``count`` trades and notes how long each was under way.
+
+        Answers the seconds from when the first was sent until the last was received.
+        """
         task = progress.add_task(name, total=count, rate="")
         first_ns = last_ns = 0
         start, shown_ns = self.totals.received, 0
         while (received := self.totals.received - start) < count:
             records, last_ns = self._next_batch(min(LIMIT, count - received))
-            first_ns = first_ns or last_ns
+            first_ns = first_ns or int(records["sent_ns"][0])
             if latencies is not None:
                 latencies.append(last_ns - records["sent_ns"])
             self.totals.add(records)
             if last_ns - shown_ns > 100_000_000:
                 shown_ns = last_ns
-                rate = received / max(last_ns - first_ns, 1) * 1e9
+                rate = received / (last_ns - first_ns) * 1e9
                 progress.update(task, completed=received, rate=_rate(rate))
-        seconds = max(last_ns - first_ns, 1) / 1e9
+        seconds = (last_ns - first_ns) / 1e9
         progress.update(task, completed=count, rate=_rate(count / seconds))
         return seconds
 
