@@ -23,6 +23,7 @@ class Query:
     def __init__(self, checkpoint: Path, source: _aeron.LiveSource) -> None:
         self.checkpoint = checkpoint
         self.source = source
+        self._parsed: dict[int, tuple[tuple[int, int], list[Message]]] = {}
         for name in ("offsets", "rows", "commits"):
             (checkpoint / name).mkdir(parents=True, exist_ok=True)
 
@@ -72,13 +73,19 @@ class Query:
 
     def rows(self) -> list[Message]:
         """All rows of the sink, batch by batch."""
-        found = []
-        for batch in range(self.logged):
-            path = self.checkpoint / "rows" / str(batch)
-            for line in path.read_text().splitlines() if path.exists() else ():
-                *fields, payload = json.loads(line)
-                found.append(Message(*fields, bytes.fromhex(payload)))
-        return found
+        return [row for batch in range(self.logged) for row in self._rows_of(batch)]
+
+    def _rows_of(self, batch: int) -> list[Message]:
+        """The rows of a batch, parsed once for each file: a batch that is run again makes a new one."""
+        path = self.checkpoint / "rows" / str(batch)
+        if not path.exists():
+            return []
+        status = path.stat()
+        file = status.st_ino, status.st_mtime_ns
+        if batch not in self._parsed or self._parsed[batch][0] != file:
+            lines = (json.loads(line) for line in path.read_text().splitlines())
+            self._parsed[batch] = file, [Message(*fields, bytes.fromhex(payload)) for *fields, payload in lines]
+        return self._parsed[batch][1]
 
     @staticmethod
     def read(partition: str) -> list[Message]:

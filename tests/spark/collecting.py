@@ -5,16 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.conftest import eventually
+
 import aeron
+from aeron import _aeron
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-PATIENCE_S = 60
+PATIENCE_S = 120
 
 
 class Batches:
@@ -71,6 +75,22 @@ def send(publication: aeron.ExclusivePublication, messages: list[bytes]) -> None
     publication.wait_connected(timeout=PATIENCE_S)
     for message in messages:
         publication.publish(message, timeout=PATIENCE_S)
+
+
+def await_release(directory: Path) -> None:
+    """Waits until nobody uses the archive in a directory: Spark does not wait for the source process of a query that it
+    stops."""
+
+    def is_free() -> bool:
+        try:
+            _aeron.plan_recordings(directory)
+        except aeron.AeronError as error:
+            if "is in use by process" not in str(error):
+                raise
+            return False
+        return True
+
+    eventually(is_free, PATIENCE_S)
 
 
 def numbers(first: int, last: int) -> list[bytes]:

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 import aeron
 import aeron.spark
+from aeron import _aeron
 
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -83,8 +84,20 @@ def streamed(spark: SparkSession, client: aeron.Aeron, options: Options, place: 
 
 def recorded(spark: SparkSession, client: aeron.Aeron, options: Options, place: Path) -> None:
     """What the query before left behind."""
+    # The server does not wait for the source process of a query that it stops.
+    eventually(lambda: is_free(place / "archives"), "nobody uses the archive")
     frame = spark.read.format("aeron").option("archiveDir", str(place / "archives")).load()
     assert set(frame.select("value").toArrow()["value"].to_pylist()) == set(MESSAGES)
+
+
+def is_free(directory: Path) -> bool:
+    try:
+        _aeron.plan_recordings(directory)
+    except aeron.AeronError as error:
+        if "is in use by process" not in str(error):
+            raise
+        return False
+    return True
 
 
 def written(spark: SparkSession, client: aeron.Aeron, options: Options, place: Path) -> None:

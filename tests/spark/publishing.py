@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
+ONE_BATCH = "36500 days"
+"""An interval of triggers: they are at its multiples since 1970, beside the one with which a query begins."""
+
 
 class Reader:
     """Takes messages of one stream on a thread of its own."""
@@ -32,12 +35,13 @@ class Reader:
     def _run(self) -> None:
         while not self._is_ended.wait(self._pause_s):
             while batch := self._subscription.poll_batch():
-                self.messages += batch.to_list()
+                # The messages last: who has waited for them looks at the others at once.
                 self.reserved_values += batch.reserved_values.tolist()
                 self.sessions.update(batch.session_ids.tolist())
+                self.messages += batch.to_list()
 
     def take(self, count: int) -> list[bytes]:
-        eventually(lambda: len(self.messages) >= count, timeout=60)
+        eventually(lambda: len(self.messages) >= count, timeout=120)
         return self.messages
 
     def end(self) -> None:

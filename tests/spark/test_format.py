@@ -93,7 +93,7 @@ def test_with_a_schema_of_the_users_options_are_refused_at_the_latest_when_the_q
 
     def run() -> None:
         query = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint")).start()
-        query.awaitTermination(60)
+        query.awaitTermination(120)
 
     assert "option streamId: 'x' is no id or range" in error_of(run)
 
@@ -113,7 +113,7 @@ def test_a_schema_that_names_what_is_not_there_is_refused_when_the_query_is_plan
 
     def run() -> None:
         query = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint")).start()
-        query.awaitTermination(60)
+        query.awaitTermination(120)
 
     assert text in error_of(run)
 

@@ -53,7 +53,7 @@ def test_nothing_is_lost_when_an_application_dies_whose_offsets_are_logged_late(
 
 @contextmanager
 def application(place: Path, driver: aeron.MediaDriver, name: str) -> Iterator[Callable[[], list[bytes]]]:
-    """A run that is killed with all its processes at the end; answers what its batches have brought."""
+    """A run that is killed with all its processes at the end; answers what its batches have brought, in whole lines."""
     rows = place / name
     rows.touch()
     environment = os.environ | {"SPARK_SETTINGS": json.dumps(SETTINGS), "PYSPARK_PYTHON": sys.executable}
@@ -61,7 +61,7 @@ def application(place: Path, driver: aeron.MediaDriver, name: str) -> Iterator[C
     with open(place / f"{name}.log", "wb") as log:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
     try:
-        yield lambda: rows.read_bytes().splitlines()
+        yield lambda: rows.read_bytes().split(b"\n")[:-1]
         assert process.poll() is None, (place / f"{name}.log").read_text()[-4000:]
     finally:
         family = [*psutil.Process(process.pid).children(recursive=True), process]

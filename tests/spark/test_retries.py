@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -84,18 +85,22 @@ def test_a_batch_that_is_run_again_has_identical_rows(
     publication = publisher(4002)
     batches = Batches()
     failures = iter([True])
+    is_sent = threading.Event()
 
     class FailingOnce(Batches):
         def take(self, frame: DataFrame, batch_id: int) -> None:
             super().take(frame, batch_id)
             batches.take(frame, batch_id)
             if batches.tables[batch_id].num_rows and next(failures, False):
+                # Nobody takes the rest of the messages once the query has failed.
+                is_sent.wait(60)
                 raise RuntimeError("the sink fails")
 
     frame = live(4002)
     checkpoint = tmp_path / "checkpoint"
     with pytest.raises(Exception, match="the sink fails"), running(frame, checkpoint, FailingOnce()) as query:
         send(publication, numbers(0, 300))
+        is_sent.set()
         until(query, lambda: False)
     with running(frame, checkpoint, batches) as query:
         until(query, lambda: batches.rows == 300)

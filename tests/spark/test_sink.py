@@ -119,6 +119,7 @@ def test_errors_of_tasks_reach_the_user_in_one_line(
     with aeron.connect(media_driver) as client:
         subscription = client.add_subscription(IPC, 30)
         text = refusal(frame, sink_options, streamId=30, offerTimeoutMs=200)
+        eventually(lambda: subscription.images)
         received = sum(len(subscription.poll_batch()) for _ in range(10))
         sent = f"rows 0..{received - 1} of partition 0 (attempt 0) were published, {received}..1999 were not"
         assert f"publisher limit {1 << 19}; {sent}" in text
@@ -177,7 +178,7 @@ def test_complete_mode_publishes_the_rows_that_spark_gives(
         assert subscriber.take(2)[:2] == [b"10000", b"20000"]
     refused = pytest.raises(Exception, match="aeron does not support Update mode")  # no format in Python does
     with refused, running(counts, sink_options, tmp_path / "update", outputMode="update", streamId=60) as query:
-        query.awaitTermination(60)
+        query.awaitTermination(120)
 
 
 def test_a_query_stopped_under_back_pressure_ends_at_once_and_its_task_within_the_timeout(
@@ -187,7 +188,8 @@ def test_a_query_stopped_under_back_pressure_ends_at_once_and_its_task_within_th
     with aeron.connect(media_driver) as client:
         subscription = client.add_subscription(IPC, 70)
         frame = rate_stream(spark).selectExpr("repeat('x', 500) as value")
-        with running(frame, sink_options, tmp_path, streamId=70, offerTimeoutMs=4000):
+        # The query fails by that timeout unless it is stopped before, and does not wait for the task.
+        with running(frame, sink_options, tmp_path, streamId=70, offerTimeoutMs=15_000):
             eventually(lambda: subscription.images, timeout=30)
             time.sleep(1)
             began = time.monotonic()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from tests.conftest import eventually
-from tests.spark.publishing import Reader, rate_stream, running, write
+from tests.spark.publishing import ONE_BATCH, Reader, rate_stream, running, write
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +29,11 @@ def spark_settings() -> dict[str, str]:
 
 
 class FailingReader(DataSourceReader):
-    """Numbers of 1000 digits, too many for buffers, in record batches of 500; first attempts end behind two."""
+    """Numbers of 1000 digits, too many for buffers, in record batches of 500; first attempts end behind two, once there
+    is the file `received`."""
+
+    def __init__(self, received: str) -> None:
+        self._received = Path(received)
 
     def partitions(self) -> list[InputPartition]:
         return [InputPartition(number) for number in range(2)]
@@ -42,7 +47,9 @@ class FailingReader(DataSourceReader):
         begin = partition.value * (ROWS // 2)
         for number in range(ROWS // 2 // 500):
             if number == 2 and context.attemptNumber() == 0:
-                time.sleep(1)  # the rows before are published meanwhile
+                deadline = time.monotonic() + 60
+                while not self._received.exists() and time.monotonic() < deadline:
+                    time.sleep(0.01)
                 raise RuntimeError("the first attempt ends here")
             first = begin + number * 500
             yield pa.record_batch({"value": [f"{row:01000}" for row in range(first, first + 500)]})
@@ -59,7 +66,7 @@ class Failing(DataSource):
         return "value string"
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return FailingReader()
+        return FailingReader(self.options["received"])
 
 
 def without_duplicates(messages: list[bytes], keys: list[int]) -> list[bytes]:
@@ -75,15 +82,22 @@ def without_duplicates(messages: list[bytes], keys: list[int]) -> list[bytes]:
 
 
 def test_a_task_that_runs_again_repeats_rows_with_their_keys_and_loses_none(
-    spark: SparkSession, sink_options: dict[str, str], reader: Callable[..., Reader]
+    spark: SparkSession, sink_options: dict[str, str], reader: Callable[..., Reader], tmp_path: Path
 ) -> None:
     """08-76"""
     subscriber = reader(1)
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     spark.dataSource.register(Failing)
-    write(spark.read.format("failing").load(), sink_options, streamId=1, reservedValue="dedup")
-    subscriber.take(ROWS + 500)
-    messages, keys = subscriber.messages, subscriber.reserved_values
+    received = tmp_path / "received"
+    told = threading.Thread(target=lambda: subscriber.take(500) and received.touch())
+    told.start()
+    failing = spark.read.format("failing").option("received", str(received)).load()
+    write(failing, sink_options, streamId=1, reservedValue="dedup")
+    told.join()
+    # All of them share one session, so what comes last in it ends what they have sent.
+    write(spark.range(1).selectExpr("'end' as value"), sink_options, streamId=1)
+    eventually(lambda: subscriber.messages[-1] == b"end", 60)
+    messages, keys = subscriber.messages[:-1], subscriber.reserved_values[:-1]
     assert len(messages) > ROWS
     assert {int(message) for message in messages} == set(range(ROWS))
     key_of: dict[bytes, set[int]] = {}
@@ -100,21 +114,24 @@ def test_a_batch_whose_commit_was_lost_runs_again_with_its_id_and_keys(
     """08-77"""
     subscriber = reader(2)
     frame = rate_stream(spark).selectExpr("cast(value as string) as value")
-    with running(frame, sink_options, tmp_path, streamId=2, reservedValue="dedup", interval="4 seconds"):
-        subscriber.take(20_000)
-        commit = tmp_path / "commits" / "1"
-        eventually(commit.exists)
-    published = len(subscriber.messages)
+    for batch in range(2):
+        commit = tmp_path / "commits" / str(batch)
+        with running(frame, sink_options, tmp_path, streamId=2, reservedValue="dedup", interval=ONE_BATCH):
+            eventually(commit.exists, 60)
+    published = len(subscriber.take(20_000))
     assert published == 20_000
     # As if the application had been killed inside the commit.
     commit.unlink()
     commit.with_name(".1.crc").unlink(missing_ok=True)
     with running(frame, sink_options, tmp_path, streamId=2, reservedValue="dedup"):
         subscriber.take(published + 20_000)
+    subscriber.end()
     pairs = list(zip(subscriber.messages, subscriber.reserved_values, strict=True))
     first, again = pairs[:published], pairs[published:]
     repeated = [pair for pair in again if pair[1] >> 40 == 1]
     assert sorted(repeated) == sorted(pair for pair in first if pair[1] >> 40 == 1)
     assert len(repeated) == 10_000
-    kept = without_duplicates(subscriber.messages, subscriber.reserved_values)
-    assert sorted(map(int, kept)) == list(range(len(kept)))
+    # The query may have been stopped amid the batch that follows.
+    whole = [pair for pair in pairs if pair[1] >> 40 <= 2]
+    kept = without_duplicates([message for message, _ in whole], [key for _, key in whole])
+    assert sorted(map(int, kept)) == list(range(30_000))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyspark
-from tests.spark.collecting import Batches, running, until
+from tests.spark.collecting import PATIENCE_S, Batches, await_release, running, until
 
 import aeron
 import aeron.spark
@@ -49,6 +49,7 @@ def test_a_stream_is_read_restarted_and_read_again_as_a_recording(
             until(query, lambda: bool(aeron.spark.progress(query)[0].recordings))
     assert batches.column("value") == MESSAGES
     assert max(table.num_rows for table in batches.tables.values()) <= 70
+    await_release(shared_memory / "archives")
     recordings = spark.read.format("aeron").option("archiveDir", options["archiveDir"]).schema("value BINARY").load()
     assert set(recordings.toArrow()["value"].to_pylist()) <= set(MESSAGES)
 
@@ -59,7 +60,7 @@ def test_a_frame_is_written_to_a_stream(spark: SparkSession, media_driver: aeron
         subscription = client.add_subscription("aeron:ipc", 1002)
 
         def receive() -> None:
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + PATIENCE_S
             while len(received) < len(MESSAGES) and time.monotonic() < deadline:
                 received.extend(subscription.poll_batch(100).to_list())
                 time.sleep(0.001)

@@ -131,8 +131,9 @@ def batches(place):
 
 
 def progress(place):
+    """What was told so far; the last line may be one that is still being written."""
     path = place / "progress.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return [json.loads(line) for line in path.read_text().split("\n")[:-1]] if path.exists() else []
 
 
 def run_killed(place, channel, directory, kill):
