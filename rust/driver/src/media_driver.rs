@@ -10,7 +10,7 @@ use aeron_agent::{
     AgentError, AgentInvoker, AgentRunner, AgentTurns, EpochClock, ErrorHandler, IdleStrategy,
     SystemEpochClock, console,
 };
-use aeron_memory::cnc::{CncError, CncFile};
+use aeron_memory::cnc::{CLOSED_HEARTBEAT_MS, CncError, CncFile};
 use aeron_memory::counters::CountersManager;
 
 use crate::agents::AgentCpus;
@@ -23,9 +23,6 @@ use crate::media::interfaces::SystemInterfaces;
 use crate::media::udp::{Offload, UdpNetwork};
 use crate::names::open_gossip_socket;
 use crate::socket_buffers::SocketBufferProbe;
-
-/// What the heartbeat says after an orderly end.
-const CLOSED_HEARTBEAT_MS: i64 = -1;
 
 /// Why a driver did not start.
 #[derive(Debug, thiserror::Error)]

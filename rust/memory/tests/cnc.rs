@@ -248,6 +248,15 @@ fn the_heartbeat_tells_whether_the_driver_lives() {
     assert_eq!(state(i64::MAX), (DriverState::Active, true));
 }
 
+/// 01-7: with any timeout
+#[test]
+fn a_driver_that_has_closed_is_not_alive_for_those_who_wait_for_ever() {
+    let (_, cnc) = cnc();
+    cnc.to_driver().set_consumer_heartbeat_ms(-1);
+    assert_eq!(cnc.driver_state(1, i64::MAX), DriverState::Inactive);
+    assert!(!cnc.is_active(1, i64::MAX));
+}
+
 /// 01-18
 #[test]
 fn a_file_shorter_than_its_header_says_is_one_to_wait_for() {

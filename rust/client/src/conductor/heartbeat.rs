@@ -2,14 +2,12 @@
 
 use aeron_agent::version;
 use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::cnc::CLOSED_HEARTBEAT_MS;
 use aeron_memory::counters::keys::{decode_heartbeat_key, heartbeat_label_suffix};
 use aeron_memory::counters::{AtomicCounter, types};
 
 use crate::client::Client;
 use crate::error::{DriverTimeout, Error, Result};
-
-/// What an orderly closed driver leaves as its heartbeat.
-const DRIVER_CLOSED: i64 = -1;
 
 /// When the heartbeats were looked at last, and the client's own counter once it is found.
 pub(super) struct Heartbeat {
@@ -46,7 +44,7 @@ impl Heartbeat {
 
     fn check_driver(&self, client: &Client) -> Result<()> {
         let heartbeat_ms = client.proxy.driver_heartbeat_ms();
-        if heartbeat_ms == DRIVER_CLOSED {
+        if heartbeat_ms == CLOSED_HEARTBEAT_MS {
             return Err(DriverTimeout::Shutdown.into());
         }
         let age_ms = client.now_ms().saturating_sub(heartbeat_ms);

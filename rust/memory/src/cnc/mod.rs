@@ -25,6 +25,8 @@ use crate::words::Words;
 pub const HEADER_LENGTH: usize = 128;
 /// The version of the layout: 0.2.0.
 pub const CNC_VERSION: SemanticVersion = SemanticVersion::new(0, 2, 0);
+/// The heartbeat that a driver leaves behind at an orderly end.
+pub const CLOSED_HEARTBEAT_MS: i64 = -1;
 
 // Offsets in the header.
 const VERSION_OFFSET: usize = 0;

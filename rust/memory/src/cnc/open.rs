@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{CNC_VERSION, Cnc, HEADER_LENGTH, VERSION_OFFSET};
+use super::{CLOSED_HEARTBEAT_MS, CNC_VERSION, Cnc, HEADER_LENGTH, VERSION_OFFSET};
 use crate::broadcast::InvalidBroadcastLength;
 use crate::counters::InvalidCountersLength;
 use crate::ring::InvalidRingLength;
@@ -141,6 +141,7 @@ impl<W: Words> Cnc<W> {
     pub fn driver_state(&self, now_ms: i64, driver_timeout_ms: i64) -> DriverState {
         match self.to_driver().consumer_heartbeat_ms() {
             0 => DriverState::NoHeartbeat,
+            CLOSED_HEARTBEAT_MS => DriverState::Inactive,
             heartbeat_ms if now_ms.saturating_sub(heartbeat_ms) <= driver_timeout_ms => {
                 DriverState::Active
             }
@@ -150,6 +151,8 @@ impl<W: Words> Cnc<W> {
 
     /// Whether a driver works on this file at `now_ms` (epoch); a starting driver then stays away.
     pub fn is_active(&self, now_ms: i64, driver_timeout_ms: i64) -> bool {
-        now_ms.saturating_sub(self.to_driver().consumer_heartbeat_ms()) <= driver_timeout_ms
+        let heartbeat_ms = self.to_driver().consumer_heartbeat_ms();
+        heartbeat_ms != CLOSED_HEARTBEAT_MS
+            && now_ms.saturating_sub(heartbeat_ms) <= driver_timeout_ms
     }
 }
