@@ -73,6 +73,8 @@ impl Heartbeat {
         };
         let counter_id = counter.id();
         if !is_heartbeat_of(client, counter_id, client_id) {
+            // A driver that ends says so before it frees the counters: perhaps just now.
+            self.check_driver(client)?;
             return Err(Error::HeartbeatCounterClosed { counter_id });
         }
         counter.set(client.now_ms());

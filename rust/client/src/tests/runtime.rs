@@ -1,9 +1,10 @@
 //! Life and death of a client.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use aeron_agent::EpochClock;
 use aeron_memory::log::AppendError;
 use aeron_protocol::command::{Command, type_id};
 use aeron_protocol::event::{self, Event};
@@ -203,6 +204,44 @@ fn a_client_ends_when_the_driver_was_closed() {
         "MediaDriver has been shutdown"
     );
     assert_dead(&open, "error 1000");
+}
+
+/// The client's clock, which it reads between the driver's heartbeat and its own counter: the driver ends at that moment.
+struct LastMoment {
+    driver: Arc<FakeDriver>,
+    is_near: Arc<AtomicBool>,
+}
+
+impl EpochClock for LastMoment {
+    fn time_ms(&self) -> i64 {
+        if self.is_near.swap(false, Ordering::Relaxed) {
+            self.driver.kill();
+            self.driver.cnc.to_driver().set_consumer_heartbeat_ms(-1);
+            let counters = self.driver.cnc.counters();
+            counters.ids().for_each(|id| self.driver.free_counter(id));
+        }
+        self.driver.now_ms()
+    }
+}
+
+/// 03-73, 01-7
+#[test]
+fn a_driver_that_closes_while_a_client_looks_has_been_shut_down() {
+    let (driver, is_near) = (FakeDriver::new(), Arc::new(AtomicBool::new(false)));
+    let aeron = driver.connect(|context| {
+        context.epoch_clock = Arc::new(LastMoment {
+            driver: Arc::clone(&driver),
+            is_near: Arc::clone(&is_near),
+        });
+    });
+    let _subscription = aeron.add_subscription(CHANNEL, 1).unwrap();
+    driver.run_ms(&aeron, 600);
+    is_near.store(true, Ordering::Relaxed);
+    driver.run_ms(&aeron, 600);
+    assert_eq!(
+        aeron.close_cause().0.unwrap().to_string(),
+        "MediaDriver has been shutdown"
+    );
 }
 
 /// 03-74, 03-75
