@@ -11,11 +11,12 @@ LOOM_TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)/loom
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name 'Cargo.toml')
 say = @printf '\n== %s\n' '$(1)'
 
-.PHONY: help demo test test-rust test-loom test-python test-spark-4.2 test-spark-connect sim sim-mutants lint lint-rust lint-python bench soak fuzz wheel clean
+.PHONY: help demo quick test test-rust test-loom test-python test-spark-4.2 test-spark-connect sim sim-mutants lint lint-rust lint-python bench soak fuzz wheel clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo    market data through an embedded driver, then bars of it by Spark (with a JDK), on the trades in examples/data"
+	@echo "make quick   the native module without optimisation, installed into .venv for tests by hand"
 	@echo "make test    Rust tests, loom models, Python and interop tests"
 	@echo "make lint    rustfmt, clippy, ruff, mypy and stubtest"
 	@echo "make bench   benchmarks beside their peers; prints the table of docs/performance.md"
@@ -38,7 +39,13 @@ $(STAMPS)/venv:
 $(STAMPS)/installed-%: $(STAMPS)/venv pyproject.toml $(RUST_SOURCES)
 	$(call say,building the native module (release) and installing aeron-py with: $(subst +,$(comma) ,$*))
 	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet --extras $(subst +,$(comma),$*)
-	@touch $@
+	@rm -f $(STAMPS)/quick && touch $@
+
+# The same without optimising across crates: a build of a minute, for the tests that run after every edit.
+$(STAMPS)/quick: $(STAMPS)/venv pyproject.toml $(RUST_SOURCES)
+	$(call say,building the native module (unoptimised) and installing aeron-py with all extras)
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --quiet --extras arrow,spark,test,lint
+	@rm -f $(STAMPS)/installed-* && touch $@
 
 comma := ,
 DEMO := $(STAMPS)/installed-spark
@@ -50,6 +57,8 @@ BENCH := $(STAMPS)/installed-arrow+spark+bench+test
 demo: $(DEMO)
 	$(call say,running the demo)
 	$(BIN)/aeron demo --spark --input examples/data/btcusdt-trades.parquet --input examples/data/usdjpy-ticks.csv --generate
+
+quick: $(STAMPS)/quick
 
 test: test-rust test-loom sim test-python test-spark-4.2 test-spark-connect
 
