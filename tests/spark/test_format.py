@@ -65,6 +65,15 @@ def test_include_headers_and_string_payloads_show_in_the_schema(spark: SparkSess
     [
         ({"streamId": "many"}, "option streamId: 'many' is no id or range, got 'many'"),
         ({"chanel": "aeron:ipc"}, "option chanel: unknown, got 'aeron:ipc'; did you mean channel?"),
+        (
+            {"subscribe": "trades"},
+            "option subscribe: refused, got 'trades'; an Aeron stream is named by channel and streamId",
+        ),
+        ({"channel": "aeron:udp?endpoint=localhost:99999"}, "option channel: port '99999' of endpoint is no number"),
+        (
+            {"valueFormat": "struct", "valueSchema": "px f64, PX f64"},
+            "option valueSchema: 'PX' at offset 8: the name is there twice",
+        ),
         ({"channel": "aeron:udp?endpiont=x"}, "option channel: unknown parameter 'endpiont' at 10"),
         ({"startingOffsets": "earliest"}, "option startingOffsets: a live stream has no past, got 'earliest'"),
         ({"embeddedDriver": "true"}, "option embeddedDriver: an embedded driver cannot be reached by other processes"),
@@ -95,7 +104,9 @@ def test_with_a_schema_of_the_users_options_are_refused_at_the_latest_when_the_q
         query = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint")).start()
         query.awaitTermination(120)
 
-    assert "option streamId: 'x' is no id or range" in error_of(run)
+    text = error_of(run)
+    assert "option streamId: 'x' is no id or range" in text
+    assert "UnboundLocalError" not in text
 
 
 @pytest.mark.parametrize(
@@ -115,7 +126,9 @@ def test_a_schema_that_names_what_is_not_there_is_refused_when_the_query_is_plan
         query = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint")).start()
         query.awaitTermination(120)
 
-    assert text in error_of(run)
+    refused = error_of(run)
+    assert text in refused
+    assert "UnboundLocalError" not in refused
 
 
 @pytest.mark.parametrize("options", [{}, {"channel": CHANNEL, "streamId": "1001"}])

@@ -110,13 +110,39 @@ def test_the_documentation_has_the_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "nearest"),
-    [("chanel", "channel"), ("streamid2", "streamId"), ("maxRowsPerTriger", "maxRowsPerTrigger"), ("xyz", "")],
+    ("key", "nearest"), [("chanel", "channel"), ("streamid2", "streamId"), ("maxRowsPerTriger", "maxRowsPerTrigger")]
 )
 def test_an_unknown_option_is_refused_with_the_nearest_known_one(key: str, nearest: str) -> None:
     """08-5"""
-    with pytest.raises(AeronOptionError, match=rf"option {key.lower()}: unknown, got '1'; did you mean {nearest}"):
+    with pytest.raises(AeronOptionError, match=rf"option {key}: unknown, got '1'; did you mean {nearest}"):
         read_stream_options({**STREAM, key: "1"})
+
+
+def test_an_unknown_option_like_none_of_ours_is_refused_with_the_names_that_there_are() -> None:
+    """08-5"""
+    with pytest.raises(AeronOptionError, match=r"^option xyzQ: unknown, got '1'; readStream has channel, streamId, "):
+        read_stream_options({**STREAM, "xyzQ": "1"})
+
+
+@pytest.mark.parametrize(
+    ("key", "instead"),
+    [
+        ("subscribe", "use streamId"),
+        ("subscribePattern", "use streamId"),
+        ("assign", "use streamId"),
+        ("topic", "use streamId"),
+        ("startingTimestamp", "no index by time"),
+        ("startingOffsetsByTimestamp", "no index by time"),
+        ("minOffsetsPerTrigger", r"use \.trigger\(processingTime"),
+        ("groupIdPrefix", "no consumer groups"),
+        ("kafka.bootstrap.servers", "no broker: give channel, streamId"),
+        ("kafka.group.id", "no broker"),
+    ],
+)
+def test_names_that_users_of_kafka_type_get_their_answer_by_name_in_any_case(key: str, instead: str) -> None:
+    for typed in (key, key.lower()):
+        with pytest.raises(AeronOptionError, match=rf"^option {key}: refused, got 'trades'; .*{instead}"):
+            read_stream_options({**STREAM, typed: "trades"})
 
 
 @pytest.mark.parametrize("key", ["archive.controlChannel", "endingOffsets", "recordingId"])
@@ -152,12 +178,29 @@ def test_what_spark_hands_on_of_its_own_is_passed_over() -> None:
         ("aeron:ipc?term-length=100", "term length less than min length of 65536"),
         ("aeron:udp?mtu=1408", "URIs for UDP must specify endpoint"),
         ("ipc", "invalid URI scheme or transport: ipc"),
+        ("aeron:udp?endpoint=localhost:99999", "port '99999' of endpoint is no number from 0 to 65535"),
+        ("aeron:udp?endpoint=[::1]:65536", "port '65536' of endpoint is no number from 0 to 65535"),
+        ("aeron:udp?endpoint=localhost:http", "port 'http' of endpoint is no number from 0 to 65535"),
+        ("aeron:udp?control=localhost:70000|control-mode=dynamic", "port '70000' of control is no number from"),
     ],
 )
 def test_a_channel_is_read_by_the_parser_of_aeron(channel: str, problem: str) -> None:
     """08-7"""
     with pytest.raises(AeronOptionError, match=re.escape(f"option channel: {problem}")):
         read_stream_options({**STREAM, "channel": channel})
+
+
+@pytest.mark.parametrize(
+    "channel",
+    [
+        "aeron:udp?endpoint=localhost:0",
+        "aeron:udp?endpoint=[::1]:65535",
+        "aeron:udp?endpoint=a-name-of-a-resolver",
+        "aeron:udp?endpoint=[fe80::1]",
+    ],
+)
+def test_an_address_is_taken_with_any_port_that_there_is_or_none(channel: str) -> None:
+    assert read_stream_options({**STREAM, "channel": channel}).channel == channel
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.conftest import eventually
@@ -246,6 +246,48 @@ def test_progress_tells_images_backlog_and_what_is_retained(
             ours = [counter for counter in cnc.counters() if counter.label.startswith("spark-source")]
         assert ours
         assert all(counter.type_id != 100 for counter in ours)
+
+
+def test_progress_takes_what_a_listener_gets(
+    live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path, spark: SparkSession
+) -> None:
+    from pyspark.sql.streaming import StreamingQueryListener
+
+    seen: list[aeron.spark.Progress] = []
+    again: list[aeron.spark.Progress] = []
+
+    class Listener(StreamingQueryListener):
+        def onQueryStarted(self, event: object) -> None:
+            pass
+
+        def onQueryProgress(self, event: Any) -> None:
+            seen.extend(aeron.spark.progress(event))
+            again.extend(aeron.spark.progress(event.progress))
+
+        def onQueryTerminated(self, event: object) -> None:
+            pass
+
+    publication = publisher(2092)
+    batches = Batches()
+    listener = Listener()
+    spark.streams.addListener(listener)
+    try:
+        with running(live(2092, "value BINARY"), tmp_path / "checkpoint", batches) as query:
+            send(publication, numbers(0, 100))
+            until(query, lambda: publication.position in (seen[-1].recordings.values() if seen else ()))
+    finally:
+        spark.streams.removeListener(listener)
+    assert again == seen
+    last = seen[-1]
+    assert (last.images, last.gap_bytes, last.malformed) == (1, 0, 0)
+    assert last.retained_bytes > 0
+    assert last.rows_per_second > 0
+    assert last.lag_s is not None
+
+
+def test_progress_of_anything_else_says_what_to_give() -> None:
+    with pytest.raises(TypeError, match="progress of a int: give a StreamingQuery, the event of onQueryProgress"):
+        aeron.spark.progress(5)  # type: ignore[arg-type]
 
 
 def test_progress_tells_what_was_dropped_as_malformed(

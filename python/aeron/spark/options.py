@@ -399,12 +399,34 @@ OPTIONS: tuple[Option, ...] = (
     ),
 )
 
-_REFUSED = {
+_NO_TIMES = "a live stream has no past and no index by time: leave it out, and filter by the column timestamp"
+
+_STREAM_INSTEAD = "an Aeron stream is named by channel and streamId: use streamId, with several ids like 1001,1003-1006"
+
+_FOREIGN = {
     "path": "format aeron has no path; give channel, or archiveDir to spark.read",
-    "maxoffsetspertrigger": "use maxRowsPerTrigger (offsets are byte positions in Aeron)",
-    "endingoffsets": _NO_SERVER,
+    "maxOffsetsPerTrigger": "use maxRowsPerTrigger (offsets are byte positions in Aeron)",
+    "minOffsetsPerTrigger": "a batch has what has come; for fewer and larger ones use .trigger(processingTime=..)",
+    "maxTriggerDelay": "a batch has what has come; for fewer and larger ones use .trigger(processingTime=..)",
+    "subscribe": _STREAM_INSTEAD,
+    "subscribePattern": _STREAM_INSTEAD,
+    "assign": _STREAM_INSTEAD,
+    "topic": "an Aeron stream is named by channel and streamId: use streamId, or a column stream_id to write many",
+    "startingTimestamp": _NO_TIMES,
+    "endingTimestamp": _NO_TIMES,
+    "startingOffsetsByTimestamp": _NO_TIMES,
+    "endingOffsetsByTimestamp": _NO_TIMES,
+    "startingOffsetsByTimestampStrategy": _NO_TIMES,
+    "endingOffsets": _NO_SERVER,
+    "groupIdPrefix": "Aeron has no consumer groups: every query gets the whole stream, its checkpoint has its position",
+    "bootstrap.servers": "Aeron has no broker: give channel, streamId, and the media driver's directory by aeron.dir",
 }
 """Options that other formats have, or that ours is to have, and what to do instead."""
+
+_REFUSED = {name.lower(): (name, instead) for name, instead in _FOREIGN.items()}
+
+_ALIKE = 0.7
+"""How alike an unknown name and a known one must be for the known one to be suggested, from 0 to 1."""
 
 _SPARKS_OWN = {
     "checkpointlocation",
@@ -535,10 +557,10 @@ def _typed(kind: type[T], values: Mapping[str, Any]) -> T:
 
 def _parsed(options: Mapping[str, str], use: Use) -> dict[str, Any]:
     table = {option.name.lower(): option for option in OPTIONS if use in option.use}
+    for name, value in options.items():
+        if name.lower() not in table and name.lower() not in _SPARKS_OWN:
+            raise _unknown(name, str(value).strip(), table, use)
     given = {key.lower(): str(value).strip() for key, value in options.items()}
-    for key, value in given.items():
-        if key not in table and key not in _SPARKS_OWN:
-            raise _unknown(key, value, table, use)
     return {option.field: _value(option, given.get(key)) for key, option in table.items()}
 
 
@@ -553,17 +575,33 @@ def _value(option: Option, text: str | None) -> Any:
         raise AeronOptionError(f"option {option.name}: {error}, got '{text}'; {option.expected}") from None
 
 
-def _unknown(key: str, value: str, table: Mapping[str, Option], use: Use) -> AeronOptionError:
+def _unknown(name: str, value: str, table: Mapping[str, Option], use: Use) -> AeronOptionError:
+    key = name.lower()
     elsewhere = [option for option in OPTIONS if option.name.lower() == key]
-    if key in _REFUSED:
-        return AeronOptionError(f"option {key}: refused, got '{value}'; {_REFUSED[key]}")
+    if (refused := _refusal(key)) is not None:
+        return AeronOptionError(f"option {refused[0]}: refused, got '{value}'; {refused[1]}")
     if key.startswith("archive.") or (key == "recordingid" and use is Use.READ_STREAM):
-        return AeronOptionError(f"option {key}: {_NO_SERVER}, got '{value}'; spark.read takes archiveDir, recordingId")
+        name = elsewhere[0].name if elsewhere else name
+        return AeronOptionError(f"option {name}: {_NO_SERVER}, got '{value}'; spark.read takes archiveDir, recordingId")
     if elsewhere:
         places = " and ".join(str(option.use) for option in elsewhere)
         return AeronOptionError(f"option {elsewhere[0].name}: not for {use}, got '{value}'; it is for {places}")
-    nearest = difflib.get_close_matches(key, table, n=1, cutoff=0)
-    return AeronOptionError(f"option {key}: unknown, got '{value}'; did you mean {table[nearest[0]].name}?")
+    nearest = difflib.get_close_matches(key, table, n=1, cutoff=_ALIKE)
+    if nearest:
+        return AeronOptionError(f"option {name}: unknown, got '{value}'; did you mean {table[nearest[0]].name}?")
+    names = ", ".join(option.name for option in table.values())
+    return AeronOptionError(f"option {name}: unknown, got '{value}'; {use} has {names}")
+
+
+def _refusal(key: str) -> tuple[str, str] | None:
+    """The name of another format's option, and what to use instead; `None` for any other key.
+
+    Kafka's clients take their own options with the prefix ``kafka.``; format aeron has none of them.
+    """
+    if key.startswith("kafka."):
+        _, instead = _REFUSED["bootstrap.servers"]
+        return key, instead
+    return _REFUSED.get(key)
 
 
 def _check_embedded(values: ReadStreamOptions) -> None:

@@ -1,4 +1,4 @@
-"""What a running query's Aeron sources say of themselves, out of Spark's own progress."""
+"""What a running query's Aeron sources report of themselves, out of Spark's own progress."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pyspark.sql.streaming.listener import QueryProgressEvent, StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
 
 __all__ = ["Progress", "progress"]
@@ -48,11 +49,40 @@ class Progress:
     lag_s: float | None
 
 
-def progress(query: StreamingQuery) -> list[Progress]:
-    """The Aeron sources of a query, in the order of its plan; none before its first batch."""
-    last: Any = query.lastProgress
+def progress(
+    query: StreamingQuery | QueryProgressEvent | StreamingQueryProgress | Mapping[str, Any],
+) -> list[Progress]:
+    """Returns the Aeron sources of a query, in the order of its plan; none before its first batch.
+
+    Args:
+        query: a running query, the event that a ``StreamingQueryListener`` gets in ``onQueryProgress``, or the progress
+            in either (``query.lastProgress``, ``event.progress``).
+
+    Raises:
+        TypeError: `query` is none of these.
+
+    Example:
+        >>> class Lag(StreamingQueryListener):                                                    # doctest: +SKIP
+        ...     def onQueryProgress(self, event):
+        ...         for source in aeron.spark.progress(event):
+        ...             print(source.lag_s, source.gap_bytes, source.retained_bytes, source.malformed)
+    """
+    last = _last_progress(query)
     found = [_of_source(source) for source in last["sources"]] if last else []
     return [source for source in found if source is not None]
+
+
+def _last_progress(query: Any) -> Mapping[str, Any] | None:
+    """Spark's progress, as the mapping that it is in every form of it."""
+    for name in ("lastProgress", "progress"):
+        if hasattr(query, name):
+            query = getattr(query, name)
+            break
+    if query is None or (isinstance(query, Mapping) and "sources" in query):
+        return query
+    raise TypeError(
+        f"progress of a {type(query).__name__}: give a StreamingQuery, the event of onQueryProgress, or a progress"
+    )
 
 
 def _of_source(source: Mapping[str, Any]) -> Progress | None:

@@ -49,11 +49,15 @@ class AeronDataSource(DataSource):
         return AeronReader(_checked(read_options(self.options), schema), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Reads a live stream."""
+        """Reads a live stream. Never raises: what is wrong is raised by the reader's first hook."""
+        from aeron.spark.errors import AeronSparkError
         from aeron.spark.options import read_stream_options
-        from aeron.spark.stream_reader import AeronStreamReader
+        from aeron.spark.stream_reader import AeronStreamReader, RefusingStreamReader
 
-        return AeronStreamReader(_checked(read_stream_options(self.options), schema), schema)
+        try:
+            return AeronStreamReader(_checked(read_stream_options(self.options), schema), schema)
+        except AeronSparkError as error:
+            return RefusingStreamReader(error)
 
     def writer(self, schema: StructType, overwrite: bool) -> AeronWriter:
         """What ``df.write`` publishes with."""

@@ -14,7 +14,7 @@ import threading
 import uuid
 from collections.abc import Iterator, Sequence
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -29,13 +29,14 @@ from pyspark.sql.types import StructType
 from aeron import _aeron
 from aeron.spark.clients import client_settings
 from aeron.spark.columns import has_arrival_time
+from aeron.spark.errors import AeronSparkError
 from aeron.spark.options import ReadStreamOptions
 from aeron.spark.rows import AeronPartition, read_partition
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["AeronStreamReader"]
+__all__ = ["AeronStreamReader", "RefusingStreamReader"]
 
 _log = logging.getLogger("aeron.spark")
 
@@ -105,6 +106,47 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             _close_at_termination()
             source = _live[self._id] = _open(self._options, self._schema)
         return source
+
+
+class RefusingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Stands for a reader that cannot be made: each hook raises the reason.
+
+    If ``streamReader`` itself raised, Spark's source process would report an ``UnboundLocalError`` of its own instead.
+    """
+
+    def __init__(self, reason: AeronSparkError) -> None:
+        self._reason = reason
+
+    def _refuse(self) -> NoReturn:
+        raise self._reason
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """Spark's first question to a reader."""
+        self._refuse()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Raises the reason."""
+        self._refuse()
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Raises the reason."""
+        self._refuse()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """Raises the reason."""
+        self._refuse()
+
+    def reportLatestOffset(self) -> dict[str, Any]:
+        """Raises the reason."""
+        self._refuse()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Raises the reason."""
+        self._refuse()
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Raises the reason."""
+        self._refuse()
 
 
 def _open(options: ReadStreamOptions, schema: StructType) -> _aeron.LiveSource:
