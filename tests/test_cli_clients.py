@@ -75,6 +75,21 @@ def test_defaults_are_those_of_the_samples(command: str) -> None:
         assert (defaults["messages"], defaults["length"], defaults["interval_s"]) == (10_000_000, "32", 1.0)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [["pub"], ["rate", "--publish"], ["ping", "--ping-channel", CHANNEL, "--pong-channel", CHANNEL]],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_length_that_no_message_has_is_an_error_of_one_line(driver: aeron.MediaDriver, arguments: list[str]) -> None:
+    channel = [] if arguments[0] == "ping" else ["-c", CHANNEL]
+    result = run(*arguments, "--dir", driver.dir, *channel, "-m", "1", "-L", "99999999999")
+    assert result.exit_code == 1
+    assert result.stderr == (
+        "Error: --length=99999999999 is longer than max_message_length 8192 of this stream: "
+        "give a shorter --length, or a channel with a larger term-length\n"
+    )
+
+
 @pytest.mark.parametrize("command", ["pub", "sub"])
 def test_clients_share_their_options(command: str) -> None:
     """06-13"""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import array
+import ctypes
 import pickle
 import threading
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -131,7 +133,7 @@ def test_a_message_over_the_maximum_is_refused_with_the_limit_named(stream: Stre
         stream.publication.publish(bytes(limit + 1))
     with pytest.raises(aeron.MessageTooLongError, match=str(stream.publication.max_payload_length)):
         stream.publication.try_claim(stream.publication.max_payload_length + 1)
-    with pytest.raises(OverflowError):
+    with pytest.raises(OverflowError, match="length=-1 is not within 0 to"):
         stream.publication.try_claim(-1)
 
 
@@ -181,7 +183,7 @@ def test_a_wait_that_is_in_vain_ends_in_time_and_says_what_is_missing(client: ae
     assert subscription.is_connected
 
 
-@pytest.mark.parametrize("timeout", [-1, float("nan"), float("inf")])
+@pytest.mark.parametrize("timeout", [-1, float("nan"), float("-inf")])
 def test_a_timeout_that_is_no_number_of_seconds_is_refused(stream: Stream, timeout: float) -> None:
     with pytest.raises(ValueError, match="timeout"):
         stream.publication.publish(b"x", timeout=timeout)
@@ -196,10 +198,116 @@ def test_reserved_values_are_constants_or_computed_from_each_fragment(stream: St
         lambda: stream.subscription.poll(lambda _, header: values.append(header.reserved_value)) or len(values) == 3
     )
     assert values == [-7, 8, 0]
-    with pytest.raises(ZeroDivisionError):
-        stream.publication.offer(b"raises", reserved_value=lambda _: 1 // 0)
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="reserved_value='text' is not an integer"):
         stream.publication.offer(b"wrong", reserved_value="text")
+
+
+@pytest.mark.parametrize("kind", ["add_publication", "add_exclusive_publication"])
+@pytest.mark.parametrize("fails_at", [1, 3])
+def test_nothing_is_sent_if_the_function_for_reserved_values_raises(
+    client: aeron.Aeron, stream_id: int, kind: str, fails_at: int
+) -> None:
+    publication = getattr(client, kind)("aeron:ipc", stream_id)
+    subscription = client.add_subscription("aeron:ipc", stream_id)
+    publication.wait_connected(5)
+    before = publication.position
+    seen: list[bytes] = []
+
+    def value(fragment: bytes) -> int:
+        seen.append(fragment)
+        assert publication.position == before, "called before anything is appended"
+        return 1 // (fails_at - len(seen))
+
+    message = bytes(publication.max_payload_length) * 2 + b"the end"
+    with pytest.raises(ZeroDivisionError):
+        publication.offer(message, reserved_value=value)
+    assert len(seen) == fails_at
+    assert publication.position == before
+    assert publication.offer(b"next")
+    got: list[bytes] = []
+    eventually(lambda: subscription.poll(lambda payload, _: got.append(payload)) or got)
+    assert got == [b"next"]
+
+
+def test_the_function_for_reserved_values_is_called_once_for_each_fragment(stream: Stream) -> None:
+    limit = stream.publication.max_payload_length
+    message = b"a" * limit + b"b" * limit + b"c"
+    seen: list[bytes] = []
+    assert stream.publication.offer(message, reserved_value=lambda part: seen.append(part) or -len(seen))
+    assert seen == [b"a" * limit, b"b" * limit, b"c"]
+    values: list[int] = []
+    eventually(
+        lambda: stream.subscription.poll(lambda _, header: values.append(header.reserved_value)) or len(values) > 2
+    )
+    assert values == [-1, -2, -3]
+    assert stream.publication.offer(b"", reserved_value=lambda part: len(part) + 9)
+    eventually(
+        lambda: stream.subscription.poll(lambda _, header: values.append(header.reserved_value)) or len(values) > 3
+    )
+    assert values[3] == 9
+    for wrong in ("text", 2**63):
+        with pytest.raises((TypeError, OverflowError), match="reserved_value="):
+            stream.publication.offer(b"x", reserved_value=lambda _, wrong=wrong: wrong)
+
+
+def test_an_infinite_timeout_waits_for_ever(stream: Stream) -> None:
+    assert stream.publication.publish(b"x", timeout=float("inf"))
+    stream.subscription.wait_connected(timeout=float("inf"))
+    assert len(next(stream.subscription.batches(timeout=float("inf")))) == 1
+
+
+class _Strings(ctypes.Structure):
+    _fields_ = (("O", ctypes.c_int), ("text", ctypes.c_char_p))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        np.array(["a", "b"], dtype=object),
+        np.array([["a", "b"]], dtype=object),
+        np.array([(1, "x")], dtype=[("number", "<i4"), ("text", "O")]),
+        np.array([(1, "x", "2020-01-01")], dtype=[("number", "<i4"), ("text", "O"), ("day", "<M8[D]")]),
+        np.array(["a", "b"], dtype=np.dtypes.StringDType()),
+        np.rec.fromrecords([(1, "x")], dtype=[("number", "<i4"), ("text", "O")]),
+        memoryview(np.array(["a", "b"], dtype=object)),
+        (ctypes.c_char_p * 2)(b"a", b"b"),
+        (ctypes.c_wchar_p * 2)("a", "b"),
+        (ctypes.c_void_p * 2)(),
+        (ctypes.POINTER(ctypes.c_int) * 2)(),
+        (_Strings * 1)(),
+    ],
+    ids=str,
+)
+def test_memory_that_holds_addresses_instead_of_values_is_refused(stream: Stream, message: Any) -> None:
+    publication = stream.publication
+    for send in (
+        publication.offer,
+        publication.publish,
+        publication.offer_batch,
+        lambda message: publication.offer(message, reserved_value=1),
+        lambda message: publication.offer_parts([message]),
+        lambda message: publication.offer_batch([b"first", message]),
+        lambda message: publication.offer_batch(message, offsets=[0, 8]),
+        publication.offer_block,
+    ):
+        with pytest.raises((TypeError, ValueError), match=r"addresses|offer_batch takes") as caught:
+            send(message)
+        assert isinstance(caught.value, TypeError)
+    assert publication.position == 0
+
+
+def test_values_of_every_other_kind_are_sent(stream: Stream) -> None:
+    for message in (
+        np.array([1 + 2j]),
+        np.array([(1, 2j)], dtype=[("O", "<i4"), ("Z", "<c8")]),
+        np.array(["2020-01-01"], dtype="<M8[D]"),
+        np.array([True]),
+        np.array([b"a"], dtype="S4"),
+        np.array(["a"], dtype="<U4"),
+        (ctypes.c_double * 2)(),
+    ):
+        assert stream.publication.offer(message)
+        assert stream.receive() == [message.tobytes() if isinstance(message, np.ndarray) else bytes(message)]
 
 
 def test_offer_parts_joins_them(stream: Stream) -> None:

@@ -114,7 +114,7 @@ def test_a_builder_makes_network_channels(client: aeron.Aeron, stream_id: int) -
 @pytest.mark.parametrize(
     ("channel", "error"),
     [
-        ("aeron:udp?endpoint=localhost", aeron.GenericDriverError),
+        ("aeron:udp?endpoint=localhost", aeron.InvalidChannelError),
         ("aeron:udp?endpoint=no-such-host.invalid:1", aeron.UnknownHostError),
         ("aeron:udp?endpoint=localhost:0", aeron.GenericDriverError),
         ("aeron:udp?control-mode=dynamic|endpoint=localhost:9", aeron.InvalidChannelError),

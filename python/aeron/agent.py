@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from aeron.exceptions import AeronError, AgentTerminationError
+from aeron.exceptions import AeronError, AgentTerminationError, ArgumentTypeError, InvalidArgumentError
 
 __all__ = ["Agent", "AgentInvoker", "AgentRunner", "CompositeAgent", "DynamicCompositeAgent", "ErrorHandler"]
 
@@ -65,6 +65,8 @@ class _DutyCycle:
     def __init__(
         self, agent: Agent, error_handler: ErrorHandler | None, error_counter: SupportsIncrement | None
     ) -> None:
+        if error_handler is not None and not callable(error_handler):
+            raise ArgumentTypeError(f"error_handler={error_handler!r} is not callable: pass a function")
         self.agent = agent
         self.running = True
         self.handle_error: ErrorHandler = error_handler or _print_error
@@ -275,7 +277,7 @@ class CompositeAgent(Agent):
 
     def __init__(self, *agents: Agent) -> None:
         if not agents:
-            raise ValueError("a composite needs at least one agent")
+            raise InvalidArgumentError("a composite needs at least one agent")
         self._agents = agents
         self._next = 0
 

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, ClassVar
 
+from aeron.exceptions import ArgumentTypeError
+
 __all__ = ["ShutdownSignalBarrier"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -29,6 +31,8 @@ class ShutdownSignalBarrier:
     def __init__(self, handler: Callable[[], object] | None = None) -> None:
         """`handler` is called once, by whoever wakes the barrier."""
         # Popped by the first who wakes the barrier.
+        if handler is not None and not callable(handler):
+            raise ArgumentTypeError(f"handler={handler!r} is not callable: pass a function")
         self._pending = [handler]
         # Held until then. A bare lock, because a signal handler can release it wherever it interrupts wait(); an Event
         # would have it wait for a lock that the interrupted code holds.

@@ -1,13 +1,16 @@
 """Every exception this package raises, below one root.
 
-An error that a driver answers arrives as the subclass of :class:`RegistrationError` that stands for its code, with the
-driver's own text as its message. Where Python has a built-in meaning for a failure (a timeout, a bad value, a lost
-connection) the class derives from that one too, so ``except TimeoutError`` does what it says.
+If the driver refuses a command, the client raises the subclass of :class:`RegistrationError` for the error code, with
+the driver's text as its message. Every class also derives from the built-in exception for its kind of failure, so
+``except TimeoutError`` and ``except ValueError`` work as for the standard library. Failures without a closer one are
+``RuntimeError``.
 """
 
 __all__ = [
     "AeronError",
     "AgentTerminationError",
+    "ArgumentRangeError",
+    "ArgumentTypeError",
     "BackPressureTimeoutError",
     "ChannelEndpointError",
     "ClientClosedError",
@@ -15,12 +18,16 @@ __all__ = [
     "ConductorServiceTimeoutError",
     "ConfigurationError",
     "CorruptLogError",
+    "CounterClosedError",
     "DriverActiveError",
     "DriverError",
     "DriverTimeoutError",
     "ForkedError",
     "GenericDriverError",
+    "ImageClosedError",
     "ImageRejectedError",
+    "IndexRangeError",
+    "InvalidArgumentError",
     "InvalidChannelError",
     "MalformedCommandError",
     "MaxPositionExceededError",
@@ -39,12 +46,36 @@ __all__ = [
     "UnknownHostError",
     "UnknownPublicationError",
     "UnknownSubscriptionError",
+    "ViewError",
     "registration_error",
 ]
 
 
 class AeronError(Exception):
     """The root of everything this package raises."""
+
+
+# ---- arguments and settings ------------------------------------------------------------------------------------------
+
+
+class InvalidArgumentError(AeronError, ValueError):
+    """An argument has a value that makes no sense for the call."""
+
+
+class ArgumentRangeError(InvalidArgumentError, OverflowError):
+    """An integer is outside the range of its parameter."""
+
+
+class ArgumentTypeError(AeronError, TypeError):
+    """An argument has the wrong type."""
+
+
+class IndexRangeError(AeronError, IndexError):
+    """An index or an id is beyond the last one."""
+
+
+class ViewError(AeronError, BufferError):
+    """A view of memory that is no longer lent, or that a handler kept."""
 
 
 class ConfigurationError(AeronError, ValueError):
@@ -59,11 +90,11 @@ class ReentrantCallError(AeronError, RuntimeError):
     """An object that serves one caller at a time was entered again: from its own handler, or by a second thread."""
 
 
-class AgentTerminationError(AeronError):
+class AgentTerminationError(AeronError, RuntimeError):
     """Raised by an agent's ``do_work`` to end its runner in an orderly way."""
 
 
-# ---- the driver as a process ----------------------------------------------------------------------------------------
+# ---- the driver as a process -----------------------------------------------------------------------------------------
 
 
 class DriverError(AeronError, OSError):
@@ -78,10 +109,10 @@ class DriverTimeoutError(AeronError, TimeoutError):
     """No media driver answered in time: none is running on the directory, or it died."""
 
 
-# ---- the life of a client -------------------------------------------------------------------------------------------
+# ---- the life of a client --------------------------------------------------------------------------------------------
 
 
-class ClientClosedError(AeronError):
+class ClientClosedError(AeronError, RuntimeError):
     """The client is closed; ``__cause__`` says what closed it, if that was not the program."""
 
 
@@ -93,18 +124,26 @@ class ConductorServiceTimeoutError(AeronError, TimeoutError):
     """The client's conductor was not run for longer than the inter-service timeout."""
 
 
-# ---- publications and subscriptions ---------------------------------------------------------------------------------
+# ---- publications and subscriptions ----------------------------------------------------------------------------------
 
 
-class PublicationClosedError(AeronError):
+class PublicationClosedError(AeronError, RuntimeError):
     """The publication is closed; ``__cause__`` says what closed it, if that was not the program."""
 
 
-class SubscriptionClosedError(AeronError):
+class SubscriptionClosedError(AeronError, RuntimeError):
     """The subscription is closed; ``__cause__`` says what closed it, if that was not the program."""
 
 
-class MaxPositionExceededError(AeronError):
+class ImageClosedError(ClientClosedError):
+    """The image is closed; ``__cause__`` says what closed it, if that was not the program."""
+
+
+class CounterClosedError(ClientClosedError):
+    """The counter is closed; ``__cause__`` says what closed it, if that was not the program."""
+
+
+class MaxPositionExceededError(AeronError, OverflowError):
     """The stream has used up its positions (2^31 terms): close this publication and add a new one."""
 
 
@@ -120,14 +159,14 @@ class BackPressureTimeoutError(AeronError, TimeoutError):
     """The slowest subscriber did not make room within the time given."""
 
 
-class CorruptLogError(AeronError):
+class CorruptLogError(AeronError, RuntimeError):
     """A peer wrote something impossible into a shared log; the image was closed."""
 
 
-# ---- errors that a driver answers -----------------------------------------------------------------------------------
+# ---- refusals of the driver ------------------------------------------------------------------------------------------
 
 
-class RegistrationError(AeronError):
+class RegistrationError(AeronError, RuntimeError):
     """The driver refused a request; the message is the driver's.
 
     Attributes:
@@ -151,25 +190,25 @@ class InvalidChannelError(RegistrationError, ValueError):
     code = 1
 
 
-class UnknownSubscriptionError(RegistrationError):
+class UnknownSubscriptionError(RegistrationError, LookupError):
     """The driver knows no such subscription."""
 
     code = 2
 
 
-class UnknownPublicationError(RegistrationError):
+class UnknownPublicationError(RegistrationError, LookupError):
     """The driver knows no such publication of this client."""
 
     code = 3
 
 
-class ChannelEndpointError(RegistrationError):
+class ChannelEndpointError(RegistrationError, OSError):
     """The channel's endpoint failed."""
 
     code = 4
 
 
-class UnknownCounterError(RegistrationError):
+class UnknownCounterError(RegistrationError, LookupError):
     """The driver knows no such counter of this client."""
 
     code = 5
@@ -193,7 +232,7 @@ class NotSupportedError(RegistrationError):
     code = 8
 
 
-class UnknownHostError(RegistrationError):
+class UnknownHostError(RegistrationError, OSError):
     """A host name in the channel could not be resolved."""
 
     code = 9
@@ -211,7 +250,7 @@ class GenericDriverError(RegistrationError):
     code = 11
 
 
-class StorageSpaceError(RegistrationError):
+class StorageSpaceError(RegistrationError, OSError):
     """The log file does not fit on the file system of the Aeron directory."""
 
     code = 12
@@ -232,7 +271,16 @@ class PublicationRevokedError(RegistrationError):
 _BY_CODE: dict[int, type[RegistrationError]] = {kind.code: kind for kind in RegistrationError.__subclasses__()}
 
 
+_BAD_PORTS = ("port out of range: ", "port invalid: ")
+"""Drivers refuse a bad port with the code for everything else (11); only these texts tell it apart."""
+
+
 def registration_error(code: int, message: str, correlation_id: int = -1) -> RegistrationError:
-    """The exception for an error code of the control protocol; an unknown code gives the base class with that code."""
-    kind = _BY_CODE.get(code)
-    return RegistrationError(message, correlation_id, code) if kind is None else kind(message, correlation_id)
+    """The exception for an error code of the control protocol; an unknown code gives the base class with that code.
+
+    A channel with a bad port gives an :class:`InvalidChannelError` that keeps the driver's code.
+    """
+    kind = _BY_CODE.get(code, RegistrationError)
+    if kind is GenericDriverError and any(text in message for text in _BAD_PORTS):
+        kind = InvalidChannelError
+    return kind(message, correlation_id, code)

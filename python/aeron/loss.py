@@ -11,10 +11,13 @@ The same is there for any driver, by the ``AERON_UDP_CHANNEL_*`` settings that `
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar
+
+from aeron.exceptions import ArgumentRangeError, ArgumentTypeError, InvalidArgumentError
 
 __all__ = ["FixedLoss", "FrameType", "Loss", "MultiGapLoss", "RandomLoss"]
 
@@ -30,6 +33,19 @@ class FrameType(IntEnum):
     SETUP = 5
     RTT_MEASUREMENT = 6
     RESOLUTION = 7
+
+
+_INT32 = 2**31 - 1
+
+
+def _check(name: str, value: int, low: int, high: int) -> None:
+    """Refuses a number that the driver cannot read: it would start without any loss."""
+    try:
+        number = operator.index(value)
+    except TypeError as error:
+        raise ArgumentTypeError(f"{name}={value!r} is not an integer") from error
+    if not low <= number <= high:
+        raise ArgumentRangeError(f"{name}={value} is not within {low} to {high}")
 
 
 DATA_FRAMES = (FrameType.PAD, FrameType.DATA)
@@ -50,9 +66,13 @@ class RandomLoss:
     frame_types: Iterable[FrameType] = DATA_FRAMES
 
     def __post_init__(self) -> None:
-        """Refuses what is no probability."""
+        """Refuses a rate that is no probability, and what the driver would ignore with all of the loss."""
         if not 0 <= self.rate <= 1:
-            raise ValueError(f"a loss rate of {self.rate} is not within 0 and 1")
+            raise InvalidArgumentError(f"a loss rate of {self.rate} is not within 0 and 1")
+        if self.seed is not None:
+            _check("seed", self.seed, 0, 2**64 - 1)
+        for frame_type in self.frame_types:
+            _check("frame_types", frame_type, 0, 63)
 
     def arguments(self) -> str:
         """The text of ``AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS``."""
@@ -75,6 +95,12 @@ class FixedLoss:
     term_offset: int
     length: int
 
+    def __post_init__(self) -> None:
+        """Refuses what the driver would ignore with all of the loss."""
+        _check("term_id", self.term_id, -_INT32 - 1, _INT32)
+        _check("term_offset", self.term_offset, 0, _INT32)
+        _check("length", self.length, 0, _INT32)
+
     def arguments(self) -> str:
         """The text of ``AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_FIXED_LOSS_ARGS``."""
         return f"term-id={self.term_id}|term-offset={self.term_offset}|length={self.length}"
@@ -93,6 +119,12 @@ class MultiGapLoss:
     gap_radix: int
     gap_length: int
     total_gaps: int
+
+    def __post_init__(self) -> None:
+        """Refuses what the driver would ignore with all of the loss."""
+        _check("term_id", self.term_id, -_INT32 - 1, _INT32)
+        for name in ("gap_radix", "gap_length", "total_gaps"):
+            _check(name, getattr(self, name), 0, _INT32)
 
     def arguments(self) -> str:
         """The text of ``AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MULTI_GAP_LOSS_ARGS``."""

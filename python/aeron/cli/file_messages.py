@@ -8,6 +8,8 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
+from aeron.exceptions import AeronError
+
 _VERSION = 0
 _CREATE_TYPE, _CHUNK_TYPE = 1, 2
 
@@ -19,7 +21,7 @@ CHUNK_HEADER_LENGTH = _HEAD.size + _CHUNK.size
 """Bytes of a chunk's message before its data."""
 
 
-class BadMessageError(ValueError):
+class BadMessageError(AeronError, ValueError):
     """A message that is none of a file."""
 
 

@@ -48,6 +48,19 @@ def size(text: str) -> int:
         raise click.BadParameter(f"{text!r}: {error}") from error
 
 
+def check_message_length(length: int, publication: aeron.Publication | aeron.ExclusivePublication) -> None:
+    """Refuses a ``--length`` that no message of the stream can have.
+
+    Raises:
+        click.ClickException: the length is over the publication's ``max_message_length``.
+    """
+    if length > publication.max_message_length:
+        raise click.ClickException(
+            f"--length={length} is longer than max_message_length {publication.max_message_length} of this stream: "
+            "give a shorter --length, or a channel with a larger term-length"
+        )
+
+
 def directory_option(function: F) -> F:
     """``--dir``: the driver's directory; without it the environment's ``AERON_DIR``, then the platform's default."""
     return click.option(

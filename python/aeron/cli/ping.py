@@ -9,7 +9,7 @@ import click
 
 import aeron
 from aeron.cli.histogram import Histogram
-from aeron.cli.options import client_options, ping_pong_options, size
+from aeron.cli.options import check_message_length, client_options, ping_pong_options, size
 from aeron.cli.session import Publication, add_publication, added, session
 
 _TIMESTAMP = struct.Struct("<q")
@@ -62,6 +62,7 @@ def command(
         publication = add_publication(client, ping_channel, ping_stream_id, exclusive)
         click.echo(f"Publication channel status {publication.channel_status}")
         click.echo(f"Subscription channel status {subscription.channel_status}")
+        check_message_length(length, publication)
         pinger = _Pinger(publication, subscription, length, stop)
         pinger.await_pong()
         click.echo(f"Warming up the media driver with {warm_up} messages of length {length} bytes")

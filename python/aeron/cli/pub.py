@@ -8,6 +8,7 @@ import aeron
 from aeron.cli.options import (
     LONGEST_S,
     Number,
+    check_message_length,
     client_options,
     destination_option,
     linger_option,
@@ -68,6 +69,7 @@ def command(
         if fill_mtu:
             length = publication.max_payload_length
             click.echo(f"Using message of {length} bytes")
+        check_message_length(length, publication)
         _await_window(publication, stop)
         _publish(publication, messages, length, interval_s, stop)
         if not stop.is_signalled:

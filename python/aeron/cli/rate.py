@@ -8,7 +8,7 @@ import click
 import numpy as np
 
 import aeron
-from aeron.cli.options import client_options, linger_option, size, stream_options
+from aeron.cli.options import check_message_length, client_options, linger_option, size, stream_options
 from aeron.cli.session import Publication, add_publication, added, session
 
 _REPORT_INTERVAL_S = 1.0
@@ -62,6 +62,7 @@ def command(
         if messages is not None and publish:
             publication = add_publication(client, channel, stream_id, exclusive)
             click.echo(f"Publication channel status {publication.channel_status}")
+            check_message_length(length, publication)
             _send(publication, messages, length, stop)
             if linger_s > 0 and not stop.is_signalled:
                 click.echo(f"Lingering for {round(linger_s * 1e9)} nanoseconds")

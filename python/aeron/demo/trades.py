@@ -15,6 +15,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from aeron.exceptions import AeronError
+
 TRADE = np.dtype(
     [
         ("time_ns", "<i8"),
@@ -31,7 +33,7 @@ ns), sequence number (both set by the publisher), price, quantity, symbol (at mo
 Column = npt.NDArray[np.generic]
 
 
-class TradesError(ValueError):
+class TradesError(AeronError, ValueError):
     """A file that cannot be read as trades; the text says what is missing and which option supplies it."""
 
 

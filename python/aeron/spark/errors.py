@@ -26,7 +26,7 @@ LONGEST = 2000
 """Characters of a message: values in it may be of any length, and Spark repeats the text."""
 
 
-class AeronSparkError(AeronError):
+class AeronSparkError(AeronError, RuntimeError):
     """The root of what ``format("aeron")`` raises.
 
     Attributes:

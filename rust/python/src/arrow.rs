@@ -10,11 +10,11 @@ use arrow_array::{
 };
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Fields, Schema};
-use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
 use crate::batch::Shared;
+use crate::errors::raise;
 
 /// Name of the capsule that holds a schema.
 const SCHEMA_CAPSULE: &std::ffi::CStr = c"arrow_schema";
@@ -69,7 +69,7 @@ pub fn schema_capsule_of<'py>(py: Python<'py>, schema: &Schema) -> PyResult<Boun
 /// The schema behind an object with `__arrow_c_schema__`.
 pub fn schema_of(object: &Bound<'_, PyAny>) -> PyResult<Schema> {
     let Some(method) = object.getattr_opt(pyo3::intern!(object.py(), "__arrow_c_schema__"))? else {
-        return Err(PyTypeError::new_err("an Arrow schema is needed"));
+        return Err(raise("ArgumentTypeError", "an Arrow schema is needed"));
     };
     let capsule: Bound<'_, PyCapsule> = method.call0()?.extract()?;
     let schema = capsule
@@ -137,7 +137,7 @@ pub fn array_of(object: &Bound<'_, PyAny>) -> PyResult<Option<ArrayRef>> {
     if array.is_released() {
         let reason =
             "an Arrow array that was handed over before is empty: ask for it anew each time";
-        return Err(PyValueError::new_err(reason));
+        return Err(raise("InvalidArgumentError", reason));
     }
     // SAFETY: as above.
     let data = unsafe { from_ffi(array, schema.as_ref()) }.map_err(value_error)?;
@@ -145,7 +145,7 @@ pub fn array_of(object: &Bound<'_, PyAny>) -> PyResult<Option<ArrayRef>> {
     let array = make_array(data);
     if !has_sound_offsets(&array) {
         let reason = "an Arrow array whose offsets do not ascend cannot be read: see its validate(full=True)";
-        return Err(PyValueError::new_err(reason));
+        return Err(raise("InvalidArgumentError", reason));
     }
     Ok(Some(array))
 }
@@ -167,5 +167,5 @@ fn has_sound_offsets(array: &dyn Array) -> bool {
 
 /// What Arrow says of a value.
 pub fn value_error(error: ArrowError) -> PyErr {
-    PyValueError::new_err(error.to_string())
+    raise("InvalidArgumentError", error.to_string())
 }

@@ -7,14 +7,15 @@ use std::ffi::CStr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use aeron_client::Batch as Messages;
-use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
+use crate::argument;
 use crate::buffers::{Exporter, Lent};
+use crate::errors::raise;
 
 /// Memory of finished batches that is kept for later ones, for each subscription.
 const POOLED_BATCHES: usize = 4;
@@ -177,13 +178,18 @@ impl Batch {
     }
 
     /// The payload of a message, as a read-only memoryview. Negative indexes count from the end.
-    fn __getitem__<'py>(&self, py: Python<'py>, index: isize) -> PyResult<Bound<'py, PyAny>> {
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = argument::index)] index: isize,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let count = self.messages().len() as isize;
         let index = if index < 0 { index + count } else { index };
         if !(0..count).contains(&index) {
-            return Err(PyIndexError::new_err(format!(
-                "the batch has {count} messages"
-            )));
+            return Err(raise(
+                "IndexRangeError",
+                format!("the batch has {count} messages"),
+            ));
         }
         let offsets = self.messages().offsets();
         let range = pyo3::types::PySlice::new(
@@ -255,9 +261,12 @@ impl Batch {
         let dtype = numpy.call_method1(intern!(py, "dtype"), (dtype,))?;
         let record_length: usize = dtype.getattr(intern!(py, "itemsize"))?.extract()?;
         if !consist_of_records(self.messages(), record_length) {
-            return Err(PyValueError::new_err(format!(
-                "not every message is a whole number of records of {record_length} bytes: {dtype}"
-            )));
+            return Err(raise(
+                "InvalidArgumentError",
+                format!(
+                    "not every message is a whole number of records of {record_length} bytes: {dtype}"
+                ),
+            ));
         }
         if self.messages().data().is_empty() {
             return numpy.call_method1(intern!(py, "empty"), (0, dtype));

@@ -8,9 +8,11 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
+use pyo3::intern;
 use pyo3::prelude::*;
+
+use crate::errors::raise;
 use pyo3::types::PyBytes;
 
 /// Copies of more bytes than this release the GIL.
@@ -23,14 +25,37 @@ pub struct View<'py> {
 }
 
 impl<'py> View<'py> {
-    /// The object's bytes in one piece, whatever its format.
+    /// The object's bytes in one piece.
+    ///
+    /// # Errors
+    /// `BufferError` or `TypeError` if the object has no such bytes, `TypeError` if they are addresses and not values.
     pub fn bytes_of(object: &Bound<'py, PyAny>) -> PyResult<Self> {
-        Self::acquire(object, ffi::PyBUF_SIMPLE)
+        match Self::acquire(object, ffi::PyBUF_ND | ffi::PyBUF_FORMAT) {
+            Ok(view) => view.without_addresses(object),
+            // Some types have bytes and no format: numpy's dates, for instance.
+            Err(_) => {
+                let view = Self::acquire(object, ffi::PyBUF_SIMPLE)?;
+                match has_objects(object) {
+                    true => Err(holds_addresses(object)),
+                    false => Ok(view),
+                }
+            }
+        }
     }
 
     /// The object's memory with its shape, strides and format.
+    ///
+    /// # Errors
+    /// As [`bytes_of`](Self::bytes_of).
     pub fn shape_of(object: &Bound<'py, PyAny>) -> PyResult<Self> {
-        Self::acquire(object, ffi::PyBUF_RECORDS_RO)
+        Self::acquire(object, ffi::PyBUF_RECORDS_RO)?.without_addresses(object)
+    }
+
+    fn without_addresses(self, object: &Bound<'py, PyAny>) -> PyResult<Self> {
+        if names_addresses(self.format()) {
+            return Err(holds_addresses(object));
+        }
+        Ok(self)
     }
 
     fn acquire(object: &Bound<'py, PyAny>, flags: c_int) -> PyResult<Self> {
@@ -99,6 +124,47 @@ impl Drop for View<'_> {
         // SAFETY: acquired by PyObject_GetBuffer and not given back yet; `_py` shows that the interpreter is attached.
         unsafe { ffi::PyBuffer_Release(&mut self.buffer) }
     }
+}
+
+/// Whether an item of this format holds an address: of a Python object (`O`), of a text of C (`z`, `Z`), or any other.
+///
+/// Names of fields stand between colons and may hold any letter; `Zd`, `Zf` and `Zg` are complex numbers.
+fn names_addresses(format: &str) -> bool {
+    let is_address = |text: &str| {
+        let mut letters = text.chars().peekable();
+        while let Some(letter) = letters.next() {
+            match letter {
+                'O' | 'P' | '&' | 'z' | 'X' => return true,
+                'Z' if !matches!(letters.peek(), Some('d' | 'f' | 'g')) => return true,
+                _ => {}
+            }
+        }
+        false
+    };
+    format.split(':').step_by(2).any(is_address)
+}
+
+/// Whether the object is a numpy array of Python objects, or of another type whose items lie elsewhere.
+pub fn has_objects(object: &Bound<'_, PyAny>) -> bool {
+    let py = object.py();
+    let has_objects = object
+        .getattr(intern!(py, "dtype"))
+        .and_then(|dtype| dtype.getattr(intern!(py, "hasobject"))?.is_truthy());
+    has_objects.unwrap_or(false)
+}
+
+#[cold]
+pub fn holds_addresses(object: &Bound<'_, PyAny>) -> PyErr {
+    let kind = object
+        .getattr("dtype")
+        .and_then(|dtype| dtype.str())
+        .map_or_else(
+            |_| object.get_type().to_string(),
+            |dtype| format!("an array of dtype {dtype}"),
+        );
+    let reason = "holds addresses of its values, not the values: \
+                  convert it to bytes or to a dtype without objects, such as \"S16\", first";
+    raise("ArgumentTypeError", format!("{kind} {reason}"))
 }
 
 /// Whether the object's type has the buffer protocol.
@@ -197,7 +263,8 @@ impl Exporter {
     ) -> PyResult<()> {
         let this = slf.get();
         if this.expired.load(Ordering::Acquire) {
-            return Err(PyBufferError::new_err(
+            return Err(raise(
+                "ViewError",
                 "this memory is no longer lent: copy it while it is",
             ));
         }

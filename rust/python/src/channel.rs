@@ -1,10 +1,10 @@
 //! [`PyChannelUriBuilder`]: channels made from typed values.
 
 use aeron_protocol::uri::{ChannelUri, ChannelUriBuilder, Media, UriError, key};
-use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString};
 
+use crate::argument;
 use crate::errors::raise;
 
 /// A channel as an argument: text, or anything that `str` makes one of.
@@ -19,7 +19,8 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Channel {
         }
         match object.cast::<PyString>() {
             Ok(text) => Ok(Self(text.to_str()?.to_owned())),
-            Err(_) => Err(PyTypeError::new_err(
+            Err(_) => Err(raise(
+                "ArgumentTypeError",
                 "a channel is a str, such as \"aeron:ipc\", or a ChannelUriBuilder",
             )),
         }
@@ -43,9 +44,12 @@ fn uri_error(error: UriError) -> PyErr {
 fn key_of(name: &str) -> PyResult<&'static str> {
     let name = name.replace('_', "-");
     let known = key::ALL.iter().find(|key| **key == name);
-    known
-        .copied()
-        .ok_or_else(|| PyValueError::new_err(format!("unknown channel parameter {name:?}")))
+    known.copied().ok_or_else(|| {
+        raise(
+            "InvalidArgumentError",
+            format!("unknown channel parameter {name:?}"),
+        )
+    })
 }
 
 fn text_of(value: &Bound<'_, PyAny>) -> PyResult<String> {
@@ -64,9 +68,10 @@ impl PyChannelUriBuilder {
             "ipc" => Media::Ipc,
             "udp" => Media::Udp,
             other => {
-                return Err(PyValueError::new_err(format!(
-                    "media is \"ipc\" or \"udp\", not {other:?}"
-                )));
+                return Err(raise(
+                    "InvalidArgumentError",
+                    format!("media is \"ipc\" or \"udp\", not {other:?}"),
+                ));
             }
         };
         let mut builder = ChannelUriBuilder::new(media);
@@ -111,9 +116,9 @@ impl PyChannelUriBuilder {
     /// Has the publication start at `position`: sets term length, both term ids and the term offset.
     fn initial_position(
         &mut self,
-        position: i64,
-        initial_term_id: i32,
-        term_length: i32,
+        #[pyo3(from_py_with = argument::position)] position: i64,
+        #[pyo3(from_py_with = argument::initial_term_id)] initial_term_id: i32,
+        #[pyo3(from_py_with = argument::term_length)] term_length: i32,
     ) -> PyResult<()> {
         self.builder
             .initial_position(position, initial_term_id, term_length)
@@ -126,8 +131,8 @@ impl PyChannelUriBuilder {
     #[pyo3(signature = (group_min_size = None, receiver_timeout_ns = None))]
     fn min_flow_control<'py>(
         slf: Bound<'py, Self>,
-        group_min_size: Option<i32>,
-        receiver_timeout_ns: Option<i64>,
+        #[pyo3(from_py_with = argument::group_min_size)] group_min_size: Option<i32>,
+        #[pyo3(from_py_with = argument::receiver_timeout_ns)] receiver_timeout_ns: Option<i64>,
     ) -> PyResult<Bound<'py, Self>> {
         slf.borrow_mut()
             .builder
@@ -140,9 +145,9 @@ impl PyChannelUriBuilder {
     #[pyo3(signature = (group_tag = None, group_min_size = None, receiver_timeout_ns = None))]
     fn tagged_flow_control<'py>(
         slf: Bound<'py, Self>,
-        group_tag: Option<i64>,
-        group_min_size: Option<i32>,
-        receiver_timeout_ns: Option<i64>,
+        #[pyo3(from_py_with = argument::group_tag)] group_tag: Option<i64>,
+        #[pyo3(from_py_with = argument::group_min_size)] group_min_size: Option<i32>,
+        #[pyo3(from_py_with = argument::receiver_timeout_ns)] receiver_timeout_ns: Option<i64>,
     ) -> PyResult<Bound<'py, Self>> {
         slf.borrow_mut()
             .builder

@@ -8,6 +8,7 @@ use aeron_memory::log::append::ClaimedFrame;
 use aeron_memory::words::Words;
 use pyo3::prelude::*;
 
+use crate::argument;
 use crate::buffers::{Exporter, Lent};
 use crate::errors::raise;
 use crate::fork::OfProcess;
@@ -200,12 +201,15 @@ impl PyBufferClaim {
     }
 
     /// Sets the frame's reserved value, which is 0 at first.
-    fn set_reserved_value(&self, value: i64) -> PyResult<()> {
+    fn set_reserved_value(
+        &self,
+        #[pyo3(from_py_with = argument::value)] value: i64,
+    ) -> PyResult<()> {
         self.with_claim(|claim| claim.set_reserved_value(value))
     }
 
     /// Sets the frame's flags, which are those of an unfragmented message (0xC0) at first.
-    fn set_flags(&self, flags: u8) -> PyResult<()> {
+    fn set_flags(&self, #[pyo3(from_py_with = argument::flags)] flags: u8) -> PyResult<()> {
         self.with_claim(|claim| claim.set_flags(flags))
     }
 

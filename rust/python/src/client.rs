@@ -6,6 +6,7 @@ use std::time::Duration;
 use aeron_client::{Aeron, Context, Error, HandlerMode, SubscriptionHandlers};
 use pyo3::prelude::*;
 
+use crate::argument::{self, Callable};
 use crate::channel::Channel;
 use crate::connection::{Connection, DriverName, find_driver};
 use crate::counters::{PyCounter, PyCountersReader};
@@ -58,12 +59,12 @@ impl PyAeron {
 
     fn image_handlers(
         &self,
-        available: Option<Py<PyAny>>,
-        unavailable: Option<Py<PyAny>>,
+        available: Option<Callable>,
+        unavailable: Option<Callable>,
     ) -> SubscriptionHandlers {
         SubscriptionHandlers {
-            available_image: available.map(|handler| self.reporter.image_handler(handler)),
-            unavailable_image: unavailable.map(|handler| self.reporter.image_handler(handler)),
+            available_image: available.map(|handler| self.reporter.image_handler(handler.0)),
+            unavailable_image: unavailable.map(|handler| self.reporter.image_handler(handler.0)),
         }
     }
 }
@@ -96,23 +97,37 @@ impl PyAeron {
     fn new(
         py: Python<'_>,
         driver: Option<DriverName<'_>>,
-        driver_timeout_ms: Option<u64>,
-        keepalive_interval_ns: Option<u64>,
-        idle_sleep_duration_ns: Option<u64>,
+        #[pyo3(from_py_with = argument::driver_timeout_ms)] driver_timeout_ms: Option<u64>,
+        #[pyo3(from_py_with = argument::keepalive_interval_ns)] keepalive_interval_ns: Option<u64>,
+        #[pyo3(from_py_with = argument::idle_sleep_duration_ns)] idle_sleep_duration_ns: Option<
+            u64,
+        >,
+        #[pyo3(from_py_with = argument::awaiting_sleep_duration_ns)]
         awaiting_sleep_duration_ns: Option<u64>,
+        #[pyo3(from_py_with = argument::resource_linger_duration_ns)]
         resource_linger_duration_ns: Option<u64>,
-        close_linger_duration_ns: Option<u64>,
+        #[pyo3(from_py_with = argument::close_linger_duration_ns)] close_linger_duration_ns: Option<
+            u64,
+        >,
         pre_touch_mapped_memory: Option<bool>,
         client_name: Option<String>,
         use_conductor_agent_invoker: Option<bool>,
-        max_idle_park_ns: u64,
-        error_handler: Option<Py<PyAny>>,
-        on_available_image: Option<Py<PyAny>>,
-        on_unavailable_image: Option<Py<PyAny>>,
-        on_available_counter: Option<Py<PyAny>>,
-        on_unavailable_counter: Option<Py<PyAny>>,
-        on_close: Option<Py<PyAny>>,
-        on_publication_error: Option<Py<PyAny>>,
+        #[pyo3(from_py_with = argument::max_idle_park_ns)] max_idle_park_ns: u64,
+        #[pyo3(from_py_with = argument::error_handler)] error_handler: Option<Callable>,
+        #[pyo3(from_py_with = argument::on_available_image)] on_available_image: Option<Callable>,
+        #[pyo3(from_py_with = argument::on_unavailable_image)] on_unavailable_image: Option<
+            Callable,
+        >,
+        #[pyo3(from_py_with = argument::on_available_counter)] on_available_counter: Option<
+            Callable,
+        >,
+        #[pyo3(from_py_with = argument::on_unavailable_counter)] on_unavailable_counter: Option<
+            Callable,
+        >,
+        #[pyo3(from_py_with = argument::on_close)] on_close: Option<Callable>,
+        #[pyo3(from_py_with = argument::on_publication_error)] on_publication_error: Option<
+            Callable,
+        >,
     ) -> PyResult<Self> {
         let mut context = Context::from_env().map_err(|error| from_client(&error))?;
         fn replace<T>(setting: &mut T, value: Option<T>) {
@@ -146,21 +161,21 @@ impl PyAeron {
             use_conductor_agent_invoker,
         );
 
-        let reporter = ErrorReporter::new(error_handler);
+        let reporter = ErrorReporter::new(error_handler.map(|handler| handler.0));
         context.handler_mode = HandlerMode::Queued;
         context.interrupt_check = Some(Arc::new(is_interrupted));
         context.error_handler = reporter.error_handler();
         context.available_image_handler =
-            on_available_image.map(|handler| reporter.image_handler(handler));
+            on_available_image.map(|handler| reporter.image_handler(handler.0));
         context.unavailable_image_handler =
-            on_unavailable_image.map(|handler| reporter.image_handler(handler));
+            on_unavailable_image.map(|handler| reporter.image_handler(handler.0));
         context.available_counter_handler =
-            on_available_counter.map(|handler| reporter.counter_handler(handler));
+            on_available_counter.map(|handler| reporter.counter_handler(handler.0));
         context.unavailable_counter_handler =
-            on_unavailable_counter.map(|handler| reporter.counter_handler(handler));
-        context.close_handler = on_close.map(|handler| reporter.close_handler(handler));
+            on_unavailable_counter.map(|handler| reporter.counter_handler(handler.0));
+        context.close_handler = on_close.map(|handler| reporter.close_handler(handler.0));
         context.publication_error_handler =
-            on_publication_error.map(|handler| reporter.publication_error_handler(handler));
+            on_publication_error.map(|handler| reporter.publication_error_handler(handler.0));
 
         let is_invoked = context.use_conductor_agent_invoker;
         let connection = Connection::open(py, context)?;
@@ -178,7 +193,7 @@ impl PyAeron {
         &self,
         py: Python<'_>,
         channel: Channel,
-        stream_id: i32,
+        #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
     ) -> PyResult<PyPublication> {
         let publication = self.waiting(py, |aeron| aeron.add_publication(&channel.0, stream_id))?;
         Ok(PyPublication::new(publication, self.max_idle_park_ns))
@@ -189,7 +204,7 @@ impl PyAeron {
         &self,
         py: Python<'_>,
         channel: Channel,
-        stream_id: i32,
+        #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
     ) -> PyResult<PyExclusivePublication> {
         let publication = self.waiting(py, |aeron| {
             aeron.add_exclusive_publication(&channel.0, stream_id)
@@ -206,9 +221,11 @@ impl PyAeron {
         &self,
         py: Python<'_>,
         channel: Channel,
-        stream_id: i32,
-        on_available_image: Option<Py<PyAny>>,
-        on_unavailable_image: Option<Py<PyAny>>,
+        #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
+        #[pyo3(from_py_with = argument::on_available_image)] on_available_image: Option<Callable>,
+        #[pyo3(from_py_with = argument::on_unavailable_image)] on_unavailable_image: Option<
+            Callable,
+        >,
     ) -> PyResult<PySubscription> {
         let has_handlers = on_available_image.is_some() || on_unavailable_image.is_some();
         let handlers = self.image_handlers(on_available_image, on_unavailable_image);
@@ -224,7 +241,7 @@ impl PyAeron {
     fn add_counter(
         &self,
         py: Python<'_>,
-        type_id: i32,
+        #[pyo3(from_py_with = argument::type_id)] type_id: i32,
         label: &str,
         key: Option<&[u8]>,
     ) -> PyResult<PyCounter> {
@@ -239,9 +256,9 @@ impl PyAeron {
     fn add_static_counter(
         &self,
         py: Python<'_>,
-        type_id: i32,
+        #[pyo3(from_py_with = argument::type_id)] type_id: i32,
         label: &str,
-        registration_id: i64,
+        #[pyo3(from_py_with = argument::registration_id)] registration_id: i64,
         key: Option<&[u8]>,
     ) -> PyResult<PyCounter> {
         self.waiting(py, |aeron| {
@@ -255,7 +272,7 @@ impl PyAeron {
         &self,
         py: Python<'_>,
         channel: Channel,
-        stream_id: i32,
+        #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
     ) -> PyResult<i64> {
         self.waiting(py, |aeron| {
             aeron.async_add_publication(&channel.0, stream_id)
@@ -266,7 +283,7 @@ impl PyAeron {
     fn get_publication(
         &self,
         py: Python<'_>,
-        registration_id: i64,
+        #[pyo3(from_py_with = argument::registration_id)] registration_id: i64,
     ) -> PyResult<Option<PyPublication>> {
         let found = self.waiting(py, |aeron| aeron.find_publication(registration_id))?;
         Ok(found.map(|publication| PyPublication::new(publication, self.max_idle_park_ns)))
@@ -277,7 +294,7 @@ impl PyAeron {
         &self,
         py: Python<'_>,
         channel: Channel,
-        stream_id: i32,
+        #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
     ) -> PyResult<i64> {
         self.waiting(py, |aeron| {
             aeron.async_add_exclusive_publication(&channel.0, stream_id)
@@ -288,7 +305,7 @@ impl PyAeron {
     fn get_exclusive_publication(
         &self,
         py: Python<'_>,
-        registration_id: i64,
+        #[pyo3(from_py_with = argument::registration_id)] registration_id: i64,
     ) -> PyResult<Option<PyExclusivePublication>> {
         let found = self.waiting(py, |aeron| {
             aeron.find_exclusive_publication(registration_id)
@@ -305,9 +322,11 @@ impl PyAeron {
         &self,
         py: Python<'_>,
         channel: Channel,
-        stream_id: i32,
-        on_available_image: Option<Py<PyAny>>,
-        on_unavailable_image: Option<Py<PyAny>>,
+        #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
+        #[pyo3(from_py_with = argument::on_available_image)] on_available_image: Option<Callable>,
+        #[pyo3(from_py_with = argument::on_unavailable_image)] on_unavailable_image: Option<
+            Callable,
+        >,
     ) -> PyResult<i64> {
         let has_handlers = on_available_image.is_some() || on_unavailable_image.is_some();
         let handlers = self.image_handlers(on_available_image, on_unavailable_image);
@@ -321,7 +340,7 @@ impl PyAeron {
     fn get_subscription(
         &self,
         py: Python<'_>,
-        registration_id: i64,
+        #[pyo3(from_py_with = argument::registration_id)] registration_id: i64,
     ) -> PyResult<Option<PySubscription>> {
         let found = self.waiting(py, |aeron| aeron.find_subscription(registration_id))?;
         found
@@ -334,7 +353,7 @@ impl PyAeron {
     fn async_add_counter(
         &self,
         py: Python<'_>,
-        type_id: i32,
+        #[pyo3(from_py_with = argument::type_id)] type_id: i32,
         label: &str,
         key: Option<&[u8]>,
     ) -> PyResult<i64> {
@@ -348,9 +367,9 @@ impl PyAeron {
     fn async_add_static_counter(
         &self,
         py: Python<'_>,
-        type_id: i32,
+        #[pyo3(from_py_with = argument::type_id)] type_id: i32,
         label: &str,
-        registration_id: i64,
+        #[pyo3(from_py_with = argument::registration_id)] registration_id: i64,
         key: Option<&[u8]>,
     ) -> PyResult<i64> {
         self.waiting(py, |aeron| {
@@ -359,7 +378,11 @@ impl PyAeron {
     }
 
     /// The counter that was added with this id, `None` until the driver has answered. Raises the driver's refusal once.
-    fn get_counter(&self, py: Python<'_>, correlation_id: i64) -> PyResult<Option<PyCounter>> {
+    fn get_counter(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::correlation_id)] correlation_id: i64,
+    ) -> PyResult<Option<PyCounter>> {
         Ok(self
             .waiting(py, |aeron| aeron.find_counter(correlation_id))?
             .map(PyCounter::new))
@@ -367,22 +390,37 @@ impl PyAeron {
 
     /// Gives up a publication of either kind by its registration id, whether its add was answered or not; answers whether
     /// the id was known.
-    fn async_remove_publication(&self, py: Python<'_>, registration_id: i64) -> PyResult<bool> {
+    fn async_remove_publication(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::registration_id)] registration_id: i64,
+    ) -> PyResult<bool> {
         self.waiting(py, |aeron| aeron.async_remove_publication(registration_id))
     }
 
     /// Gives up a subscription by its registration id; as `async_remove_publication`.
-    fn async_remove_subscription(&self, py: Python<'_>, registration_id: i64) -> PyResult<bool> {
+    fn async_remove_subscription(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::registration_id)] registration_id: i64,
+    ) -> PyResult<bool> {
         self.waiting(py, |aeron| aeron.async_remove_subscription(registration_id))
     }
 
     /// Gives up a counter by its registration id; as `async_remove_publication`.
-    fn async_remove_counter(&self, py: Python<'_>, registration_id: i64) -> PyResult<bool> {
+    fn async_remove_counter(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::registration_id)] registration_id: i64,
+    ) -> PyResult<bool> {
         self.waiting(py, |aeron| aeron.async_remove_counter(registration_id))
     }
 
     /// Whether the command with this id was sent and is not answered.
-    fn is_command_active(&self, correlation_id: i64) -> PyResult<bool> {
+    fn is_command_active(
+        &self,
+        #[pyo3(from_py_with = argument::correlation_id)] correlation_id: i64,
+    ) -> PyResult<bool> {
         Ok(self.get()?.is_command_active(correlation_id))
     }
 
@@ -397,55 +435,85 @@ impl PyAeron {
     }
 
     /// A session id that no publication uses on the stream; waits for the driver.
-    fn next_session_id(&self, py: Python<'_>, stream_id: i32) -> PyResult<i32> {
+    fn next_session_id(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
+    ) -> PyResult<i32> {
         self.waiting(py, |aeron| aeron.next_session_id(stream_id))
     }
 
     /// As `next_session_id`, without waiting: answers a correlation id for `poll_operation`.
-    fn async_next_session_id(&self, py: Python<'_>, stream_id: i32) -> PyResult<i64> {
+    fn async_next_session_id(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
+    ) -> PyResult<i64> {
         self.waiting(py, |aeron| aeron.async_next_session_id(stream_id))
     }
 
     /// What became of a destination command, a rejection or a request for a session id: `None` until the driver has
     /// answered, then once its value (0 but for session ids). Raises the driver's refusal once.
-    fn poll_operation(&self, py: Python<'_>, correlation_id: i64) -> PyResult<Option<i32>> {
+    fn poll_operation(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::correlation_id)] correlation_id: i64,
+    ) -> PyResult<Option<i32>> {
         self.waiting(py, |aeron| aeron.poll_operation(correlation_id))
     }
 
     /// Adds `handler(counters_reader, registration_id, counter_id)` for counters of any client that become available;
     /// answers an id for its removal.
-    fn add_available_counter_handler(&self, handler: Py<PyAny>) -> PyResult<i64> {
+    fn add_available_counter_handler(
+        &self,
+        #[pyo3(from_py_with = argument::handler)] handler: Callable,
+    ) -> PyResult<i64> {
         Ok(self
             .get()?
-            .add_available_counter_handler(self.reporter.counter_handler(handler)))
+            .add_available_counter_handler(self.reporter.counter_handler(handler.0)))
     }
 
     /// Removes a handler by the id of its addition; answers whether there was one.
-    fn remove_available_counter_handler(&self, handler_id: i64) -> PyResult<bool> {
+    fn remove_available_counter_handler(
+        &self,
+        #[pyo3(from_py_with = argument::handler_id)] handler_id: i64,
+    ) -> PyResult<bool> {
         Ok(self.get()?.remove_available_counter_handler(handler_id))
     }
 
     /// As `add_available_counter_handler`, for counters that are gone.
-    fn add_unavailable_counter_handler(&self, handler: Py<PyAny>) -> PyResult<i64> {
+    fn add_unavailable_counter_handler(
+        &self,
+        #[pyo3(from_py_with = argument::handler)] handler: Callable,
+    ) -> PyResult<i64> {
         Ok(self
             .get()?
-            .add_unavailable_counter_handler(self.reporter.counter_handler(handler)))
+            .add_unavailable_counter_handler(self.reporter.counter_handler(handler.0)))
     }
 
     /// Removes a handler by the id of its addition; answers whether there was one.
-    fn remove_unavailable_counter_handler(&self, handler_id: i64) -> PyResult<bool> {
+    fn remove_unavailable_counter_handler(
+        &self,
+        #[pyo3(from_py_with = argument::handler_id)] handler_id: i64,
+    ) -> PyResult<bool> {
         Ok(self.get()?.remove_unavailable_counter_handler(handler_id))
     }
 
     /// Adds `handler()`, called once when the client is closed, whatever closed it; answers an id for its removal.
-    fn add_close_handler(&self, handler: Py<PyAny>) -> PyResult<i64> {
+    fn add_close_handler(
+        &self,
+        #[pyo3(from_py_with = argument::handler)] handler: Callable,
+    ) -> PyResult<i64> {
         Ok(self
             .get()?
-            .add_close_handler(self.reporter.close_handler(handler)))
+            .add_close_handler(self.reporter.close_handler(handler.0)))
     }
 
     /// Removes a handler by the id of its addition; answers whether there was one.
-    fn remove_close_handler(&self, handler_id: i64) -> PyResult<bool> {
+    fn remove_close_handler(
+        &self,
+        #[pyo3(from_py_with = argument::handler_id)] handler_id: i64,
+    ) -> PyResult<bool> {
         Ok(self.get()?.remove_close_handler(handler_id))
     }
 
@@ -499,7 +567,7 @@ impl PyAeron {
     fn add_publication_async<'py>(
         slf: &Bound<'py, Self>,
         channel: Channel,
-        stream_id: i32,
+        #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
     ) -> PyResult<Bound<'py, PyAny>> {
         let id = slf
             .get()
@@ -511,7 +579,7 @@ impl PyAeron {
     fn add_exclusive_publication_async<'py>(
         slf: &Bound<'py, Self>,
         channel: Channel,
-        stream_id: i32,
+        #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
     ) -> PyResult<Bound<'py, PyAny>> {
         let id = slf
             .get()
@@ -529,9 +597,11 @@ impl PyAeron {
     fn add_subscription_async<'py>(
         slf: &Bound<'py, Self>,
         channel: Channel,
-        stream_id: i32,
-        on_available_image: Option<Py<PyAny>>,
-        on_unavailable_image: Option<Py<PyAny>>,
+        #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
+        #[pyo3(from_py_with = argument::on_available_image)] on_available_image: Option<Callable>,
+        #[pyo3(from_py_with = argument::on_unavailable_image)] on_unavailable_image: Option<
+            Callable,
+        >,
     ) -> PyResult<Bound<'py, PyAny>> {
         let id = slf.get().async_add_subscription(
             slf.py(),
@@ -547,7 +617,7 @@ impl PyAeron {
     fn next_session_id_async<'py>(
         &self,
         py: Python<'py>,
-        stream_id: i32,
+        #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
     ) -> PyResult<Bound<'py, PyAny>> {
         let id = self.async_next_session_id(py, stream_id)?;
         let aeron = self.get()?.clone();
@@ -558,7 +628,7 @@ impl PyAeron {
     #[pyo3(signature = (type_id, label, key = None))]
     fn add_counter_async<'py>(
         slf: &Bound<'py, Self>,
-        type_id: i32,
+        #[pyo3(from_py_with = argument::type_id)] type_id: i32,
         label: &str,
         key: Option<&[u8]>,
     ) -> PyResult<Bound<'py, PyAny>> {

@@ -11,9 +11,9 @@ use aeron_memory::directory;
 use aeron_memory::error_log::{self, ErrorObservation};
 use aeron_memory::mapped::MappedFile;
 use aeron_memory::{SharedBuffer, Words};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::argument;
 use crate::counters::PyCounterSnapshot;
 use crate::errors::{from_client, raise};
 
@@ -37,7 +37,11 @@ pub struct PyErrorObservation(ErrorObservation);
 impl PyCncFile {
     #[new]
     #[pyo3(signature = (aeron_dir, *, timeout_ms = 1000))]
-    fn new(py: Python<'_>, aeron_dir: PathBuf, timeout_ms: u64) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        aeron_dir: PathBuf,
+        #[pyo3(from_py_with = argument::timeout_ms)] timeout_ms: u64,
+    ) -> PyResult<Self> {
         let path = directory::cnc_file(&aeron_dir);
         let cnc = py.detach(|| open(&path, Duration::from_millis(timeout_ms)))?;
         Ok(Self {
@@ -93,7 +97,10 @@ impl PyCncFile {
 
     /// The distinct errors last seen at `since_ms` (epoch milliseconds) or later, oldest first.
     #[pyo3(signature = (*, since_ms = None))]
-    fn errors(&self, since_ms: Option<i64>) -> PyResult<Vec<PyErrorObservation>> {
+    fn errors(
+        &self,
+        #[pyo3(from_py_with = argument::since_ms)] since_ms: Option<i64>,
+    ) -> PyResult<Vec<PyErrorObservation>> {
         self.with(|cnc| observations(cnc.error_log(), since_ms))
     }
 
@@ -119,7 +126,7 @@ impl PyCncFile {
     fn with<T>(&self, read: impl FnOnce(&Cnc<SharedBuffer>) -> T) -> PyResult<T> {
         let cnc = self.cnc.read().unwrap_or_else(PoisonError::into_inner);
         let open = cnc.as_ref().map(read);
-        open.ok_or_else(|| PyValueError::new_err("the CnC file is closed"))
+        open.ok_or_else(|| raise("InvalidArgumentError", "the CnC file is closed"))
     }
 }
 
@@ -164,7 +171,11 @@ pub fn default_directory() -> PathBuf {
 /// Whether a driver works on `aeron_dir`: its heartbeat is at most `timeout_ms` old. Waits as long for one that is starting.
 #[pyfunction]
 #[pyo3(signature = (aeron_dir, *, timeout_ms = 10_000))]
-pub fn is_driver_active(py: Python<'_>, aeron_dir: PathBuf, timeout_ms: u64) -> PyResult<bool> {
+pub fn is_driver_active(
+    py: Python<'_>,
+    aeron_dir: PathBuf,
+    #[pyo3(from_py_with = argument::timeout_ms)] timeout_ms: u64,
+) -> PyResult<bool> {
     let timeout = Duration::from_millis(timeout_ms);
     let active = py.detach(|| aeron_client::is_driver_active(&aeron_dir, timeout));
     active.map_err(|error| from_client(&error))
@@ -183,14 +194,14 @@ pub fn request_driver_termination(aeron_dir: PathBuf, token: Option<&[u8]>) -> P
 #[pyo3(signature = (data, offset = 0, *, since_ms = None))]
 pub fn read_error_log(
     data: &[u8],
-    offset: usize,
-    since_ms: Option<i64>,
+    #[pyo3(from_py_with = argument::offset)] offset: usize,
+    #[pyo3(from_py_with = argument::since_ms)] since_ms: Option<i64>,
 ) -> PyResult<Vec<PyErrorObservation>> {
     let log = data.get(offset..).ok_or_else(|| {
-        PyValueError::new_err(format!(
-            "offset {offset} is behind the end of {} bytes",
-            data.len()
-        ))
+        raise(
+            "InvalidArgumentError",
+            format!("offset {offset} is behind the end of {} bytes", data.len()),
+        )
     })?;
     Ok(observations(&SharedBuffer::copy_of(log), since_ms))
 }

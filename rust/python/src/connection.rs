@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use aeron_client::{Aeron, Context};
 use aeron_driver::ThreadingMode;
+use pyo3::Borrowed;
 use pyo3::prelude::*;
 
 use crate::driver::PyMediaDriver;
-use crate::errors::from_client;
+use crate::errors::{from_client, raise};
 use crate::exit::{self, Closable};
 use crate::waiting::interruptible;
 
@@ -80,10 +81,30 @@ fn start_dispatcher(aeron: &Aeron) -> std::io::Result<JoinHandle<()>> {
 }
 
 /// Where the driver is.
-#[derive(FromPyObject)]
 pub enum DriverName<'py> {
     Embedded(Bound<'py, PyMediaDriver>),
     Directory(PathBuf),
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for DriverName<'py> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(driver) = object.cast::<PyMediaDriver>() {
+            return Ok(Self::Embedded(driver.to_owned()));
+        }
+        object.extract().map(Self::Directory).map_err(|_| {
+            let shown = object.repr().map_or_else(
+                |_| object.get_type().to_string(),
+                |text| text.to_string_lossy().into_owned(),
+            );
+            let reason = format!(
+                "driver={shown} is not a driver: pass a MediaDriver, its directory as a str or a path, or None for the \
+                 directory that AERON_DIR names"
+            );
+            raise("ArgumentTypeError", reason)
+        })
+    }
 }
 
 /// Points the context to the driver; answers it if it is embedded. One without threads is run by the client that waits, and where polls

@@ -1,10 +1,10 @@
 //! [`PyCounter`] and [`PyCountersReader`].
 
 use aeron_client::{Counter, CounterRecord, CountersReader, SharedBuffer};
-use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::argument;
 use crate::errors::{because, raise};
 use crate::fork::OfProcess;
 
@@ -28,8 +28,12 @@ impl PyCounter {
     fn open(&self) -> PyResult<&Counter> {
         let counter = self.inner.get()?;
         if counter.is_closed() {
+            let (id, registration_id) = (counter.id(), counter.registration_id());
+            let reason = format!(
+                "counter {id} (registration id {registration_id}) is closed: add another one"
+            );
             return Err(because(
-                raise("ClientClosedError", "the counter is closed"),
+                raise("CounterClosedError", reason),
                 &counter.close_cause(),
             ));
         }
@@ -46,7 +50,7 @@ impl PyCounter {
     }
 
     /// Sets the value, with release order.
-    fn set(&self, value: i64) -> PyResult<()> {
+    fn set(&self, #[pyo3(from_py_with = argument::value)] value: i64) -> PyResult<()> {
         self.open()?.set(value);
         Ok(())
     }
@@ -62,17 +66,24 @@ impl PyCounter {
     }
 
     /// Adds `delta`; answers the value before.
-    fn get_and_add(&self, delta: i64) -> PyResult<i64> {
+    fn get_and_add(&self, #[pyo3(from_py_with = argument::delta)] delta: i64) -> PyResult<i64> {
         Ok(self.open()?.fetch_add(delta))
     }
 
     /// Sets `new` if the value is `current`; answers whether it was.
-    fn compare_and_set(&self, current: i64, new: i64) -> PyResult<bool> {
+    fn compare_and_set(
+        &self,
+        #[pyo3(from_py_with = argument::current)] current: i64,
+        #[pyo3(from_py_with = argument::new)] new: i64,
+    ) -> PyResult<bool> {
         Ok(self.open()?.compare_and_set(current, new))
     }
 
     /// Raises the value to `proposed` if it is lower; answers whether it was. For one writer.
-    fn propose_max(&self, proposed: i64) -> PyResult<bool> {
+    fn propose_max(
+        &self,
+        #[pyo3(from_py_with = argument::proposed)] proposed: i64,
+    ) -> PyResult<bool> {
         Ok(self.open()?.propose_max(proposed))
     }
 
@@ -220,10 +231,13 @@ impl PyCountersReader {
     ) -> PyResult<T> {
         let reader = self.inner.get()?;
         value(reader).ok_or_else(|| {
-            PyIndexError::new_err(format!(
-                "counter id {id} is not within 0 to {}",
-                reader.max_counter_id()
-            ))
+            raise(
+                "IndexRangeError",
+                format!(
+                    "counter id {id} is not within 0 to {}",
+                    reader.max_counter_id()
+                ),
+            )
         })
     }
 }
@@ -248,56 +262,63 @@ impl PyCountersReader {
     }
 
     /// State of a record: 0 unused, 1 allocated, -1 reclaimed.
-    fn state(&self, id: i32) -> PyResult<i32> {
+    fn state(&self, #[pyo3(from_py_with = argument::id)] id: i32) -> PyResult<i32> {
         self.of(id, |reader| reader.state(id))
     }
 
     /// The value, with acquire order.
-    fn value(&self, id: i32) -> PyResult<i64> {
+    fn value(&self, #[pyo3(from_py_with = argument::id)] id: i32) -> PyResult<i64> {
         self.of(id, |reader| reader.value(id))
     }
 
     /// What the counter counts.
-    fn type_id(&self, id: i32) -> PyResult<i32> {
+    fn type_id(&self, #[pyo3(from_py_with = argument::id)] id: i32) -> PyResult<i32> {
         self.of(id, |reader| reader.type_id(id))
     }
 
     /// The text that tools show.
-    fn label(&self, id: i32) -> PyResult<String> {
+    fn label(&self, #[pyo3(from_py_with = argument::id)] id: i32) -> PyResult<String> {
         self.of(id, |reader| reader.label(id))
     }
 
     /// The 112 bytes that tell counters of one type apart.
-    fn key<'py>(&self, py: Python<'py>, id: i32) -> PyResult<Bound<'py, PyBytes>> {
+    fn key<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = argument::id)] id: i32,
+    ) -> PyResult<Bound<'py, PyBytes>> {
         self.of(id, |reader| reader.key(id))
             .map(|key| PyBytes::new(py, &key))
     }
 
     /// Names the counter to the driver.
-    fn registration_id(&self, id: i32) -> PyResult<i64> {
+    fn registration_id(&self, #[pyo3(from_py_with = argument::id)] id: i32) -> PyResult<i64> {
         self.of(id, |reader| Some(reader.counter(id)?.registration_id()))
     }
 
     /// The client that owns the counter, -1 for none.
-    fn owner_id(&self, id: i32) -> PyResult<i64> {
+    fn owner_id(&self, #[pyo3(from_py_with = argument::id)] id: i32) -> PyResult<i64> {
         self.of(id, |reader| Some(reader.counter(id)?.owner_id()))
     }
 
     /// What the counter refers to.
-    fn reference_id(&self, id: i32) -> PyResult<i64> {
+    fn reference_id(&self, #[pyo3(from_py_with = argument::id)] id: i32) -> PyResult<i64> {
         self.of(id, |reader| Some(reader.counter(id)?.reference_id()))
     }
 
     /// When a reclaimed record may be used again, in milliseconds of the epoch.
-    fn free_for_reuse_deadline_ms(&self, id: i32) -> PyResult<i64> {
+    fn free_for_reuse_deadline_ms(
+        &self,
+        #[pyo3(from_py_with = argument::id)] id: i32,
+    ) -> PyResult<i64> {
         self.of(id, |reader| reader.free_for_reuse_deadline_ms(id))
     }
 
     /// The id of the counter with this type and registration, -1 if there is none.
     fn find_by_type_id_and_registration_id(
         &self,
-        type_id: i32,
-        registration_id: i64,
+        #[pyo3(from_py_with = argument::type_id)] type_id: i32,
+        #[pyo3(from_py_with = argument::registration_id)] registration_id: i64,
     ) -> PyResult<i32> {
         Ok(self
             .inner
@@ -307,7 +328,10 @@ impl PyCountersReader {
     }
 
     /// The id of the first counter with this registration, -1 if there is none.
-    fn find_by_registration_id(&self, registration_id: i64) -> PyResult<i32> {
+    fn find_by_registration_id(
+        &self,
+        #[pyo3(from_py_with = argument::registration_id)] registration_id: i64,
+    ) -> PyResult<i32> {
         let reader = self.inner.get()?;
         let found = reader
             .records()

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use aeron_agent::AgentTurns;
 use aeron_driver::config::{SETTINGS, Setting, Sources, Value};
 use aeron_driver::{Context, MediaDriver, StartError, ThreadingMode, command_line};
-use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
 
+use crate::argument;
 use crate::errors::raise;
 use crate::exit::{self, Closable};
 use crate::fork::OfProcess;
@@ -127,26 +127,43 @@ fn fresh_directory(default: &std::path::Path) -> std::path::PathBuf {
 /// Stores a keyword argument.
 fn set(context: &mut Context, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
     if name == "max_idle_park_ns" {
-        context.max_idle_park_ns = value.extract()?;
+        context.max_idle_park_ns = argument::max_idle_park_ns(value)?;
         return Ok(());
     }
     if name == "incoming_loss" {
         return set_incoming_loss(context, value);
     }
     let setting = Context::setting(name).ok_or_else(|| {
-        PyTypeError::new_err(format!(
-            "MediaDriver has no setting {name:?}; MediaDriver.settings() lists all"
-        ))
+        raise(
+            "ArgumentTypeError",
+            format!("MediaDriver has no setting {name:?}; MediaDriver.settings() lists all"),
+        )
     })?;
+    let given = value;
     let value = value_of(setting, value)?;
-    let shown = format!("{value:?}");
-    if !setting.set(context, value) {
-        return Err(raise(
-            "ConfigurationError",
-            format!("{name} cannot be {shown}"),
-        ));
+    let is_choice = setting.choices().is_empty()
+        || matches!(&value, Value::Text(text) if setting.choices().contains(&text.as_str()));
+    if !is_choice || !setting.set(context, value) {
+        let reason = format!("{name}={} {}", given.repr()?, expected(setting, context));
+        return Err(raise("ConfigurationError", reason));
     }
     Ok(())
+}
+
+/// What values a setting takes.
+fn expected(setting: &Setting, context: &Context) -> String {
+    if !setting.choices().is_empty() {
+        return format!("is not one of {}", setting.choices().join(", "));
+    }
+    if let Some((min, max)) = setting.grammar.limits() {
+        return format!("is not a number from {min} to {max}");
+    }
+    let kind = match setting.get(context) {
+        Value::Boolean(_) => "True or False",
+        Value::Number(_) => "a number",
+        Value::Text(_) => "a text",
+    };
+    format!("is not {kind}")
 }
 
 /// Stores the settings of one loss of `aeron.loss`, of several, or of `None`.
@@ -166,7 +183,7 @@ fn set_incoming_loss(context: &mut Context, value: &Bound<'_, PyAny>) -> PyResul
         set(context, &setting, &loss.call_method0("arguments")?)?;
         if names.contains(&name) {
             let reason = format!("incoming_loss takes each kind of loss once, not {name} twice");
-            return Err(PyValueError::new_err(reason));
+            return Err(raise("InvalidArgumentError", reason));
         }
         names.push(name);
     }
@@ -182,11 +199,14 @@ fn value_of(setting: &Setting, value: &Bound<'_, PyAny>) -> PyResult<Value> {
         return Ok(Value::Number(value));
     }
     let text: std::path::PathBuf = value.extract().map_err(|_| {
-        PyTypeError::new_err(format!(
-            "{} is a bool, an int, a str or a path, not {}",
-            setting.name,
-            value.get_type()
-        ))
+        raise(
+            "ArgumentTypeError",
+            format!(
+                "{} is a bool, an int, a str or a path, not {}",
+                setting.name,
+                value.get_type()
+            ),
+        )
     })?;
     let text = text.display().to_string();
     // Names of alternatives are upper case in Aeron.

@@ -2,7 +2,6 @@
 
 use aeron_client::{CloseCause, Error, OfferError};
 use aeron_memory::log::AppendError;
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyModule, PyType};
@@ -51,13 +50,15 @@ pub fn from_client(error: &Error) -> PyErr {
             let class = match *resource {
                 "Publication" => "PublicationClosedError",
                 "Subscription" => "SubscriptionClosedError",
+                "Image" => "ImageClosedError",
+                "Counter" => "CounterClosedError",
                 _ => "ClientClosedError",
             };
             because(raise(class, message), cause)
         }
         Error::ReentrantCall | Error::InUse(_) => raise("ReentrantCallError", message),
         Error::InvalidArgument(_) | Error::InvalidCommand { .. } => {
-            pyo3::exceptions::PyValueError::new_err(message)
+            raise("InvalidArgumentError", message)
         }
         Error::Configuration(_) | Error::VersionMismatch { .. } => {
             raise("ConfigurationError", message)
@@ -81,9 +82,9 @@ pub fn from_append(error: AppendError, cause: impl FnOnce() -> CloseCause) -> Py
         AppendError::MaxPositionExceeded => raise("MaxPositionExceededError", error.to_string()),
         AppendError::TooLong { .. } => raise("MessageTooLongError", error.to_string()),
         AppendError::Corrupt(_) => raise("CorruptLogError", error.to_string()),
-        AppendError::InvalidBlock(_) => pyo3::exceptions::PyValueError::new_err(error.to_string()),
+        AppendError::InvalidBlock(_) => raise("InvalidArgumentError", error.to_string()),
         AppendError::NotConnected | AppendError::BackPressured | AppendError::AdminAction => {
-            PyRuntimeError::new_err(error.to_string())
+            raise("AeronError", error.to_string())
         }
     }
 }

@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex, TryLockError};
 
 use aeron_client::{Action, Fragment, FragmentAssembler, SharedBuffer, TryPollError};
-use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
+use crate::argument::{self, Callable, check_callable};
 use crate::buffers::{Exporter, Lent};
 use crate::calls::call_with_two;
 use crate::errors::{from_client, raise};
@@ -72,9 +72,9 @@ impl PyFragmentAssembler {
 #[pymethods]
 impl PyFragmentAssembler {
     #[new]
-    fn new(handler: Py<PyAny>) -> Self {
+    fn new(#[pyo3(from_py_with = argument::handler)] handler: Callable) -> Self {
         Self {
-            handler,
+            handler: handler.0,
             assembler: Mutex::default(),
         }
     }
@@ -86,7 +86,10 @@ impl PyFragmentAssembler {
     }
 
     /// Frees the buffer of a session; answers whether there was one.
-    fn free_session_buffer(&self, session_id: i32) -> PyResult<bool> {
+    fn free_session_buffer(
+        &self,
+        #[pyo3(from_py_with = argument::session_id)] session_id: i32,
+    ) -> PyResult<bool> {
         self.with(|assembler| assembler.free_session_buffer(session_id))
     }
 
@@ -136,6 +139,7 @@ impl<'a, 'py> Handler<'a, 'py> {
     ) -> PyResult<usize> {
         let outcome = match handler.cast_exact::<PyFragmentAssembler>() {
             Err(_) => {
+                check_callable(handler, "handler")?;
                 let this = Handler {
                     function: handler,
                     header,
@@ -204,7 +208,7 @@ impl<'a, 'py> Handler<'a, 'py> {
         if !exporter.get().expire(&view) && result.is_ok() {
             let reason =
                 "a view of the log was kept when its handler returned: copy what is needed later";
-            return Err(PyBufferError::new_err(reason));
+            return Err(raise("ViewError", reason));
         }
         result
     }
@@ -258,9 +262,12 @@ pub fn action_of(result: Bound<'_, PyAny>) -> PyResult<Action> {
         return Ok(Action::Continue);
     }
     result.extract::<PyAction>().map(Action::from).map_err(|_| {
-        pyo3::exceptions::PyTypeError::new_err(format!(
-            "a controlled handler returns an aeron.Action or None, not {}",
-            result.get_type()
-        ))
+        raise(
+            "ArgumentTypeError",
+            format!(
+                "a controlled handler returns an aeron.Action or None, not {}",
+                result.get_type()
+            ),
+        )
     })
 }

@@ -8,6 +8,7 @@ use aeron_agent::{
 };
 use pyo3::prelude::*;
 
+use crate::argument;
 use crate::errors::raise;
 
 /// Decides what a loop does when there was nothing to do. Meant for one loop; thread-safe.
@@ -65,7 +66,7 @@ impl PyIdleStrategy {
 
     /// Waits if `work_count` is 0 or less, else starts over.
     #[pyo3(signature = (work_count = 0))]
-    fn idle(&self, py: Python<'_>, work_count: i64) {
+    fn idle(&self, py: Python<'_>, #[pyo3(from_py_with = argument::work_count)] work_count: i64) {
         if work_count > 0 {
             self.reset(py);
         } else {
@@ -80,7 +81,11 @@ impl PyIdleStrategy {
 
     /// `while not publication.offer(data): idle()`.
     #[pyo3(signature = (work_count = 0))]
-    fn __call__(&self, py: Python<'_>, work_count: i64) {
+    fn __call__(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::work_count)] work_count: i64,
+    ) {
         self.idle(py, work_count);
     }
 
@@ -106,7 +111,7 @@ macro_rules! strategies {
         impl $class {
             #[new]
             #[pyo3(signature = ($($argument = $default),*))]
-            fn new($($argument: $type),*) -> PyClassInitializer<Self> {
+            fn new($(#[pyo3(from_py_with = argument::$argument)] $argument: $type),*) -> PyClassInitializer<Self> {
                 PyClassInitializer::from(PyIdleStrategy::$gil($make)).add_subclass(Self)
             }
         }

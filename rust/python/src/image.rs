@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use aeron_client::{Block, Image, SharedBuffer};
+use aeron_client::{Block, Error, Image, SharedBuffer};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::argument::{self, check_callable};
 use crate::calls::call;
-use crate::errors::from_client;
+use crate::errors::{because, from_client, raise};
 use crate::fork::OfProcess;
 use crate::handler::{Handler, OnFragment, Payload, action_of, always_continue};
 use crate::header::PyHeader;
@@ -41,7 +42,7 @@ impl PyImage {
     fn poll(
         &self,
         handler: &Bound<'_, PyAny>,
-        fragment_limit: usize,
+        #[pyo3(from_py_with = argument::fragment_limit)] fragment_limit: usize,
         copy: bool,
     ) -> PyResult<usize> {
         let (image, header) = (self.get()?, Bound::new(handler.py(), PyHeader::default())?);
@@ -54,7 +55,7 @@ impl PyImage {
     fn controlled_poll(
         &self,
         handler: &Bound<'_, PyAny>,
-        fragment_limit: usize,
+        #[pyo3(from_py_with = argument::fragment_limit)] fragment_limit: usize,
         copy: bool,
     ) -> PyResult<usize> {
         let (image, header) = (self.get()?, Bound::new(handler.py(), PyHeader::default())?);
@@ -67,8 +68,8 @@ impl PyImage {
     fn bounded_poll(
         &self,
         handler: &Bound<'_, PyAny>,
-        limit_position: i64,
-        fragment_limit: usize,
+        #[pyo3(from_py_with = argument::limit_position)] limit_position: i64,
+        #[pyo3(from_py_with = argument::fragment_limit)] fragment_limit: usize,
         copy: bool,
     ) -> PyResult<usize> {
         let (image, header) = (self.get()?, Bound::new(handler.py(), PyHeader::default())?);
@@ -83,8 +84,8 @@ impl PyImage {
     fn bounded_controlled_poll(
         &self,
         handler: &Bound<'_, PyAny>,
-        limit_position: i64,
-        fragment_limit: usize,
+        #[pyo3(from_py_with = argument::limit_position)] limit_position: i64,
+        #[pyo3(from_py_with = argument::fragment_limit)] fragment_limit: usize,
         copy: bool,
     ) -> PyResult<usize> {
         let (image, header) = (self.get()?, Bound::new(handler.py(), PyHeader::default())?);
@@ -96,7 +97,12 @@ impl PyImage {
 
     /// Hands a block of whole frames with their headers, at most `block_length_limit` bytes, to
     /// `handler(block, session_id, term_id)`; answers its length.
-    fn block_poll(&self, handler: &Bound<'_, PyAny>, block_length_limit: usize) -> PyResult<usize> {
+    fn block_poll(
+        &self,
+        handler: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = argument::block_length_limit)] block_length_limit: usize,
+    ) -> PyResult<usize> {
+        check_callable(handler, "handler")?;
         let mut outcome = Ok(());
         let length = self.get()?.block_poll(
             |block| outcome = call_with_block(handler, block),
@@ -106,7 +112,12 @@ impl PyImage {
     }
 
     /// As `block_poll`, calling `handler(file_offset, block, session_id, term_id)` with the block's offset in the log's file.
-    fn raw_poll(&self, handler: &Bound<'_, PyAny>, block_length_limit: usize) -> PyResult<usize> {
+    fn raw_poll(
+        &self,
+        handler: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = argument::block_length_limit)] block_length_limit: usize,
+    ) -> PyResult<usize> {
+        check_callable(handler, "handler")?;
         let mut outcome = Ok(());
         let length = self.get()?.raw_poll(
             |file_offset, block| outcome = call_with_raw_block(handler, file_offset, block),
@@ -119,14 +130,14 @@ impl PyImage {
     fn reject(&self, py: Python<'_>, reason: &str) -> PyResult<()> {
         let image = self.get()?;
         py.detach(|| image.reject(reason))
-            .map_err(|error| from_client(&error))
+            .map_err(|error| rejection_error(image, &error))
     }
 
     /// As `reject`, without waiting: answers a correlation id for `Aeron.poll_operation`.
     fn async_reject(&self, py: Python<'_>, reason: &str) -> PyResult<i64> {
         let image = self.get()?;
         py.detach(|| image.async_reject(reason))
-            .map_err(|error| from_client(&error))
+            .map_err(|error| rejection_error(image, &error))
     }
 
     /// Awaitable form of `reject`.
@@ -247,6 +258,19 @@ impl PyImage {
             image.source_identity()
         )
     }
+}
+
+/// The exception for a rejection that failed. One of a closed image names the image.
+fn rejection_error(image: &Image, error: &Error) -> PyErr {
+    let Error::ResourceClosed { cause, .. } = error else {
+        return from_client(error);
+    };
+    let reason = format!(
+        "the image of session {} from {} is closed: there is nothing left to reject",
+        image.session_id(),
+        image.source_identity()
+    );
+    because(raise("ImageClosedError", reason), cause)
 }
 
 fn bytes_of<'py>(

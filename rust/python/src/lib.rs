@@ -4,6 +4,7 @@
 //! no behaviour to the client and the driver; what they own is the border: buffers, exceptions, the GIL, forks and the end of
 //! the interpreter.
 
+mod argument;
 mod arrow;
 mod batch;
 mod buffers;

@@ -8,8 +8,11 @@ use aeron_memory::log::position::PARTITION_COUNT;
 use aeron_memory::log::{LogBuffers, LogDescription};
 use aeron_memory::mapped::MappedFile;
 use aeron_memory::{SharedBuffer, Words};
-use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
+
+use crate::argument;
+
+use crate::errors::raise;
 use pyo3::types::PyBytes;
 
 /// The log buffer file of a publication or image, mapped for looking only: nothing is written to it.
@@ -39,7 +42,7 @@ impl PyLogFile {
     fn new(path: PathBuf) -> PyResult<Self> {
         let file = MappedFile::open_private(&path)?;
         let log = LogBuffers::attach(file.buffer())
-            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+            .map_err(|error| raise("InvalidArgumentError", error.to_string()))?;
         Ok(Self {
             description: log.metadata().description(),
             log: RwLock::new(Some(log)),
@@ -101,13 +104,21 @@ impl PyLogFile {
     }
 
     /// The stream position of an offset in a term.
-    fn position(&self, term_id: i32, term_offset: usize) -> PyResult<i64> {
+    fn position(
+        &self,
+        #[pyo3(from_py_with = argument::term_id)] term_id: i32,
+        #[pyo3(from_py_with = argument::term_offset)] term_offset: usize,
+    ) -> PyResult<i64> {
         self.with(|log| log.positions().position(term_id, term_offset))
     }
 
     /// All frames of the term in `partition` (0, 1 or 2); with `scan_over_zeroes` also those behind gaps.
     #[pyo3(signature = (partition, *, scan_over_zeroes = false))]
-    fn frames(&self, partition: usize, scan_over_zeroes: bool) -> PyResult<Vec<PyLogFrame>> {
+    fn frames(
+        &self,
+        #[pyo3(from_py_with = argument::partition)] partition: usize,
+        scan_over_zeroes: bool,
+    ) -> PyResult<Vec<PyLogFrame>> {
         check_partition(partition)?;
         self.with(|log| frames(log.term(partition), scan_over_zeroes))
     }
@@ -116,9 +127,9 @@ impl PyLogFile {
     fn payload<'py>(
         &self,
         py: Python<'py>,
-        partition: usize,
+        #[pyo3(from_py_with = argument::partition)] partition: usize,
         frame: &PyLogFrame,
-        limit: usize,
+        #[pyo3(from_py_with = argument::limit)] limit: usize,
     ) -> PyResult<Bound<'py, PyBytes>> {
         check_partition(partition)?;
         let payload = self.with(|log| {
@@ -153,16 +164,17 @@ impl PyLogFile {
     fn with<T>(&self, read: impl FnOnce(&LogBuffers<SharedBuffer>) -> T) -> PyResult<T> {
         let log = self.log.read().unwrap_or_else(PoisonError::into_inner);
         let open = log.as_ref().map(read);
-        open.ok_or_else(|| PyValueError::new_err("the log file is closed"))
+        open.ok_or_else(|| raise("InvalidArgumentError", "the log file is closed"))
     }
 }
 
 fn check_partition(partition: usize) -> PyResult<()> {
     match partition < PARTITION_COUNT {
         true => Ok(()),
-        false => Err(PyIndexError::new_err(format!(
-            "partition {partition} is not 0, 1 or 2"
-        ))),
+        false => Err(raise(
+            "IndexRangeError",
+            format!("partition {partition} is not 0, 1 or 2"),
+        )),
     }
 }
 

@@ -1,7 +1,5 @@
 //! What both kinds of publications do with messages from Python.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-
 use aeron_client::{CloseCause, ExclusivePublication, OfferError, Publication};
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::log::append::{Appended, ClaimedFrame, Messages};
@@ -9,6 +7,7 @@ use aeron_memory::log::{AppendError, Claim, Fragment};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::argument;
 use crate::buffers::{LARGE_COPY_LENGTH, with_bytes};
 use crate::calls::call;
 use crate::claim::{ClaimedIn, PyBufferClaim};
@@ -30,6 +29,8 @@ pub trait Outlet: ClaimedIn + Clone {
     ) -> Outcome<i64>;
     fn offer_batch<M: Messages>(&self, messages: &M, first: usize) -> Outcome<Appended>;
     fn try_claim(&self, length: usize) -> Outcome<ClaimedFrame>;
+    fn max_message_length(&self) -> usize;
+    fn max_payload_length(&self) -> usize;
     fn close_cause(&self) -> CloseCause;
     fn is_connected(&self) -> bool;
     fn is_closed(&self) -> bool;
@@ -62,6 +63,14 @@ macro_rules! outlets {
 
             fn try_claim(&self, length: usize) -> Outcome<ClaimedFrame> {
                 Ok(self.try_claim(length)?.detach())
+            }
+
+            fn max_message_length(&self) -> usize {
+                self.max_message_length()
+            }
+
+            fn max_payload_length(&self) -> usize {
+                self.max_payload_length()
             }
 
             fn close_cause(&self) -> CloseCause {
@@ -140,60 +149,47 @@ pub fn offer(
     answer(py, outlet, outcome)
 }
 
-/// Offers with a reserved value: an integer, or a function that is given each fragment's payload and answers one.
+/// Offers with a reserved value: an integer, or a function that returns one for each fragment's payload.
 pub fn offer_reserved(
     py: Python<'_>,
     outlet: &impl Outlet,
     message: &Bound<'_, PyAny>,
     reserved_value: &Bound<'_, PyAny>,
 ) -> PyResult<Py<PyAny>> {
-    let mut raised = None;
-    let constant: Option<i64> = if reserved_value.is_callable() {
-        None
-    } else {
-        Some(reserved_value.extract()?)
-    };
-    let outcome = unless_forked(|process| {
-        with_bytes(message, |bytes| {
-            outlet.offer_with(bytes, |fragment| match constant {
-                Some(value) => value,
-                None => {
-                    let value = reserved_value_of(reserved_value, &fragment);
-                    leave_if_forked(process);
-                    value.unwrap_or_else(|error| {
-                        raised.get_or_insert(error);
-                        0
-                    })
-                }
-            })
-        })
+    let outcome = with_bytes(message, |bytes| -> PyResult<_> {
+        if !reserved_value.is_callable() {
+            let value: i64 = argument::reserved_value(reserved_value)?;
+            return Ok(outlet.offer_with(bytes, |_| value));
+        }
+        if bytes.len() > outlet.max_message_length() {
+            return Ok(outlet.offer(bytes));
+        }
+        let values = reserved_values(reserved_value, bytes, outlet.max_payload_length())?;
+        let mut values = values.iter();
+        Ok(outlet.offer_with(bytes, |_| values.next().copied().unwrap_or_default()))
     })??;
-    raised.map_or_else(|| answer(py, outlet, outcome), Err)
+    answer(py, outlet, outcome)
 }
 
-/// Runs an append that calls Python. Python may fork there: the child comes back as well, in the middle of a frame that is its
-/// parent's to finish.
-fn unless_forked<R>(append: impl FnOnce(Process) -> R) -> PyResult<R> {
-    let process = Process::current();
-    catch_unwind(AssertUnwindSafe(|| append(process))).or_else(|panic| {
-        process.check()?;
-        resume_unwind(panic)
-    })
-}
-
-/// Takes a forked child out of the append, past all that would still write to the log.
-fn leave_if_forked(process: Process) {
-    if process.check().is_err() {
-        resume_unwind(Box::new("forked"));
-    }
-}
-
-fn reserved_value_of(
+/// The reserved value of each fragment of a message.
+///
+/// The function is called before anything is claimed: once a frame is claimed it has to be sent, whatever the function raises.
+fn reserved_values(
     supplier: &Bound<'_, PyAny>,
-    fragment: &Fragment<'_, SharedBuffer>,
-) -> PyResult<i64> {
-    let payload = PyBytes::new(supplier.py(), &fragment.to_vec());
-    call(supplier, (payload,))?.extract()
+    message: &[u8],
+    max_payload_length: usize,
+) -> PyResult<Vec<i64>> {
+    let process = Process::current();
+    let value_of = |fragment: &[u8]| {
+        let value = call(supplier, (PyBytes::new(supplier.py(), fragment),))?;
+        // The function may have forked: the log belongs to the parent.
+        process.check()?;
+        argument::reserved_value(&value)
+    };
+    if message.is_empty() {
+        return Ok(vec![value_of(message)?]);
+    }
+    message.chunks(max_payload_length).map(value_of).collect()
 }
 
 pub fn offer_parts(

@@ -7,6 +7,7 @@ use aeron_memory::log::AppendError;
 use aeron_memory::log::append::Messages;
 use pyo3::prelude::*;
 
+use crate::argument;
 use crate::buffers::with_bytes;
 use crate::channel::Channel;
 use crate::claim::PyBufferClaim;
@@ -58,10 +59,11 @@ fn waiting<P: Sync, R: Send>(
 const OFFER_DOC: &CStr = c"offer($self, message, *, reserved_value=None)
 --
 
-Sends anything with the buffer protocol; answers the stream position after it, or one of the false constants
-`NOT_CONNECTED`, `BACK_PRESSURED` and `ADMIN_ACTION`.
+Appends one message: anything with the buffer protocol. Returns the stream position after the message, or one of the false
+constants `NOT_CONNECTED`, `BACK_PRESSURED` and `ADMIN_ACTION`. Never blocks.
 
-`reserved_value` is an integer, or a function that is given each fragment's payload and answers one.";
+`reserved_value` is an integer, or a function that returns one for each fragment's payload. The function is called once for
+each fragment, before any fragment is appended: if it raises, nothing is sent.";
 
 /// A class for one kind of publication: what both have, and methods of its own.
 macro_rules! publication_class {
@@ -126,7 +128,7 @@ macro_rules! publication_class {
                 &self,
                 messages: &Bound<'_, PyAny>,
                 offsets: Option<&Bound<'_, PyAny>>,
-                start: usize,
+                #[pyo3(from_py_with = argument::start)] start: usize,
             ) -> PyResult<usize> {
                 let mut sink = BatchSink { py: messages.py(), outlet: self.get()?, sent_any: false };
                 source::send(messages, offsets, start, &mut sink)
@@ -141,7 +143,7 @@ macro_rules! publication_class {
             fn offer_arrow(
                 &self,
                 data: &Bound<'_, PyAny>,
-                start: usize,
+                #[pyo3(from_py_with = argument::start)] start: usize,
                 timeout: Option<f64>,
             ) -> PyResult<usize> {
                 let patience = Patience::new(timeout, self.max_idle_park_ns)?;
@@ -156,13 +158,13 @@ macro_rules! publication_class {
             }
 
             /// Claims a frame with a payload of `length` bytes to be written in place; answers a `BufferClaim`, or as `offer`.
-            fn try_claim(&self, py: Python<'_>, length: usize) -> PyResult<Py<PyAny>> {
+            fn try_claim(&self, py: Python<'_>, #[pyo3(from_py_with = argument::length)] length: usize) -> PyResult<Py<PyAny>> {
                 offer::try_claim(py, self.get()?, length)
             }
 
             /// Claims, waiting up to `timeout` seconds (`None`: for ever) for a subscriber and for room.
             #[pyo3(signature = (length, timeout = None))]
-            fn claim(&self, py: Python<'_>, length: usize, timeout: Option<f64>) -> PyResult<PyBufferClaim> {
+            fn claim(&self, py: Python<'_>, #[pyo3(from_py_with = argument::length)] length: usize, timeout: Option<f64>) -> PyResult<PyBufferClaim> {
                 offer::claim(py, self.get()?, length, Patience::new(timeout, self.max_idle_park_ns)?)
             }
 

@@ -5,13 +5,13 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{BinaryType, ByteArrayType, LargeBinaryType, LargeUtf8Type, Utf8Type};
 use arrow_array::{Array, ArrayRef, FixedSizeBinaryArray, GenericByteArray};
 use arrow_schema::DataType;
-use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
 use crate::arrow::array_of;
-use crate::buffers::{View, has_buffer};
+use crate::buffers::{View, has_buffer, has_objects, holds_addresses};
+use crate::errors::raise;
 
 /// Messages of a list that are borrowed at a time.
 const CHUNK: usize = 512;
@@ -50,9 +50,10 @@ pub fn send(
 
 fn check_start(start: usize, count: usize) -> PyResult<bool> {
     if start > count {
-        return Err(PyValueError::new_err(format!(
-            "start={start} is beyond the {count} messages"
-        )));
+        return Err(raise(
+            "InvalidArgumentError",
+            format!("start={start} is beyond the {count} messages"),
+        ));
     }
     Ok(start < count)
 }
@@ -61,6 +62,7 @@ fn check_start(start: usize, count: usize) -> PyResult<bool> {
 fn send_rows(source: &Bound<'_, PyAny>, start: usize, sink: &mut impl Sink) -> PyResult<usize> {
     let view = match View::shape_of(source) {
         Ok(view) => view,
+        Err(_) if has_objects(source) => return Err(holds_addresses(source)),
         Err(error) => View::shape_of(&as_opaque_records(source).map_err(|_| error)?)?,
     };
     let rows = Rows::of(&view)?;
@@ -138,7 +140,8 @@ fn is_record(view: &View<'_>) -> bool {
 
 #[cold]
 fn unsuitable() -> PyErr {
-    PyTypeError::new_err(
+    raise(
+        "ArgumentTypeError",
         "offer_batch takes a list of bytes, an array of two dimensions or a structured one (each row a message, rows in \
          ascending order, a row's bytes together: see numpy.ascontiguousarray), an Arrow binary array, or a buffer with offsets",
     )
@@ -242,7 +245,7 @@ fn send_slices(
             "offsets must ascend from 0 to at most the {} bytes of the buffer, one more than messages",
             data.len()
         );
-        return Err(PyValueError::new_err(reason));
+        return Err(raise("InvalidArgumentError", reason));
     }
     let slices = Slices {
         data,
@@ -263,7 +266,7 @@ fn offsets_of(offsets: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
             .collect();
     };
     let shape = View::shape_of(offsets)?;
-    let negative = || PyValueError::new_err("offsets must not be negative");
+    let negative = || raise("InvalidArgumentError", "offsets must not be negative");
     let read = |bytes: &[u8]| match *bytes {
         [a, b, c, d] => i64::from(i32::from_ne_bytes([a, b, c, d])),
         [a, b, c, d, e, f, g, h] => i64::from_ne_bytes([a, b, c, d, e, f, g, h]),
@@ -278,7 +281,8 @@ fn offsets_of(offsets: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
             .chunks_exact(size)
             .map(|item| usize::try_from(read(item)).map_err(|_| negative()))
             .collect(),
-        _ => Err(PyTypeError::new_err(
+        _ => Err(raise(
+            "ArgumentTypeError",
             "offsets must be 32- or 64-bit integers",
         )),
     }
@@ -286,7 +290,8 @@ fn offsets_of(offsets: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
 
 fn send_arrow(array: &ArrayRef, start: usize, sink: &mut impl Sink) -> PyResult<usize> {
     if array.null_count() > 0 {
-        return Err(PyValueError::new_err(
+        return Err(raise(
+            "InvalidArgumentError",
             "an array with nulls cannot be sent: fill or drop them first",
         ));
     }
@@ -299,9 +304,12 @@ fn send_arrow(array: &ArrayRef, start: usize, sink: &mut impl Sink) -> PyResult<
         DataType::Utf8 => send_byte_array::<Utf8Type>(array.as_bytes(), start, sink),
         DataType::LargeUtf8 => send_byte_array::<LargeUtf8Type>(array.as_bytes(), start, sink),
         DataType::FixedSizeBinary(_) => send_fixed(array.as_fixed_size_binary(), start, sink),
-        other => Err(PyTypeError::new_err(format!(
-            "an Arrow array of {other} cannot be sent: binary, large binary, string and fixed-size binary can"
-        ))),
+        other => Err(raise(
+            "ArgumentTypeError",
+            format!(
+                "an Arrow array of {other} cannot be sent: binary, large binary, string and fixed-size binary can"
+            ),
+        )),
     }
 }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use aeron_client::{BatchLimits, Block, Error, Image, SharedBuffer, Subscription};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::argument::{self, check_callable};
 use crate::batch::{Batch, Pool};
 use crate::buffers::LARGE_COPY_LENGTH;
 use crate::channel::Channel;
@@ -119,7 +119,7 @@ Hands at most `fragment_limit` fragments of all images to `handler(payload, head
         handler: &Bound<'_, PyAny>,
         fragment_limit: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
-        let limit = fragment_limit.map_or(Ok(DEFAULT_FRAGMENT_LIMIT), |limit| limit.extract())?;
+        let limit = fragment_limit.map_or(Ok(DEFAULT_FRAGMENT_LIMIT), argument::fragment_limit)?;
         let count = self.poll(handler, limit, true)?;
         Ok(count.into_pyobject(handler.py())?.into_any().unbind())
     }
@@ -127,7 +127,8 @@ Hands at most `fragment_limit` fragments of all images to `handler(payload, head
 
 fn batch_limits(messages: usize, bytes: usize) -> PyResult<BatchLimits> {
     if messages == 0 || bytes == 0 {
-        return Err(PyValueError::new_err(
+        return Err(raise(
+            "InvalidArgumentError",
             "a batch has a limit of at least one message and one byte",
         ));
     }
@@ -141,7 +142,7 @@ impl PySubscription {
     fn poll(
         &self,
         handler: &Bound<'_, PyAny>,
-        fragment_limit: usize,
+        #[pyo3(from_py_with = argument::fragment_limit)] fragment_limit: usize,
         copy: bool,
     ) -> PyResult<usize> {
         let (subscription, header) = (self.get()?, self.header.bind(handler.py()));
@@ -155,7 +156,7 @@ impl PySubscription {
     fn controlled_poll(
         &self,
         handler: &Bound<'_, PyAny>,
-        fragment_limit: usize,
+        #[pyo3(from_py_with = argument::fragment_limit)] fragment_limit: usize,
         copy: bool,
     ) -> PyResult<usize> {
         let (subscription, header) = (self.get()?, self.header.bind(handler.py()));
@@ -165,7 +166,12 @@ impl PySubscription {
     }
 
     /// Hands a block of whole frames of each image to `handler(block, session_id, term_id)`; answers the bytes.
-    fn block_poll(&self, handler: &Bound<'_, PyAny>, block_length_limit: usize) -> PyResult<usize> {
+    fn block_poll(
+        &self,
+        handler: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = argument::block_length_limit)] block_length_limit: usize,
+    ) -> PyResult<usize> {
+        check_callable(handler, "handler")?;
         let mut outcome = Ok(());
         let poll = |block: &Block<'_, SharedBuffer>| {
             if outcome.is_ok() {
@@ -177,7 +183,12 @@ impl PySubscription {
     }
 
     /// As `block_poll`, calling `handler(file_offset, block, session_id, term_id)` with the block's offset in its log's file.
-    fn raw_poll(&self, handler: &Bound<'_, PyAny>, block_length_limit: usize) -> PyResult<usize> {
+    fn raw_poll(
+        &self,
+        handler: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = argument::block_length_limit)] block_length_limit: usize,
+    ) -> PyResult<usize> {
+        check_callable(handler, "handler")?;
         let mut outcome = Ok(());
         let poll = |_: &Image, file_offset, block: &Block<'_, SharedBuffer>| {
             if outcome.is_ok() {
@@ -191,7 +202,12 @@ impl PySubscription {
     /// Copies at most `limit` whole messages that are there now into a batch, which may be empty. No message is begun once
     /// the batch has `max_bytes`.
     #[pyo3(signature = (limit = 4096, *, max_bytes = 16_777_216))]
-    fn poll_batch(&self, py: Python<'_>, limit: usize, max_bytes: usize) -> PyResult<Batch> {
+    fn poll_batch(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::limit)] limit: usize,
+        #[pyo3(from_py_with = argument::max_bytes)] max_bytes: usize,
+    ) -> PyResult<Batch> {
         self.next_batch(py, batch_limits(limit, max_bytes)?, None)
     }
 
@@ -199,9 +215,9 @@ impl PySubscription {
     #[pyo3(signature = (limit = 4096, *, timeout = None, max_bytes = 16_777_216))]
     fn batches(
         slf: Py<Self>,
-        limit: usize,
+        #[pyo3(from_py_with = argument::limit)] limit: usize,
         timeout: Option<f64>,
-        max_bytes: usize,
+        #[pyo3(from_py_with = argument::max_bytes)] max_bytes: usize,
     ) -> PyResult<PyBatches> {
         let patience = Patience::new(timeout, slf.get().max_idle_park_ns)?;
         Ok(PyBatches {
@@ -216,9 +232,9 @@ impl PySubscription {
     fn look(
         &self,
         py: Python<'_>,
-        limit: usize,
-        max_bytes: usize,
-        spin_ns: u64,
+        #[pyo3(from_py_with = argument::limit)] limit: usize,
+        #[pyo3(from_py_with = argument::max_bytes)] max_bytes: usize,
+        #[pyo3(from_py_with = argument::spin_ns)] spin_ns: u64,
     ) -> PyResult<Option<Batch>> {
         let limits = batch_limits(limit, max_bytes)?;
         let subscription = self.get()?;
@@ -247,8 +263,8 @@ impl PySubscription {
     #[pyo3(signature = (limit = 4096, *, max_bytes = 16_777_216))]
     fn batches_async<'py>(
         slf: &Bound<'py, Self>,
-        limit: usize,
-        max_bytes: usize,
+        #[pyo3(from_py_with = argument::limit)] limit: usize,
+        #[pyo3(from_py_with = argument::max_bytes)] max_bytes: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
         batch_limits(limit, max_bytes)?;
         slf.py()
@@ -352,7 +368,10 @@ impl PySubscription {
     }
 
     /// The image at this place of the list; `IndexError` beyond it.
-    fn image_at_index(&self, index: usize) -> PyResult<PyImage> {
+    fn image_at_index(
+        &self,
+        #[pyo3(from_py_with = argument::index)] index: usize,
+    ) -> PyResult<PyImage> {
         let image = self.get()?.image_at(index);
         let count = || {
             self.get()
@@ -360,15 +379,18 @@ impl PySubscription {
                 .unwrap_or_default()
         };
         image.map(PyImage::new).ok_or_else(|| {
-            pyo3::exceptions::PyIndexError::new_err(format!(
-                "no image {index}: the subscription has {}",
-                count()
-            ))
+            raise(
+                "IndexRangeError",
+                format!("no image {index}: the subscription has {}", count()),
+            )
         })
     }
 
     /// The first image of this session, or `None`.
-    fn image_by_session_id(&self, session_id: i32) -> PyResult<Option<PyImage>> {
+    fn image_by_session_id(
+        &self,
+        #[pyo3(from_py_with = argument::session_id)] session_id: i32,
+    ) -> PyResult<Option<PyImage>> {
         Ok(self
             .get()?
             .image_by_session_id(session_id)

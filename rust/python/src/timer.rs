@@ -11,6 +11,8 @@ mod linux {
     use std::time::Duration;
 
     use pyo3::prelude::*;
+
+    use crate::argument;
     use rustix::time::{
         Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
         timerfd_settime,
@@ -116,7 +118,7 @@ mod linux {
         }
 
         /// Makes the file readable in `after_ns` nanoseconds, and until then not.
-        fn set(&self, after_ns: u64) -> PyResult<()> {
+        fn set(&self, #[pyo3(from_py_with = argument::after_ns)] after_ns: u64) -> PyResult<()> {
             const SECOND: u64 = 1_000_000_000;
             let after_ns = after_ns.max(1);
             let at = Timespec {
@@ -127,7 +129,11 @@ mod linux {
         }
 
         /// Makes the file readable when a look, one every `interval_ns` nanoseconds, finds that one of the conditions holds.
-        fn watch(&self, conditions: Vec<Bound<'_, Condition>>, interval_ns: u64) -> PyResult<()> {
+        fn watch(
+            &self,
+            conditions: Vec<Bound<'_, Condition>>,
+            #[pyo3(from_py_with = argument::interval_ns)] interval_ns: u64,
+        ) -> PyResult<()> {
             let looks = conditions
                 .iter()
                 .map(|condition| condition.get().look().cloned())

@@ -5,7 +5,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 use aeron_agent::{BackoffIdleStrategy, IdleStrategy};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
 use crate::errors::raise;
@@ -26,9 +26,12 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// `timeout` in seconds, `None` for ever.
+    /// `timeout` in seconds; `None` and infinity wait for ever.
     pub fn new(timeout: Option<f64>, max_idle_park_ns: u64) -> PyResult<Self> {
-        let timeout = timeout.map(duration).transpose()?;
+        let timeout = timeout
+            .filter(|timeout| *timeout != f64::INFINITY)
+            .map(duration)
+            .transpose()?;
         Ok(Self {
             timeout,
             max_idle_park_ns,
@@ -164,8 +167,9 @@ pub fn interruption() -> PyErr {
 /// Seconds as a duration.
 pub fn duration(seconds: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(seconds).map_err(|_| {
-        PyValueError::new_err(format!(
-            "a timeout of {seconds} s is not a number of seconds from 0 on"
-        ))
+        raise(
+            "InvalidArgumentError",
+            format!("a timeout of {seconds} s is not a number of seconds from 0 on"),
+        )
     })
 }

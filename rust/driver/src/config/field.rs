@@ -87,6 +87,15 @@ impl Setting {
         (self.get)(context)
     }
 
+    /// The texts that the setting takes, if it is a choice between names; else none.
+    pub fn choices(&self) -> &'static [&'static str] {
+        match self.name {
+            "threading_mode" => &["DEDICATED", "SHARED_NETWORK", "SHARED", "INVOKER"],
+            "receiver_group_consideration" => &["infer", "true", "false"],
+            _ => &[],
+        }
+    }
+
     /// Stores `value` as it is, limits are the business of [`Context::validate`]; false when its kind or text does not fit.
     pub fn set(&self, context: &mut Context, value: Value) -> bool {
         (self.set)(context, value)

@@ -376,6 +376,20 @@ fn canonical_term_offset(text: &str) -> Result<String, UriError> {
 }
 
 /// Words, flags and free text: whatever a channel that consists of this parameter alone gives.
+/// Refuses a port that no address has. A text without a port may be a name, which the driver's resolver knows with its port.
+fn check_port(key: &str, text: &str) -> Result<(), UriError> {
+    let after_host = text.rsplit_once(']').map_or(text, |(_, rest)| rest);
+    match after_host.rsplit_once(':') {
+        Some((_, port)) if port.parse::<u16>().is_err() => {
+            let problem = format!("the port {port:?} is not a number in range 0-65535");
+            Err(UriError::invalid_channel(format!(
+                "{key}={text}: {problem}"
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn check_text(key: &str, text: &str) -> Result<(), UriError> {
     let mut channel = ChannelUri::new(Media::Udp);
     channel.put(key, text)?;
@@ -386,6 +400,7 @@ fn check_text(key: &str, text: &str) -> Result<(), UriError> {
         key::GROUP if !["true", "false", "infer"].contains(&text) => {
             Err(refused(key, text, "not true, false or infer"))
         }
+        key::ENDPOINT | key::CONTROL => check_port(key, text),
         key::TAGS => channel
             .channel_tag()
             .and_then(|_| channel.entity_tag())

@@ -3,11 +3,10 @@
 use aeron_pipeline::sink::{ArrowMessages, Payloads, Reserved, Rows};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
-use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::arrow::array_of;
-use crate::errors::from_offer;
+use crate::errors::{from_offer, raise};
 use crate::offer::{Outlet, is_temporary};
 use crate::waiting::Patience;
 
@@ -22,7 +21,7 @@ pub fn offer_arrow(
     let array = array_of(data)?.ok_or_else(unsuitable)?;
     if array.null_count() > 0 {
         let reason = "an array with nulls cannot be sent: fill or drop them first";
-        return Err(PyValueError::new_err(reason));
+        return Err(raise("InvalidArgumentError", reason));
     }
     let Some(rows) = array.as_struct_opt() else {
         let payloads = Payloads::of(&array).ok_or_else(unsuitable)?;
@@ -30,15 +29,18 @@ pub fn offer_arrow(
     };
     let batch = RecordBatch::from(rows);
     let rows = Rows::of(&batch).map_err(|error| {
-        PyValueError::new_err(match error.row {
-            Some(row) => format!("row {row}: {error}"),
-            None => error.to_string(),
-        })
+        raise(
+            "InvalidArgumentError",
+            match error.row {
+                Some(row) => format!("row {row}: {error}"),
+                None => error.to_string(),
+            },
+        )
     })?;
     if rows.headers.stream_ids.is_some() {
         let reason =
             "a publication has one stream: a column 'stream_id' cannot route its rows, drop it";
-        return Err(PyValueError::new_err(reason));
+        return Err(raise("InvalidArgumentError", reason));
     }
     let reserved = rows
         .headers
@@ -57,9 +59,10 @@ fn offer(
 ) -> PyResult<usize> {
     let count = payloads.count();
     if start > count {
-        return Err(PyValueError::new_err(format!(
-            "start={start} is beyond the {count} messages"
-        )));
+        return Err(raise(
+            "InvalidArgumentError",
+            format!("start={start} is beyond the {count} messages"),
+        ));
     }
     let messages = ArrowMessages {
         payloads,
@@ -86,7 +89,8 @@ fn offer(
 
 #[cold]
 fn unsuitable() -> PyErr {
-    PyTypeError::new_err(
+    raise(
+        "ArgumentTypeError",
         "offer_arrow takes an Arrow record batch with a column 'value' of binary or string (of a table: to_batches), or an \
          array of them",
     )

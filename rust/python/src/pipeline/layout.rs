@@ -6,7 +6,6 @@ use aeron_pipeline::layout::{Decoder, Layout};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, Schema};
-use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule};
 
@@ -14,6 +13,7 @@ use super::partition::PyColumnBatch;
 use super::spark_error;
 use crate::arrow::{array_of, schema_capsule_of, value_error};
 use crate::buffers::View;
+use crate::errors::raise;
 
 /// A layout of fixed records: a text like ``"ts ts_ns, px f64, @24 sym char[8] =32"``, parsed.
 ///
@@ -59,11 +59,14 @@ impl PyLayout {
         if !records.len().is_multiple_of(self.layout.record_length())
             || i32::try_from(records.len()).is_err()
         {
-            return Err(PyValueError::new_err(format!(
-                "{} bytes are no records of {} bytes, or 2 GiB and more",
-                records.len(),
-                self.layout.record_length()
-            )));
+            return Err(raise(
+                "InvalidArgumentError",
+                format!(
+                    "{} bytes are no records of {} bytes, or 2 GiB and more",
+                    records.len(),
+                    self.layout.record_length()
+                ),
+            ));
         }
         let columns = Decoder::new(&self.layout)
             .decode(records)
@@ -87,7 +90,12 @@ impl PyLayout {
         let batch = array_of(batch)?
             .filter(|array| matches!(array.data_type(), DataType::Struct(_)))
             .filter(|array| array.null_count() == 0)
-            .ok_or_else(|| PyTypeError::new_err("records are made of an Arrow record batch"))?;
+            .ok_or_else(|| {
+                raise(
+                    "ArgumentTypeError",
+                    "records are made of an Arrow record batch",
+                )
+            })?;
         let batch = RecordBatch::from(batch.as_struct());
         let mut records = Vec::new();
         let encoder = self.layout.encoder(&batch);

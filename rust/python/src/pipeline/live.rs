@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 
 use super::client::ClientSettings;
 use super::spark_error;
+use crate::argument;
 use crate::driver::launch_embedded;
 use crate::errors::from_client;
 use crate::exit::{self, Closable};
@@ -100,12 +101,14 @@ impl PyLiveSource {
         client: Option<ClientSettings>,
         embedded_driver: bool,
         archive_dir: Option<PathBuf>,
-        max_retained_bytes: u64,
-        max_rows_per_trigger: Option<u64>,
-        max_bytes_per_trigger: Option<u64>,
-        min_partitions: usize,
-        max_rows_per_partition: Option<u64>,
-        record_length: Option<u32>,
+        #[pyo3(from_py_with = argument::max_retained_bytes)] max_retained_bytes: u64,
+        #[pyo3(from_py_with = argument::max_rows_per_trigger)] max_rows_per_trigger: Option<u64>,
+        #[pyo3(from_py_with = argument::max_bytes_per_trigger)] max_bytes_per_trigger: Option<u64>,
+        #[pyo3(from_py_with = argument::min_partitions)] min_partitions: usize,
+        #[pyo3(from_py_with = argument::max_rows_per_partition)] max_rows_per_partition: Option<
+            u64,
+        >,
+        #[pyo3(from_py_with = argument::record_length)] record_length: Option<u32>,
         fail_on_data_loss: bool,
         needs_timestamp: bool,
     ) -> PyResult<Self> {

@@ -7,12 +7,12 @@ use aeron_pipeline::columns::{Mode, Projection, RowReader, ValueFormat};
 use aeron_pipeline::partition::Partition;
 use aeron_pipeline::private::{self, MalformedNote};
 use arrow_array::RecordBatch;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
 use super::{layout, spark_error};
 use crate::arrow::{batch_capsules, schema_capsule_of, schema_of};
+use crate::errors::raise;
 
 /// Rows in columns, for pyarrow: ``pyarrow.record_batch(batch)`` shares their memory. Immutable, thread-safe.
 #[pyclass(frozen, module = "aeron._aeron", name = "ColumnBatch")]
@@ -78,7 +78,7 @@ impl PyPartitionReader {
         channel: Option<&str>,
     ) -> PyResult<Self> {
         let partition = Partition::from_json(partition)
-            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+            .map_err(|error| raise("InvalidArgumentError", error.to_string()))?;
         let format = value_format_of(value_format, value_schema)?;
         let projection = Projection::new(Arc::new(schema_of(schema)?), &format)
             .map_err(|error| spark_error("OPTION", &error.to_string()))?;
@@ -136,9 +136,12 @@ fn value_format_of(name: &str, layout: Option<&str>) -> PyResult<ValueFormat> {
         ("binary", None) => Ok(ValueFormat::Binary),
         ("string", None) => Ok(ValueFormat::Text),
         ("struct", Some(text)) => Ok(ValueFormat::Records(layout::parse(text)?)),
-        _ => Err(PyValueError::new_err(format!(
-            "value_format '{name}' is not binary, string or struct; a value_schema belongs to struct alone"
-        ))),
+        _ => Err(raise(
+            "InvalidArgumentError",
+            format!(
+                "value_format '{name}' is not binary, string or struct; a value_schema belongs to struct alone"
+            ),
+        )),
     }
 }
 
@@ -146,8 +149,9 @@ fn mode_of(name: &str) -> PyResult<Mode> {
     match name {
         "FAILFAST" => Ok(Mode::FailFast),
         "DROPMALFORMED" => Ok(Mode::DropMalformed),
-        _ => Err(PyValueError::new_err(format!(
-            "mode '{name}' is not FAILFAST or DROPMALFORMED"
-        ))),
+        _ => Err(raise(
+            "InvalidArgumentError",
+            format!("mode '{name}' is not FAILFAST or DROPMALFORMED"),
+        )),
     }
 }

@@ -7,6 +7,8 @@ use aeron_pipeline::partition::Partition;
 use aeron_pipeline::recordings::{self, Cutting, RecordingsError, Wanted};
 use pyo3::prelude::*;
 
+use crate::argument;
+
 use super::{layout, spark_error};
 
 /// The partitions of the recordings of an archive directory, as texts for `PartitionReader`; each message is in one of them.
@@ -23,8 +25,8 @@ pub fn plan_recordings(
     directory: PathBuf,
     stream_ids: Option<Vec<i32>>,
     recording_ids: Option<Vec<(i64, i64)>>,
-    min_partitions: Option<usize>,
-    max_rows_per_partition: Option<u64>,
+    #[pyo3(from_py_with = argument::min_partitions)] min_partitions: Option<usize>,
+    #[pyo3(from_py_with = argument::max_rows_per_partition)] max_rows_per_partition: Option<u64>,
     value_schema: Option<&str>,
 ) -> PyResult<Vec<String>> {
     let layout = value_schema.map(layout::parse).transpose()?;

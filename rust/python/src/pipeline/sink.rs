@@ -10,14 +10,14 @@ use aeron_pipeline::sink::{
 };
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::client::ClientSettings;
 use super::{layout, spark_error};
+use crate::argument;
 use crate::arrow::array_of;
-use crate::errors::from_client;
+use crate::errors::{from_client, raise};
 use crate::exit::{self, Closable};
 use crate::fork::OfProcess;
 use crate::waiting::{interruption, is_interrupted};
@@ -48,7 +48,7 @@ impl PySharedPublications {
 impl PySharedPublications {
     #[new]
     #[pyo3(signature = (idle_ms = 30_000))]
-    fn new(idle_ms: u64) -> Self {
+    fn new(#[pyo3(from_py_with = argument::idle_ms)] idle_ms: u64) -> Self {
         let publications = Publications::new(Duration::from_millis(idle_ms));
         let inner = Arc::new(ClosedAtExit(publications));
         exit::add_client(&inner);
@@ -79,16 +79,16 @@ impl PySharedPublications {
     fn task(
         &self,
         channel: String,
-        stream_id: Option<i32>,
+        #[pyo3(from_py_with = argument::stream_id)] stream_id: Option<i32>,
         query: String,
-        partition: u32,
-        attempt: u32,
-        connect_timeout_ms: u64,
-        offer_timeout_ms: u64,
+        #[pyo3(from_py_with = argument::partition)] partition: u32,
+        #[pyo3(from_py_with = argument::attempt)] attempt: u32,
+        #[pyo3(from_py_with = argument::connect_timeout_ms)] connect_timeout_ms: u64,
+        #[pyo3(from_py_with = argument::offer_timeout_ms)] offer_timeout_ms: u64,
         reserved_value: &str,
-        batch_id: u64,
+        #[pyo3(from_py_with = argument::batch_id)] batch_id: u64,
         value_schema: Option<&str>,
-        records_per_message: usize,
+        #[pyo3(from_py_with = argument::records_per_message)] records_per_message: usize,
         client: Option<ClientSettings>,
     ) -> PyResult<PySinkTask> {
         let client = client.unwrap_or_default();
@@ -226,7 +226,7 @@ fn record_batch(object: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
     let array = array_of(object)?;
     let rows = array.as_ref().and_then(|array| array.as_struct_opt());
     let rows = rows.filter(|rows| rows.null_count() == 0);
-    let rows = rows.ok_or_else(|| PyTypeError::new_err("expected an Arrow record batch"))?;
+    let rows = rows.ok_or_else(|| raise("ArgumentTypeError", "expected an Arrow record batch"))?;
     Ok(RecordBatch::from(rows))
 }
 
