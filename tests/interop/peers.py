@@ -149,6 +149,7 @@ class Publication(Resource):
     """A publication, with the constants that its client knows as attributes."""
 
     def start_publish(self, count, lengths, *, how="offer", timeout_s=_TRANSFER_TIMEOUT_S):
+        """Sends by `offer`, `parts`, `claim` or `aborts`: each claim after two aborted ones (not Java's peer)."""
         self.peer.start(
             "publish",
             id=self.registration,

@@ -114,12 +114,7 @@ fn send(
             started_ns += cpu_ns() - waiting_ns;
             continue;
         }
-        let run = Run {
-            memory: &memory,
-            offset,
-            length: run_length,
-            datagram_length: length,
-        };
+        let run = Run::new(&memory, offset..offset + run_length, length);
         if socket.send_runs(None, &[run]).expect("sends") == 1 {
             sent.datagrams += count as u64;
             sent.bytes += run_length as u64;

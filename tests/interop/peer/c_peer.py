@@ -6,7 +6,7 @@ from collections import deque
 
 import c_api
 from c_api import I32, I64, P, check, load
-from serve import Publisher, Receiver, serve
+from serve import Publisher, Receiver, false_frames, serve
 
 _ADD_TIMEOUT_S = 15
 
@@ -50,7 +50,11 @@ class _Publication(Publisher):
         return {"result": self._result(self.call("append_padding", int(length)))}
 
     def _attempt(self, how, payload):
-        if how == "claim":
+        if how == "aborts":
+            for _ in range(2):
+                if (result := self._abort_claim(len(payload))) < 0:
+                    return result
+        if how in ("claim", "aborts"):
             result = self.call("try_claim", len(payload), self._claim)
             if result > 0:
                 C.memmove(self._claim.data, payload, len(payload))
@@ -60,6 +64,14 @@ class _Publication(Publisher):
         else:
             result = self.call("offer", payload, len(payload), None, None)
         return self._result(result)
+
+    def _abort_claim(self, length):
+        """A claim that is filled and then aborted; the result of claiming."""
+        result = self._result(self.call("try_claim", length, self._claim))
+        if result > 0:
+            C.memmove(self._claim.data, false_frames(length), length)
+            check(self._library, self._library.aeron_buffer_claim_abort(self._claim))
+        return result
 
     def _offer_parts(self, payload):
         half = len(payload) // 2

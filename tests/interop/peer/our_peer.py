@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from serve import CLOSED, MAX_POSITION_EXCEEDED, Publisher, Receiver, serve
+from serve import CLOSED, MAX_POSITION_EXCEEDED, Publisher, Receiver, false_frames, serve
 
 import aeron
 
@@ -58,11 +58,24 @@ class _Publication(Publisher):
         except aeron.PublicationClosedError:
             return CLOSED
 
+    def _abort_claim(self, length):
+        """A claim that is filled and then aborted; the result of claiming."""
+        claim = self.it.try_claim(length)
+        if not claim:
+            return int(claim)
+        claim.view[:] = false_frames(length)
+        claim.abort()
+        return 1
+
     def _sent(self, how, payload):
         if how == "parts":
             half = len(payload) // 2
             return int(self.it.offer_parts([payload[:half], payload[half:]]))
-        if how != "claim":
+        if how == "aborts":
+            for _ in range(2):
+                if (result := self._abort_claim(len(payload))) < 0:
+                    return result
+        elif how != "claim":
             return int(self.it.offer(payload))
         claim = self.it.try_claim(len(payload))
         if not claim:

@@ -30,6 +30,12 @@ def serve(peer):
         answers.flush()
 
 
+def false_frames(length):
+    """What an aborted claim holds: headers of frames without payload, which nobody may take for frames."""
+    header = bytes.fromhex("20000000 00c00100") + bytes(24)
+    return (header * (length // len(header) + 1))[:length]
+
+
 class Publisher:
     """Numbers the messages of one publication; `send(how, payload)` makes one attempt and answers Aeron's result."""
 

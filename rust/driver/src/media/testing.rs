@@ -236,8 +236,8 @@ impl Socket for MemorySocket {
         let mut wire = self.network.wire();
         for (taken, run) in runs.iter().enumerate() {
             for datagram in run.datagrams() {
-                let mut bytes = vec![0; datagram.length];
-                datagram.memory.copy_out(datagram.offset, &mut bytes);
+                let mut bytes = vec![0; datagram.length()];
+                datagram.memory().copy_out(datagram.offset(), &mut bytes);
                 match wire.send(from, to, bytes) {
                     Ok(true) => {}
                     Err(error) if taken == 0 => return Err(error),
@@ -339,12 +339,7 @@ mod tests {
             .open(&spec("0.0.0.0:0", Some("127.0.0.1:5000")))
             .unwrap();
         let memory = SharedBuffer::copy_of(&[7; 1024]);
-        let run = Run {
-            memory: &memory,
-            offset: 32,
-            length: 250,
-            datagram_length: 100,
-        };
+        let run = Run::new(&memory, 32..282, 100);
         assert_eq!(from.send_runs(None, &[run, run]).unwrap(), 2);
         let lengths: Vec<usize> = received(to.as_mut()).iter().map(Vec::len).collect();
         assert_eq!(lengths, [100, 100, 50, 100, 100, 50]);

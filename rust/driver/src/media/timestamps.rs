@@ -43,15 +43,15 @@ pub fn stamp_received(datagram: &mut [u8], offset: i32, time_ns: i64) {
 pub fn stamp_sent(run: &Run<'_>, offset: i32, time_ns: i64) {
     for datagram in run
         .datagrams()
-        .filter(|datagram| datagram.length >= HEADER_LENGTH)
+        .filter(|datagram| datagram.length() >= HEADER_LENGTH)
     {
-        let header = FrameHeader::of_memory(run.memory, datagram.offset);
+        let header = FrameHeader::of_memory(run.memory(), datagram.offset());
         let is_complete = header
             .length()
-            .is_some_and(|length| length <= datagram.length);
+            .is_some_and(|length| length <= datagram.length());
         if let Some(position) = header.time_position(offset).filter(|_| is_complete) {
             let bytes = time_ns.to_le_bytes();
-            run.memory.copy_in(datagram.offset + position, &bytes);
+            run.memory().copy_in(datagram.offset() + position, &bytes);
         }
     }
 }
@@ -176,12 +176,7 @@ mod tests {
         let continuation = frame(64, 0x00, DATA);
         let bytes = [datagram.clone(), datagram, continuation].concat();
         let memory = SharedBuffer::copy_of(&bytes);
-        let run = Run {
-            memory: &memory,
-            offset: 0,
-            length: bytes.len(),
-            datagram_length: 128,
-        };
+        let run = Run::new(&memory, 0..bytes.len(), 128);
         stamp_sent(&run, 8, TIME_NS);
         let mut after = vec![0; bytes.len()];
         memory.copy_out(0, &mut after);

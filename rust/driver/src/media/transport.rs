@@ -5,10 +5,11 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::Range;
 #[cfg(unix)]
 use std::os::fd::BorrowedFd;
 
-use aeron_memory::SharedBuffer;
+use aeron_memory::{SharedBuffer, Words};
 
 use crate::socket_buffers::SocketBufferLengths;
 
@@ -126,43 +127,83 @@ pub trait Socket: Send {
     }
 }
 
-/// Consecutive datagrams for one address in one piece of memory, usually a term: all of `datagram_length`, except that the last
-/// may be shorter.
+/// Datagrams for one address that one call sends: one contiguous range of memory, usually of a term, cut every `datagram_length`
+/// bytes. Only the last datagram may be shorter.
+///
+/// A run is made of its range and cannot grow afterwards, so the bytes between its first and its last datagram are all sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
-    /// Where the bytes are. Nobody may change them until they are sent.
-    pub memory: &'a SharedBuffer,
-    /// First byte of the first datagram.
-    pub offset: usize,
-    /// Bytes of all datagrams, 1 to [`MAX_RUN_LENGTH`].
-    pub length: usize,
-    /// Bytes of each datagram but the last; not 0.
-    pub datagram_length: usize,
+    memory: &'a SharedBuffer,
+    offset: usize,
+    length: usize,
+    datagram_length: usize,
 }
 
 impl<'a> Run<'a> {
-    /// A run of one datagram.
-    pub fn single(memory: &'a SharedBuffer, offset: usize, length: usize) -> Self {
+    /// The datagrams of `datagram_length` bytes in the range `bytes` of `memory`. Nobody may change those bytes until they are
+    /// sent.
+    ///
+    /// # Panics
+    /// The range is empty, longer than [`MAX_RUN_LENGTH`] or not inside the memory, or `datagram_length` is 0.
+    pub fn new(memory: &'a SharedBuffer, bytes: Range<usize>, datagram_length: usize) -> Self {
+        assert!(
+            bytes.start < bytes.end && bytes.end <= memory.len(),
+            "a run lies inside its memory"
+        );
+        assert!(bytes.len() <= MAX_RUN_LENGTH && datagram_length > 0);
         Run {
             memory,
-            offset,
-            length,
-            datagram_length: length,
+            offset: bytes.start,
+            length: bytes.len(),
+            datagram_length,
         }
+    }
+
+    /// A run of one datagram.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
+    pub fn single(memory: &'a SharedBuffer, bytes: Range<usize>) -> Self {
+        let length = bytes.len();
+        Self::new(memory, bytes, length)
+    }
+
+    /// The memory of which the run is a range.
+    pub fn memory(&self) -> &'a SharedBuffer {
+        self.memory
+    }
+
+    /// First byte of the first datagram in the memory.
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// Bytes of all datagrams, 1 to [`MAX_RUN_LENGTH`].
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Bytes of each datagram but the last.
+    pub fn datagram_length(&self) -> usize {
+        self.datagram_length
     }
 
     /// Number of datagrams.
     pub fn datagram_count(&self) -> usize {
-        self.length.div_ceil(self.datagram_length)
+        self.length().div_ceil(self.datagram_length)
+    }
+
+    /// Whether the run is one datagram.
+    pub fn is_single(&self) -> bool {
+        self.length() <= self.datagram_length
     }
 
     /// The datagrams, as runs of one.
     pub fn datagrams(&self) -> impl Iterator<Item = Run<'a>> + use<'a> {
-        let run = *self;
-        (0..run.length).step_by(run.datagram_length).map(move |at| {
-            let length = run.datagram_length.min(run.length - at);
-            Run::single(run.memory, run.offset + at, length)
-        })
+        let (memory, length) = (self.memory, self.datagram_length);
+        let end = self.offset + self.length;
+        let begins = (self.offset..end).step_by(length);
+        begins.map(move |begin| Run::single(memory, begin..end.min(begin + length)))
     }
 }
 

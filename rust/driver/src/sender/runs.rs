@@ -1,7 +1,10 @@
 //! Cutting a stream into datagrams, and datagrams into runs.
 //!
-//! A datagram holds as many whole frames as its limit allows; a [`Run`] is a row of datagrams that one call can send, all of one
+//! A datagram holds as many whole frames as its limit allows. A [`Run`] is a row of datagrams that one call can send, all of one
 //! length except that the last may be shorter. How datagrams are cut never depends on how many of them a run may hold.
+//!
+//! A run is the range of the term that the [`Cutter`] walked. Of padding only the header is sent, so a run ends with that header,
+//! and the next run begins at the end of the padding.
 
 use aeron_memory::Words;
 use aeron_memory::buffer::SharedBuffer;
@@ -72,13 +75,13 @@ impl Cut<'_> {
     /// Whether the last of the first `count` runs has one frame in each datagram, as far as its first one tells.
     pub fn is_last_frame_alone(&self, log: &LogBuffers<SharedBuffer>, count: usize) -> bool {
         count.checked_sub(1).is_some_and(|last| {
-            is_one_frame(log, self.end_of(last), self.runs[last].datagram_length)
+            is_one_frame(log, self.end_of(last), self.runs[last].datagram_length())
         })
     }
 
     /// Bytes of the first `count` runs, without padding.
     pub fn length_of(&self, count: usize) -> usize {
-        self.runs.iter().take(count).map(|run| run.length).sum()
+        self.runs.iter().take(count).map(Run::length).sum()
     }
 }
 
@@ -92,83 +95,143 @@ pub fn cut<'a>(
     window: i64,
     limits: &Limits,
 ) -> Result<Cut<'a>, CorruptLog> {
-    let mut cut = Cut {
-        runs: ArrayVec::new(),
-        ends: ArrayVec::new(),
+    let mut cutter = Cutter::new(log, position, window, limits);
+    let (mut runs, mut ends) = (ArrayVec::new(), ArrayVec::new());
+    while runs.len() < limits.max_runs.min(MAX_RUNS)
+        && let Some(run) = cutter.next_run()?
+    {
+        runs.push(run);
+        ends.push(cutter.position());
+    }
+    Ok(Cut {
+        runs,
+        ends,
         begin: position,
-        stop: Stop::Done,
-    };
-    let positions = log.positions();
-    let term_end = positions.term_begin(position) + positions.term_length() as i64;
-    let window_end = position.saturating_add(window);
-    let mut at = position;
-    while at < term_end {
-        if at >= window_end {
-            cut.stop = Stop::Window;
-            break;
+        stop: cutter.stop,
+    })
+}
+
+/// Walks one term from frame to frame.
+struct Cutter<'a, 'l> {
+    log: &'a LogBuffers<SharedBuffer>,
+    limits: &'l Limits,
+    term_begin: i64,
+    /// Everything before in the term was cut.
+    offset: usize,
+    /// Nothing from here on may be cut: the end of the window or of the term.
+    end: usize,
+    /// Whether the window ends before the term.
+    is_limited: bool,
+    /// The frames at `offset`, if they were found while the run before had no room for them.
+    next: Option<Datagram>,
+    /// The last datagram that was found has room for more frames than there are.
+    is_last: bool,
+    stop: Stop,
+}
+
+/// Whole frames at a cutter's offset.
+#[derive(Clone, Copy)]
+struct Datagram {
+    length: usize,
+    /// Bytes of padding after them that are not sent.
+    padding: usize,
+}
+
+impl<'a, 'l> Cutter<'a, 'l> {
+    fn new(
+        log: &'a LogBuffers<SharedBuffer>,
+        position: i64,
+        window: i64,
+        limits: &'l Limits,
+    ) -> Self {
+        let positions = log.positions();
+        let offset = positions.term_offset(position);
+        let left = positions.term_length() - offset;
+        let window = usize::try_from(window).unwrap_or(0);
+        Self {
+            log,
+            limits,
+            term_begin: positions.term_begin(position),
+            offset,
+            end: offset + window.min(left),
+            is_limited: window < left,
+            next: None,
+            is_last: false,
+            stop: Stop::Done,
         }
-        let limit = limits.mtu_length.min((window_end - at) as usize);
-        let (length, padding, is_full) = match scan(log, at, limit)? {
-            Available::Frames { length: 0, .. } => break,
+    }
+
+    fn position(&self) -> i64 {
+        self.term_begin + self.offset as i64
+    }
+
+    /// Cuts the longest run that begins here.
+    fn next_run(&mut self) -> Result<Option<Run<'a>>, CorruptLog> {
+        let Some(first) = self.next_datagram()? else {
+            return Ok(None);
+        };
+        let (begin, mut padding) = (self.offset, first.padding);
+        self.offset += first.length;
+        for _ in 1..self.limits.max_run_datagrams {
+            // The bytes after the header of padding are not sent: the run ends with it.
+            let is_whole = (self.offset - begin).is_multiple_of(first.length);
+            if padding > 0 || !is_whole {
+                break;
+            }
+            let Some(next) = self.next_datagram()? else {
+                break;
+            };
+            if next.length > first.length || self.offset + next.length - begin > MAX_RUN_LENGTH {
+                self.next = Some(next);
+                break;
+            }
+            self.offset += next.length;
+            padding = next.padding;
+        }
+        let run = Run::new(
+            self.log.term_at(self.term_begin),
+            begin..self.offset,
+            first.length,
+        );
+        self.offset += padding;
+        Ok(Some(run))
+    }
+
+    /// The datagram that begins here, if it may be sent now.
+    fn next_datagram(&mut self) -> Result<Option<Datagram>, CorruptLog> {
+        if let Some(datagram) = self.next.take() {
+            return Ok(Some(datagram));
+        }
+        if self.is_last {
+            return Ok(None);
+        }
+        if self.offset >= self.end {
+            if self.is_limited {
+                self.stop = Stop::Window;
+            }
+            return Ok(None);
+        }
+        let limit = self.limits.mtu_length.min(self.end - self.offset);
+        let (length, padding, is_full) = match scan(self.log, self.position(), limit)? {
+            Available::Frames { length: 0, .. } => return Ok(None),
             Available::Frames {
                 length,
                 padding,
                 is_full,
             } => (length, padding, is_full),
             Available::TooLong(_) => {
-                cut.stop = Stop::Window;
-                break;
+                self.stop = Stop::Window;
+                return Ok(None);
             }
         };
-        if !is_full && limits.tail.is_held(log, at, length) {
-            cut.stop = Stop::Held;
-            break;
+        let tail = self.limits.tail;
+        if !is_full && tail.is_held(self.log, self.position(), length) {
+            self.stop = Stop::Held;
+            return Ok(None);
         }
-        let end = at + (length + padding) as i64;
-        if !cut.append(log, at, length, end, limits) {
-            break;
-        }
-        at = end;
-        if !is_full {
-            break;
-        }
+        self.is_last = !is_full;
+        Ok(Some(Datagram { length, padding }))
     }
-    Ok(cut)
-}
-
-impl<'a> Cut<'a> {
-    /// Adds a datagram to the last run, or begins another one with it; answers whether there was room.
-    fn append(
-        &mut self,
-        log: &'a LogBuffers<SharedBuffer>,
-        at: i64,
-        length: usize,
-        end: i64,
-        limits: &Limits,
-    ) -> bool {
-        if let (Some(run), Some(run_end)) = (self.runs.last_mut(), self.ends.last_mut())
-            && has_room(run, length, limits.max_run_datagrams)
-        {
-            run.length += length;
-            *run_end = end;
-            return true;
-        }
-        if self.runs.len() >= limits.max_runs.min(MAX_RUNS) {
-            return false;
-        }
-        let offset = log.positions().term_offset(at);
-        self.runs.push(Run::single(log.term_at(at), offset, length));
-        self.ends.push(end);
-        true
-    }
-}
-
-/// Whether a datagram of `length` bytes may follow in the run.
-fn has_room(run: &Run<'_>, length: usize, max_run_datagrams: usize) -> bool {
-    run.length.is_multiple_of(run.datagram_length)
-        && length <= run.datagram_length
-        && run.length / run.datagram_length < max_run_datagrams
-        && run.length + length <= MAX_RUN_LENGTH
 }
 
 impl Tail {

@@ -18,12 +18,9 @@ fn runs(memory: &SharedBuffer, seed: u64) -> Vec<Run<'_>> {
         let count = random.usize(1..=MAX_RUN_DATAGRAMS);
         let rest = random.usize(0..datagram_length);
         let length = (count * datagram_length).saturating_sub(rest);
-        Run {
-            memory,
-            offset: 32 * random.usize(0..1000),
-            length: length.clamp(1, MAX_RUN_LENGTH),
-            datagram_length,
-        }
+        let offset = 32 * random.usize(0..1000);
+        let length = length.clamp(1, MAX_RUN_LENGTH);
+        Run::new(memory, offset..offset + length, datagram_length)
     };
     (0..RUNS).map(|_| run()).collect()
 }

@@ -102,12 +102,7 @@ pub fn assert_silent(socket: &mut dyn Socket) {
 
 /// A run of `count` datagrams of `datagram_length` bytes and one of `rest` bytes, at the start of `memory`.
 pub fn run(memory: &SharedBuffer, count: usize, datagram_length: usize, rest: usize) -> Run<'_> {
-    Run {
-        memory,
-        offset: 0,
-        length: count * datagram_length + rest,
-        datagram_length,
-    }
+    Run::new(memory, 0..count * datagram_length + rest, datagram_length)
 }
 
 /// Memory in which every datagram of up to 1408 bytes differs from all others.

@@ -87,7 +87,7 @@ impl VirtualSocket {
     /// As the production socket: a run that the link refuses is sent plain, and so are all later ones.
     fn notice_refusal(&mut self, to: SocketAddr, run: &Run<'_>) {
         let is_run = run.datagram_count() > 1;
-        let is_too_long = run.datagram_length + PACKET_OVERHEAD > self.network.link_mtu;
+        let is_too_long = run.datagram_length() + PACKET_OVERHEAD > self.network.link_mtu;
         if is_run && is_too_long && self.without_segmentation.insert(to) {
             self.network.wire.lock().on_run_refused();
         }
@@ -123,8 +123,8 @@ impl Socket for VirtualSocket {
         let taken = wire.room(runs.len());
         let mut bytes = Vec::new();
         for datagram in runs[..taken].iter().flat_map(Run::datagrams) {
-            bytes.resize(datagram.length, 0);
-            datagram.memory.copy_out(datagram.offset, &mut bytes);
+            bytes.resize(datagram.length(), 0);
+            datagram.memory().copy_out(datagram.offset(), &mut bytes);
             wire.send(self.network.host, self.local_address, to, &bytes);
         }
         Ok(taken)

@@ -7,7 +7,6 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::ptr;
 
-use aeron_memory::Words;
 use libc::{cmsghdr, iovec, mmsghdr, msghdr};
 use rustix::net::SocketAddrAny;
 use rustix::net::addr::SocketAddrStorage;
@@ -42,7 +41,7 @@ pub fn send(socket: &UdpSocket, to: Option<SocketAddr>, runs: &[Run<'_>]) -> io:
     let runs = &runs[..runs.len().min(MAX_SEND_VECTOR)];
     let name = to.map(SocketAddrAny::from);
     if let [run] = runs
-        && run.length <= run.datagram_length
+        && run.is_single()
     {
         return send_one(socket, name.as_ref(), run);
     }
@@ -57,9 +56,9 @@ pub fn send(socket: &UdpSocket, to: Option<SocketAddr>, runs: &[Run<'_>]) -> io:
         }
         header.msg_iov = pieces[i].write(piece_of(run));
         header.msg_iovlen = 1;
-        if run.length > run.datagram_length {
+        if !run.is_single() {
             let control = controls[i].write(Control([0; 64]));
-            put_segment_length(&mut header, control, run.datagram_length);
+            put_segment_length(&mut header, control, run.datagram_length());
         }
         messages[i].write(mmsghdr {
             msg_hdr: header,
@@ -203,16 +202,11 @@ fn empty_message() -> msghdr {
 
 /// The bytes of a run, which lie inside its memory.
 fn piece_of(run: &Run<'_>) -> iovec {
-    let length = run.memory.len();
-    assert!(
-        run.length <= length && run.offset <= length - run.length,
-        "a run lies inside its memory"
-    );
-    // SAFETY: the offset is inside the buffer, as just checked.
-    let start = unsafe { run.memory.as_ptr().add(run.offset) };
+    // SAFETY: `Run::new` checked that the run lies inside its memory, and nothing changes either afterwards.
+    let start = unsafe { run.memory().as_ptr().add(run.offset()) };
     iovec {
         iov_base: start.cast(),
-        iov_len: run.length,
+        iov_len: run.length(),
     }
 }
 

@@ -25,12 +25,12 @@ pub fn send(socket: &UdpSocket, to: Option<SocketAddr>, runs: &[Run<'_>]) -> io:
     let Some(run) = runs.first() else {
         return Ok(0);
     };
-    if run.length > run.datagram_length || run.length > MAX_TRAIN_LENGTH {
+    if !run.is_single() || run.length() > MAX_TRAIN_LENGTH {
         return Err(rustix::io::Errno::INVAL.into());
     }
     let mut bytes = [0; MAX_TRAIN_LENGTH];
-    let datagram = &mut bytes[..run.length];
-    run.memory.copy_out(run.offset, datagram);
+    let datagram = &mut bytes[..run.length()];
+    run.memory().copy_out(run.offset(), datagram);
     match to {
         Some(to) => socket.send_to(datagram, to)?,
         None => socket.send(datagram)?,

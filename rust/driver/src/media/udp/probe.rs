@@ -55,12 +55,7 @@ fn probe_on_loopback() -> io::Result<Offload> {
     from.connect(to.local_addr()?)?;
     let coalescing = system::enable_coalescing(&to).is_ok();
     let memory = SharedBuffer::heap(PROBE_LENGTH);
-    let run = Run {
-        memory: &memory,
-        offset: 0,
-        length: PROBE_LENGTH,
-        datagram_length: PROBE_DATAGRAM_LENGTH,
-    };
+    let run = Run::new(&memory, 0..PROBE_LENGTH, PROBE_DATAGRAM_LENGTH);
     let segmentation = system::send(&from, None, &[run]).is_ok() && arrive(&to) == PROBE_ARRIVES;
     Ok(Offload {
         segmentation,

@@ -110,7 +110,7 @@ impl RunSender {
 }
 
 fn is_train(run: &Run<'_>) -> bool {
-    run.length > run.datagram_length
+    !run.is_single()
 }
 
 /// Whether the error says that a train cannot go this way: its datagrams are longer than the MTU of the path, which would have to
@@ -195,7 +195,7 @@ mod tests {
                 self.run_lengths.borrow_mut().push(run.datagram_count());
                 let first_bytes = run
                     .datagrams()
-                    .map(|one| one.memory.load_u8_relaxed(one.offset));
+                    .map(|one| one.memory().load_u8_relaxed(one.offset()));
                 self.sent.borrow_mut().extend(first_bytes);
             }
             Ok(limit.min(runs.len()))
@@ -216,12 +216,8 @@ mod tests {
         let mut run = |count: &usize| {
             let offset = first * DATAGRAM_LENGTH;
             first += count;
-            Run {
-                memory,
-                offset,
-                length: count * DATAGRAM_LENGTH,
-                datagram_length: DATAGRAM_LENGTH,
-            }
+            let end = first * DATAGRAM_LENGTH;
+            Run::new(memory, offset..end, DATAGRAM_LENGTH)
         };
         counts.iter().map(&mut run).collect()
     }
@@ -347,7 +343,7 @@ mod tests {
                 done += sender.send(&kernel, destination(9), &all[done..]).unwrap_or(0);
                 let first = kernel.sent.borrow().get(before).copied();
                 let is_run_start = |number: u8| {
-                    all.iter().any(|run| run.offset == usize::from(number) * DATAGRAM_LENGTH)
+                    all.iter().any(|run| run.offset() == usize::from(number) * DATAGRAM_LENGTH)
                 };
                 prop_assert!(first.is_none_or(is_run_start));
             }

@@ -8,6 +8,7 @@ mod destinations;
 mod feedback;
 mod flow_control;
 mod hostile;
+mod padding;
 mod retransmits;
 mod rig;
 mod runs;

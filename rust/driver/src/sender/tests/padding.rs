@@ -1,0 +1,250 @@
+//! Padding in the middle of a term: aborted claims, and claims that were unblocked after their publisher had died.
+//!
+//! Each claim holds headers of frames of this very stream, so that bytes of a claim that are sent pass for frames.
+
+use std::collections::BTreeMap;
+
+use aeron_memory::Words;
+use aeron_memory::log::frame::{HEADER_LENGTH, aligned_length};
+use aeron_memory::log::unblock::unblock;
+
+use super::rig::*;
+use crate::media::transport::MAX_RUN_DATAGRAMS;
+
+const TERM_LENGTH: i64 = 16 * TERM;
+
+/// How a claim ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Committed,
+    Aborted,
+    Unblocked,
+}
+
+const PADDED: [End; 2] = [End::Aborted, End::Unblocked];
+
+/// Claims `length` bytes, fills them with frames, and ends the claim.
+fn claim(publication: &mut Publication, length: usize, end: End) {
+    let log = publication.log.clone();
+    let begin = loop {
+        let position = publication.appender.position();
+        let Ok(claim) = publication.appender.try_claim(i64::MAX, length) else {
+            continue; // The term is full: the next one begins.
+        };
+        let framed = aligned_length(length + HEADER_LENGTH) as i64;
+        let begin = claim.position() - framed;
+        assert!(begin >= position);
+        claim.put(0, &false_frames(publication.session_id, begin, length));
+        match end {
+            End::Committed => drop(claim.commit()),
+            End::Aborted => claim.abort(),
+            End::Unblocked => drop(claim.detach()),
+        }
+        break begin;
+    };
+    if end == End::Unblocked {
+        assert!(unblock(&log, begin));
+    }
+}
+
+/// A payload of `length` bytes of a frame at `begin`: at every place where a frame could begin stands the header of one.
+fn false_frames(session_id: i32, begin: i64, length: usize) -> Vec<u8> {
+    let mut payload = Vec::new();
+    while payload.len() < length {
+        let at = begin + (HEADER_LENGTH + payload.len()) as i64;
+        let header = aeron_protocol::frame::DataHeader {
+            frame_length: HEADER_LENGTH as i32,
+            flags: 0xC0,
+            is_padding: false,
+            term_offset: (at % TERM_LENGTH) as i32,
+            session_id,
+            stream_id: STREAM,
+            term_id: INITIAL_TERM + (at / TERM_LENGTH) as i32,
+            reserved_value: 0,
+        };
+        let mut bytes = [0; HEADER_LENGTH];
+        header.encode(&mut bytes);
+        payload.extend(bytes);
+    }
+    payload.truncate(length);
+    payload
+}
+
+/// The frames that arrived, by position: how far each reaches.
+#[derive(Default)]
+struct Arrived(BTreeMap<i64, i64>);
+
+impl Arrived {
+    /// Takes a datagram apart, each frame of which must stand in the log.
+    fn take(&mut self, publication: &Publication, datagram: &[u8]) {
+        let first = header(datagram);
+        if first.is_heartbeat(datagram.len()) {
+            return;
+        }
+        let positions = publication.log.positions();
+        let mut position = positions.position(first.term_id, first.term_offset as usize);
+        let mut rest = datagram;
+        while !rest.is_empty() {
+            let frame = header(rest);
+            let aligned = aligned_length(frame.frame_length as usize);
+            let sent = if frame.is_padding {
+                HEADER_LENGTH
+            } else {
+                aligned
+            };
+            let mut written = vec![0; sent];
+            let term = publication.log.term_at(position);
+            term.copy_out(positions.term_offset(position), &mut written);
+            assert_eq!(rest[..sent], written, "frame at {position}");
+            assert!(
+                aligned == sent || rest.len() == sent,
+                "padding ends a datagram"
+            );
+            self.0.insert(position, position + aligned as i64);
+            position += aligned as i64;
+            rest = &rest[sent..];
+        }
+    }
+
+    /// End of the frames without a gap from the start on, and the length of the first gap.
+    fn first_gap(&self, end: i64) -> Option<(i64, i64)> {
+        let mut position = 0;
+        while let Some(next) = self.0.get(&position) {
+            position = *next;
+        }
+        let after = self.0.range(position..).next();
+        (position < end).then(|| (position, after.map_or(end, |(begin, _)| *begin) - position))
+    }
+}
+
+fn publication(rig: &mut Rig, max_run_datagrams: usize) -> Publication {
+    rig.network.set_max_run_datagrams(max_run_datagrams);
+    let endpoint = rig.unicast();
+    let options = Options {
+        term_length: TERM_LENGTH,
+        ..Options::default()
+    };
+    let publication = rig.publication_with(endpoint, options);
+    rig.status(&publication, RECEIVER, 0, TERM_LENGTH as i32 / 2);
+    rig.settle();
+    rig.sent();
+    publication
+}
+
+/// Every frame of what was published arrives, whichever of the datagrams in `is_lost` have to be sent again.
+fn assert_all_arrives(rig: &mut Rig, publication: &Publication, mut is_lost: impl FnMut() -> bool) {
+    let end = publication.appender.position();
+    let mut arrived = Arrived::default();
+    rig.settle();
+    loop {
+        for sent in rig.sent() {
+            if !is_lost() {
+                arrived.take(publication, &sent.bytes);
+            }
+        }
+        let Some((position, length)) = arrived.first_gap(end) else {
+            break;
+        };
+        rig.after(20 * MS);
+        rig.nak(publication, position, length as i32);
+    }
+    assert_eq!(publication.position(), end);
+}
+
+#[test]
+fn frames_after_an_aborted_or_unblocked_claim_of_any_length_are_sent_as_written() {
+    for max_run_datagrams in [1, MAX_RUN_DATAGRAMS] {
+        for end in PADDED {
+            let mut rig = Rig::new();
+            let mut publication = publication(&mut rig, max_run_datagrams);
+            for length in (0..=MTU as usize - HEADER_LENGTH).step_by(7) {
+                claim(&mut publication, length, end);
+                claim(&mut publication, 4, End::Committed);
+            }
+            assert_all_arrives(&mut rig, &publication, || false);
+        }
+    }
+}
+
+#[test]
+fn claims_that_almost_fill_a_datagram_are_sent_as_written_among_aborted_ones() {
+    for max_run_datagrams in [1, MAX_RUN_DATAGRAMS] {
+        let mut rig = Rig::new();
+        let mut publication = publication(&mut rig, max_run_datagrams);
+        for number in 0..100 {
+            let end = if number % 5 == 3 {
+                End::Aborted
+            } else {
+                End::Committed
+            };
+            claim(&mut publication, 1_300, end);
+        }
+        assert_all_arrives(&mut rig, &publication, || false);
+    }
+}
+
+#[test]
+fn two_aborts_among_ten_small_messages_cost_no_message() {
+    for max_run_datagrams in [1, MAX_RUN_DATAGRAMS] {
+        let mut rig = Rig::new();
+        let mut publication = publication(&mut rig, max_run_datagrams);
+        for number in 0..2_000 {
+            let end = if number % 10 < 2 {
+                End::Aborted
+            } else {
+                End::Committed
+            };
+            claim(&mut publication, 4, end);
+        }
+        assert_all_arrives(&mut rig, &publication, || false);
+    }
+}
+
+#[test]
+fn what_is_sent_again_among_padding_is_as_written() {
+    for seed in 0..40 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut rig = Rig::new();
+        let max_run_datagrams = if seed % 2 == 0 { 1 } else { MAX_RUN_DATAGRAMS };
+        let mut publication = publication(&mut rig, max_run_datagrams);
+        let longest = random.usize(1..1_376);
+        while publication.appender.position() < 200_000 {
+            let end = match random.u32(0..4) {
+                0 => End::Aborted,
+                1 => End::Unblocked,
+                _ => End::Committed,
+            };
+            claim(&mut publication, random.usize(0..=longest), end);
+        }
+        assert_all_arrives(&mut rig, &publication, || random.u32(0..10) == 0);
+    }
+}
+
+/// Padding at the end of a term is followed by the next term, which is another piece of memory.
+#[test]
+fn streams_with_aborted_claims_go_on_in_the_next_term() {
+    let mut rig = Rig::new();
+    let mut publication = publication(&mut rig, MAX_RUN_DATAGRAMS);
+    let mut arrived = Arrived::default();
+    for number in 0..2_000 {
+        let end = if number % 3 == 0 {
+            End::Aborted
+        } else {
+            End::Committed
+        };
+        claim(&mut publication, 1_000 + number % 300, end);
+        rig.status(
+            &publication,
+            RECEIVER,
+            publication.position(),
+            TERM_LENGTH as i32 / 2,
+        );
+        rig.settle();
+        for sent in rig.sent() {
+            arrived.take(&publication, &sent.bytes);
+        }
+    }
+    let end = publication.appender.position();
+    assert!(end > 2 * TERM_LENGTH);
+    assert_eq!(arrived.first_gap(end), None);
+}

@@ -1,0 +1,66 @@
+"""Padding in the middle of terms, between two drivers over UDP: aborted claims, and claims that are never finished."""
+
+import pytest
+
+from interop.channels import unicast
+from interop.loss import lossy
+from interop.peers import transfer
+from interop.system import RETRANSMITS_SENT, counter
+
+# (driver that sends, client that publishes, driver that receives)
+WAYS = [("ours", "ours", "c"), ("ours", "c", "c"), ("ours", "ours", "java"), ("c", "c", "ours")]
+LENGTHS = [[4], [1300], [0, 1, 100, 700, 1376]]
+
+each_way = pytest.mark.parametrize(("sender", "client", "receiver"), WAYS, ids=map("-".join, WAYS))
+each_length = pytest.mark.parametrize("lengths", LENGTHS, ids=["small", "large", "mixed"])
+# Without help of the kernel, each datagram is a run of its own.
+each_offload = pytest.mark.parametrize("offload", ["true", "false"], ids=["gso", "no-gso"])
+
+
+@each_offload
+@each_length
+@each_way
+def test_a_backlog_with_aborted_claims_is_sent_once(
+    sender, client, receiver, lengths, offload, drivers, side, start_peer, stream
+):
+    """02-27, 03-93: each message comes after two aborted claims of its length; all wait for an open claim"""
+    channel = unicast("|term-length=1m")
+    running = drivers(sender, {"AERON_UDP_GSO": offload})
+    subscription = side(receiver).add_subscription(channel, stream)
+    held, publication = (start_peer(client, running).add_publication(channel, stream) for _ in range(2))
+    publication.await_connected()
+    before = counter(publication.peer, RETRANSMITS_SENT)
+    assert held.hold(100) > 0
+    # Less than a window of bytes; two datagrams for each message, so that a socket buffer holds all of them.
+    count = min(60, 40_000 // (3 * (max(lengths) + 32)))
+    publication.start_publish(count, lengths, how="aborts")
+    assert publication.peer.answer()["sent"] == count
+    held.finish(abort=True)
+    received = subscription.receive(count, lengths)
+    assert (received["received"], received["faults"]) == (count, [])
+    assert counter(publication.peer, RETRANSMITS_SENT) == before
+
+
+@each_way
+def test_messages_between_aborted_claims_arrive_in_spite_of_loss(
+    sender, client, receiver, drivers, side, start_peer, stream
+):
+    channel = unicast("|term-length=256k")
+    publisher = start_peer(client, drivers(sender, lossy(sender, 0.05)))
+    subscription = side(receiver, lossy(receiver, 0.05)).add_subscription(channel, stream)
+    publication = publisher.add_publication(channel, stream)
+    publication.await_connected()
+    for lengths in LENGTHS:
+        transfer([publication], [subscription], 2_000, lengths, how="aborts")
+
+
+@pytest.mark.parametrize("receiver", ["c", "java"])
+def test_messages_after_a_claim_that_was_unblocked_arrive(receiver, start_driver, start_peer, side, stream):
+    """03-97: the driver makes padding of a claim that is never finished"""
+    settings = {"AERON_CLIENT_LIVENESS_TIMEOUT": "1s", "AERON_PUBLICATION_UNBLOCK_TIMEOUT": "1100ms"}
+    running, channel = start_driver("ours", settings), unicast()
+    subscription = side(receiver).add_subscription(channel, stream)
+    held, publication = (start_peer("ours", running).add_publication(channel, stream) for _ in range(2))
+    publication.await_connected()
+    assert held.hold(1300) > 0
+    transfer([publication], [subscription], 200, [4, 1300])
