@@ -13,7 +13,7 @@ from tests.conftest import eventually
 import aeron
 from aeron.spark.errors import AeronDataLossError, AeronSparkError
 from live.conftest import Start
-from live.streams import fill, missing_bytes, number, payloads, publish
+from live.streams import begin, fill, missing_bytes, number, payloads, publish
 
 CHANNEL = "aeron:ipc"
 
@@ -117,7 +117,7 @@ def test_a_slower_subscriber_may_stand_a_term_below_what_was_recorded(
     query.run_until(count)
     query = start()
     query.run_batch()
-    eventually(lambda: query.report()["joined"] == 1)
+    eventually(lambda: query.report()["joined"] == 2)
     read_all(slow)
     count += len(publish(publication, 5, first=count, size=3000))
     query.run_until(count)
@@ -144,22 +144,111 @@ def test_what_was_sent_between_two_runs_is_the_gap(
     read_all(other)
     publish(publication, 7, first=10, size=2000)
     read_all(other)
-
-    def is_joined_at_the_end() -> bool:
-        """Whether the driver has seen that the query is gone and that the other subscriber has read everything."""
-        with client.add_subscription(CHANNEL, stream_id) as probe:
-            probe.wait_connected(timeout=5)
-            return probe.images[0].join_position == publication.position
-
-    eventually(is_joined_at_the_end)
+    eventually(lambda: joins_at_the_end(client, publication, stream_id))
     query = start()
     query.run_batch()
-    eventually(lambda: query.report()["joined"] == 1)
+    eventually(lambda: query.report()["joined"] == 2)
     publish(publication, 5, first=17, size=2000)
     rows = query.run_until(15)
     assert [number(row) for row in rows] == [*range(10), *range(17, 22)]
-    assert query.report()["gapBytes"] == missing_bytes(rows) > 0
-    assert query.report()["lostBytes"] == 0
+    report = query.report()
+    assert report["gapBytes"] == missing_bytes(rows) > 0
+    assert report["lostBytes"] == report["unknownGaps"] == 0
+    gap = {
+        "stream": stream_id,
+        "session": publication.session_id,
+        "from": rows[9].position,
+        "to": begin(rows[10]),
+        "bytes": report["gapBytes"],
+        "reason": "sent while no query ran",
+    }
+    assert report["gaps"] == [gap]
+    told = [line for line in query.source.take_lines() if "were not recorded" in line]
+    where = f"of stream {stream_id} session {publication.session_id} from {gap['from']} to {gap['to']}"
+    assert told == [f"{gap['bytes']} bytes {where} were not recorded: sent while no query ran"]
+
+
+def test_what_earlier_runs_missed_is_counted_on_in_later_ones(
+    start: Start, client: aeron.Aeron, publication: aeron.ExclusivePublication, stream_id: int
+) -> None:
+    """The totals are in the private archive."""
+    other = client.add_subscription(CHANNEL, stream_id)
+    count, query = 0, start()
+    for turn in range(3):
+        query = start()
+        query.run_batch()
+        eventually(lambda query=query, turn=turn: query.report()["joined"] == turn + 1)
+        count += len(publish(publication, 3, first=count))
+        query.run_until(3 * (turn + 1))
+        before = query.report()
+        assert before["gapBytes"] == missing_bytes(query.rows()), turn
+        assert len(before["gaps"]) == turn
+        assert before["ended"] == turn
+        query.source.close()
+        read_all(other)
+        count += len(publish(publication, 4, first=count))
+        read_all(other)
+        eventually(lambda: joins_at_the_end(client, publication, stream_id))
+    query = start()
+    query.run_batch()
+    assert query.report()["gapBytes"] >= before["gapBytes"] > 0
+    assert any(line.startswith("totals go on: gapBytes ") for line in query.source.take_lines())
+
+
+def test_what_a_session_sent_before_a_later_run_saw_it_first_is_not_known(
+    start: Start, client: aeron.Aeron, publication: aeron.ExclusivePublication, stream_id: int
+) -> None:
+    """A session that began while no query ran: nobody knows where it began, so nothing says 0."""
+    query = start()
+    query.run_batch()
+    publish(publication, 3)
+    query.run_until(3)
+    query.source.close()
+    publication.close()
+    with client.add_exclusive_publication(CHANNEL, stream_id) as late:
+        other = client.add_subscription(CHANNEL, stream_id)
+        late.wait_connected(timeout=5)
+        publish(late, 4, first=3)
+        eventually(lambda: other.poll(lambda message, header: None, 100) == 0 and other.images)
+        read_all(other)
+        eventually(lambda: joins_at_the_end(client, late, stream_id))
+        query = start()
+        query.run_batch()
+        eventually(lambda: query.report()["images"] == 1)
+        report = query.report()
+        (gap,) = report["gaps"]
+        assert (gap["session"], gap["from"], gap["to"], gap["bytes"]) == (late.session_id, None, late.position, None)
+        assert "is not known (sent while no query ran)" in gap["reason"]
+        assert report["unknownGaps"] == 1
+        assert report["gapBytes"] is None, "not known is not 0"
+        (line,) = [line for line in query.source.take_lines() if "were not recorded" in line]
+        assert line.startswith(
+            f"a number of bytes that is not known of stream {stream_id} session {late.session_id} to "
+        )
+
+
+def test_a_session_that_begins_anew_while_the_query_runs_or_at_its_begin_is_no_gap(
+    start: Start, client: aeron.Aeron, publication: aeron.ExclusivePublication, stream_id: int
+) -> None:
+    query = start()
+    query.run_batch()
+    publish(publication, 3)
+    query.run_until(3)
+    query = start()
+    query.run_batch()
+    with client.add_exclusive_publication(CHANNEL, stream_id) as second:
+        publish(second, 3, first=3)
+        query.run_until(6)
+    assert query.report()["gapBytes"] == query.report()["unknownGaps"] == 0
+    assert query.report()["gaps"] == []
+
+
+def joins_at_the_end(client: aeron.Aeron, publication: aeron.ExclusivePublication, stream_id: int) -> bool:
+    """Whether the driver has seen that the query is gone and that the other subscribers have read everything."""
+    with client.add_subscription(CHANNEL, stream_id) as probe:
+        probe.wait_connected(timeout=5)
+        joined = [image.join_position for image in probe.images if image.session_id == publication.session_id]
+        return joined == [publication.position]
 
 
 def test_commits_that_come_late_lose_nothing(start: Start, publication: aeron.ExclusivePublication) -> None:

@@ -53,7 +53,7 @@ def test_nothing_is_opened_before_batch_zero_is_planned(start: Start, home: Path
     assert archives(home)[0].stat().st_mode & 0o777 == 0o700
 
 
-def test_a_query_without_a_publisher_runs_one_empty_batch(start: Start) -> None:
+def test_a_query_without_a_publisher_runs_one_empty_batch(start: Start, home: Path) -> None:
     """08-37"""
     query = start()
     assert query.run_batch() == []
@@ -70,6 +70,9 @@ def test_a_query_without_a_publisher_runs_one_empty_batch(start: Start) -> None:
         "joined": 0,
         "ended": 0,
         "malformed": 0,
+        "unknownGaps": 0,
+        "gaps": [],
+        "archive": str(archives(home)[0]),
     }
 
 
@@ -324,7 +327,7 @@ def test_counters_show_the_numbers_without_spark(
         return {counter.label.split()[1]: counter.value for counter in mine}
 
     eventually(lambda: shown().get("retainedBytes") == 640 and shown().get("recordedPosition") == 640)
-    assert set(query.report()) - {"recordings"} | {"recordedPosition"} == set(shown())
+    assert set(query.report()) - {"recordings", "gaps", "archive"} | {"recordedPosition"} == set(shown())
 
 
 def test_a_query_that_is_started_fifty_times_leaves_nothing(

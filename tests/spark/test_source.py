@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -283,6 +284,36 @@ def test_progress_takes_what_a_listener_gets(
     assert last.retained_bytes > 0
     assert last.rows_per_second > 0
     assert last.lag_s is not None
+
+
+def test_totals_go_on_over_a_restart_and_what_spark_did_not_ask_for_is_not_0(
+    live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path
+) -> None:
+    """In a batch that is run again Spark asks the source for nothing: its progress has no report."""
+    publication = publisher(2094)
+    checkpoint = tmp_path / "checkpoint"
+    batches = Batches()
+    with running(live(2094, "value BINARY"), checkpoint, batches) as query:
+        send(publication, numbers(0, 100))
+        until(query, lambda: batches.rows == 100)
+        until(query, lambda: aeron.spark.progress(query)[0].joined == 1)
+        until(query, lambda: sum(each["numInputRows"] for each in query.recentProgress) == 100)
+    last = max((checkpoint / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
+    last.unlink()
+    (last.parent / f".{last.name}.crc").unlink(missing_ok=True)
+    with running(live(2094, "value BINARY"), checkpoint, batches) as query:
+        send(publication, numbers(100, 200))
+        until(query, lambda: batches.rows == 200)
+        until(query, lambda: aeron.spark.progress(query)[0].joined == 2)
+        first = query.recentProgress[0]
+        assert json.loads(first["sources"][0]["latestOffset"]) is None
+        (again,) = aeron.spark.progress(first)
+        assert list(again.recordings) == [f"2094/{publication.session_id}/0"]
+        assert (again.gap_bytes, again.lost_bytes, again.images, again.lag_s) == (None, None, None, None)
+        (now,) = aeron.spark.progress(query)
+        assert (now.gap_bytes, now.unknown_gaps, now.gaps, now.ended) == (0, 0, (), 1)
+        assert now.archive is not None
+        assert Path(now.archive).is_dir()
 
 
 def test_progress_of_anything_else_says_what_to_give() -> None:

@@ -159,6 +159,8 @@ class Followed:
             rate, took_ms = batch["processedRowsPerSecond"], batch["durationMs"]["triggerExecution"]
             self._speed = f", {rate:,.0f} rows/s, batch {took_ms:,} ms"
         for source in aeron.spark.progress(self._query):
+            if source.retained_bytes is None or source.backlog_messages is None:
+                continue
             retained_mib = source.retained_bytes / 2**20
             self._figures = f"{self._speed}, backlog {source.backlog_messages:,}, retained {retained_mib:.1f} MiB"
 

@@ -22,7 +22,7 @@ from aeron.spark.errors import (
     AeronSparkError,
 )
 from aeron.spark.layouts import layout
-from aeron.spark.progress import Progress, progress
+from aeron.spark.progress import Gap, Progress, progress
 from aeron.spark.versions import check_pyspark
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ __all__ = [
     "AeronRecordError",
     "AeronSparkError",
     "Check",
+    "Gap",
     "Progress",
     "check",
     "layout",

@@ -11,12 +11,40 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import QueryProgressEvent, StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["Progress", "progress"]
+__all__ = ["Gap", "Progress", "progress"]
+
+
+@dataclass(frozen=True)
+class Gap:
+    """One range of a session that was sent and not recorded. Immutable; ``None`` stands for what is not known.
+
+    Attributes:
+        stream_id: stream of the session.
+        session_id: the session.
+        from_position: first position that is missing.
+        to_position: position from which the session was recorded again.
+        bytes: bytes between the two, headers included.
+        reason: why nothing was recorded.
+    """
+
+    stream_id: int | None
+    session_id: int | None
+    from_position: int | None
+    to_position: int | None
+    bytes: int | None
+    reason: str
 
 
 @dataclass(frozen=True)
 class Progress:
     """One Aeron source of a query, as of its last batch. Immutable.
+
+    Sums (``retention_full_ms``, ``gap_bytes``, ``unknown_gaps``, ``lost_bytes``, ``joined``, ``ended``, ``malformed``)
+    count since the first start of the query: they are kept in the private archive.
+
+    Spark does not ask a source for its report in a batch that it runs again after a restart. In the progress of that
+    batch all numbers are ``None``, which means *not known*, except ``recordings`` and ``rows_per_second``. The next
+    progress has them.
 
     Attributes:
         recordings: position of the last complete message by ``streamId/sessionId/recordingId``.
@@ -24,27 +52,34 @@ class Progress:
         backlog_bytes: bytes recorded, headers included, and not yet in a batch.
         backlog_messages: messages recorded and not yet in a batch.
         retained_bytes: bytes recorded and not yet committed; ``maxRetainedBytes`` is their bound.
-        retention_full_ms: how long the source did not poll because of that bound, in all.
-        gap_bytes: bytes that publishers sent while no query ran.
+        retention_full_ms: how long the source did not poll because of that bound.
+        gap_bytes: bytes of sessions that were sent and not recorded, as far as they are known; ``None`` if there are
+            only gaps whose length is not known.
+        unknown_gaps: gaps whose length is not known; ``gap_bytes`` does not count them.
+        gaps: the latest gaps, the oldest first, at most 32.
         lost_bytes: bytes lost with ``failOnDataLoss=false``.
-        joined: publishers that came, in all.
-        ended: publishers that went, in all.
+        joined: images that came.
+        ended: images that went.
         malformed: messages and records dropped by ``mode=DROPMALFORMED`` in batches that are finished.
+        archive: directory of the private archive on the Spark driver's machine; ``None`` before it is made.
         rows_per_second: rows of the last batch by its duration; 0 without a batch with rows.
         lag_s: how long the backlog takes at that rate; ``None`` without a rate.
     """
 
     recordings: Mapping[str, int]
-    images: int
-    backlog_bytes: int
-    backlog_messages: int
-    retained_bytes: int
-    retention_full_ms: int
-    gap_bytes: int
-    lost_bytes: int
-    joined: int
-    ended: int
-    malformed: int
+    images: int | None
+    backlog_bytes: int | None
+    backlog_messages: int | None
+    retained_bytes: int | None
+    retention_full_ms: int | None
+    gap_bytes: int | None
+    unknown_gaps: int | None
+    gaps: tuple[Gap, ...]
+    lost_bytes: int | None
+    joined: int | None
+    ended: int | None
+    malformed: int | None
+    archive: str | None
     rows_per_second: float
     lag_s: float | None
 
@@ -86,32 +121,57 @@ def _last_progress(query: Any) -> Mapping[str, Any] | None:
 
 
 def _of_source(source: Mapping[str, Any]) -> Progress | None:
-    report = _report(source["latestOffset"])
+    report = _report(source["latestOffset"]) or _taken(source["endOffset"])
     if report is None:
         return None
     rate = float(source["processedRowsPerSecond"] or 0)
-    backlog = report["backlogMessages"]
+    backlog = report.get("backlogMessages")
     return Progress(
         recordings=report["recordings"],
-        images=report["images"],
-        backlog_bytes=report["backlogBytes"],
+        images=report.get("images"),
+        backlog_bytes=report.get("backlogBytes"),
         backlog_messages=backlog,
-        retained_bytes=report["retainedBytes"],
-        retention_full_ms=report["retentionFullMs"],
-        gap_bytes=report["gapBytes"],
-        lost_bytes=report["lostBytes"],
-        joined=report["joined"],
-        ended=report["ended"],
-        malformed=report["malformed"],
+        retained_bytes=report.get("retainedBytes"),
+        retention_full_ms=report.get("retentionFullMs"),
+        gap_bytes=report.get("gapBytes"),
+        unknown_gaps=report.get("unknownGaps"),
+        gaps=tuple(_gap(gap) for gap in report.get("gaps", ())),
+        lost_bytes=report.get("lostBytes"),
+        joined=report.get("joined"),
+        ended=report.get("ended"),
+        malformed=report.get("malformed"),
+        archive=report.get("archive"),
         rows_per_second=rate,
-        lag_s=backlog / rate if rate > 0 else None,
+        lag_s=backlog / rate if backlog is not None and rate > 0 else None,
+    )
+
+
+def _gap(gap: Mapping[str, Any]) -> Gap:
+    return Gap(
+        stream_id=gap["stream"],
+        session_id=gap["session"],
+        from_position=gap["from"],
+        to_position=gap["to"],
+        bytes=gap["bytes"],
+        reason=gap["reason"],
     )
 
 
 def _report(text: object) -> dict[str, Any] | None:
     """The report of an Aeron source; ``None`` for the offset of any other."""
+    return _fields(text, "recordings", "retainedBytes")
+
+
+def _taken(text: object) -> dict[str, Any] | None:
+    """How far recordings were taken, by the offset of an Aeron source; for a batch without a report."""
+    offset = _fields(text, "aeron", "recordings")
+    return None if offset is None else {"recordings": offset["recordings"]}
+
+
+def _fields(text: object, *names: str) -> dict[str, Any] | None:
+    """The object that `text` is in JSON, if it has these fields."""
     try:
         value = json.loads(text) if isinstance(text, str) else text
     except ValueError:
         return None
-    return value if isinstance(value, dict) and {"recordings", "retainedBytes"} <= value.keys() else None
+    return value if isinstance(value, dict) and set(names) <= value.keys() else None

@@ -80,8 +80,11 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _offset(source.report())
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The pieces of a batch."""
-        return [AeronPartition(text) for text in self._source().partitions(_text(start), _text(end))]
+        """The pieces of a batch. If a restart begins here, Spark asks for no offset before the batch is done."""
+        source = self._source()
+        pieces = source.partitions(_text(start), _text(end))
+        _log_lines(source)
+        return [AeronPartition(text) for text in pieces]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a piece; the same ones however often they are read."""

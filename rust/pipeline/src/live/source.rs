@@ -69,8 +69,8 @@ struct State {
     answered: Vec<Taken>,
     /// Where the batch began that was planned last; before that everything is finished.
     begun: Option<Offset>,
-    /// Bytes lost that no receiver knows of.
-    lost_bytes: i64,
+    /// What was lost with an archive that is gone, until its successor is open: bytes, and why.
+    lost_archive: Option<(i64, String)>,
     lines: Vec<String>,
 }
 
@@ -259,13 +259,18 @@ impl LiveSource {
         // Writing to a text cannot fail.
         let _ = write_recordings(&mut text, &heads);
         let statistics = receiver.as_ref().map(|receiver| receiver.statistics());
+        let has_unknown_gaps = statistics.is_some_and(|all| all.unknown_gaps.get() > 0);
         for (place, name) in crate::receiver::STATISTICS.into_iter().enumerate() {
             let mut value = statistics.map_or(0, |all| all.all()[place].get());
-            if name == "lostBytes" {
-                value += state.lost_bytes;
+            if let ("lostBytes", Some((bytes, _))) = (name, &state.lost_archive) {
+                value += bytes;
             }
-            let _ = write!(text, r#", "{name}": {value}"#);
+            let _ = match name == "gapBytes" && value == 0 && has_unknown_gaps {
+                true => write!(text, r#", "{name}": null"#),
+                false => write!(text, r#", "{name}": {value}"#),
+            };
         }
+        text.push_str(&gaps_and_archive(receiver.as_deref()));
         text.push('}');
         Ok(text)
     }
@@ -380,6 +385,9 @@ impl LiveSource {
             Ok(opened) => {
                 state.open = Some(id);
                 state.given_up = opened.given_up;
+                if let Some((bytes, reason)) = state.lost_archive.take() {
+                    receiver.add_lost_archive(bytes, reason);
+                }
                 Ok(receiver)
             }
             Err(error) => {
@@ -405,7 +413,9 @@ impl LiveSource {
         error: &LiveError,
     ) -> Result<(), LiveError> {
         state.lines.push(error.to_string());
-        state.lost_bytes = state.lost_bytes.saturating_add(lost_bytes);
+        let earlier = state.lost_archive.take().map_or(0, |(bytes, _)| bytes);
+        let lost_bytes = earlier.saturating_add(lost_bytes);
+        state.lost_archive = Some((lost_bytes, error.to_string()));
         state.successor = Some((gone, new_id()?));
         Ok(())
     }
@@ -499,6 +509,20 @@ impl Drop for LiveSource {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+/// What the progress report says of the latest gaps and of where the recordings are.
+fn gaps_and_archive(receiver: Option<&Receiver>) -> String {
+    let gaps = receiver.map(Receiver::gaps).unwrap_or_default();
+    let path = receiver.and_then(|receiver| receiver.location().ok());
+    let path = path.map(|location| location.path);
+    let fields = serde_json::json!({ "gaps": *gaps, "archive": path });
+    let mut text = String::new();
+    for name in ["gaps", "archive"] {
+        // Writing to a text cannot fail.
+        let _ = write!(text, r#", "{name}": {}"#, fields[name]);
+    }
+    text
 }
 
 /// Whether a recording goes beyond an offset.

@@ -128,6 +128,11 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         })
     }
 
+    /// Whether anything was ever recorded, as far as the catalog remembers.
+    pub fn has_recorded(&self) -> bool {
+        !self.catalog.entries().is_empty()
+    }
+
     /// The index of a recording that exists.
     pub fn index(&self, recording_id: i64) -> Option<Index<S>> {
         let recording = self.recordings.get(&recording_id)?;

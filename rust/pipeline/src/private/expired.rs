@@ -16,6 +16,7 @@ use super::lock::{LOCK_FILE, LockFile, Taken, Token};
 use super::malformed::MalformedNote;
 use super::place;
 use super::purge::SIDECARS;
+use super::totals::{NEW_TOTALS_FILE, TOTALS_FILE};
 use super::{ARCHIVE_TTL_HOURS, PrivateError};
 
 /// Removes the archives in `directory` that are free and whose mark file was last written more than [`ARCHIVE_TTL_HOURS`] before
@@ -77,7 +78,14 @@ fn remove(path: &Path) -> io::Result<bool> {
 }
 
 fn is_ours(name: &str) -> bool {
-    let is_fixed = [CATALOG_FILE, NEW_CATALOG_FILE, MARK_FILE].contains(&name);
+    let is_fixed = [
+        CATALOG_FILE,
+        NEW_CATALOG_FILE,
+        MARK_FILE,
+        TOTALS_FILE,
+        NEW_TOTALS_FILE,
+    ]
+    .contains(&name);
     let is_error_log = name.starts_with("archive-") && name.ends_with("-error.log");
     let is_segment = SegmentFileName::parse(name).is_some_and(|file| {
         file.extension == SEGMENT_EXTENSION || SIDECARS.contains(&file.extension)
@@ -94,7 +102,13 @@ mod tests {
     fn archive(directory: &Path, name: &str) -> PathBuf {
         let path = directory.join(name);
         fs::create_dir(&path).unwrap();
-        for file in ["archive.catalog", "archive-mark.dat", "0-0.rec", "0-0.idx"] {
+        for file in [
+            "archive.catalog",
+            "archive-mark.dat",
+            "0-0.rec",
+            "0-0.idx",
+            "totals.json",
+        ] {
             fs::write(path.join(file), "").unwrap();
         }
         path
@@ -120,7 +134,7 @@ mod tests {
         let removed = remove_expired(root.path(), now + DAY * 2);
         assert_eq!(removed, std::slice::from_ref(&old));
         assert!(!old.exists());
-        assert_eq!(fs::read_dir(&locked).unwrap().count(), 5);
+        assert_eq!(fs::read_dir(&locked).unwrap().count(), 6);
     }
 
     /// 08-31
@@ -138,8 +152,8 @@ mod tests {
 
         let removed = remove_expired(root.path(), SystemTime::now() + DAY * 2);
         assert!(removed.is_empty(), "{removed:?}");
-        assert_eq!(fs::read_dir(&real).unwrap().count(), 4);
-        assert_eq!(fs::read_dir(&other_name).unwrap().count(), 5);
+        assert_eq!(fs::read_dir(&real).unwrap().count(), 5);
+        assert_eq!(fs::read_dir(&other_name).unwrap().count(), 6);
         assert_eq!(
             fs::read_to_string(with_guest.join("notes.txt")).unwrap(),
             "mine"

@@ -19,6 +19,7 @@ mod place;
 mod published;
 mod purge;
 mod sessions;
+mod totals;
 mod visible;
 mod writer;
 
@@ -33,6 +34,8 @@ pub use owned::OwnedArchive;
 pub use ownership::{Claim, Ownership};
 pub use place::{Chosen, Place};
 pub use published::Published;
+pub use sessions::SessionKey;
+pub use totals::{Gap, MAX_GAPS, NEW_TOTALS_FILE, OpenSession, TOTALS_FILE, Totals};
 pub use visible::{check_unused, end_of_recording, visible};
 pub use writer::RecordingWriter;
 

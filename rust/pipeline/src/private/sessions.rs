@@ -9,15 +9,19 @@ use aeron_archive::catalog::{CatalogEntry, RecordingDescriptor, RecordingState};
 use aeron_archive::reader::RecordingReader;
 use aeron_archive::storage::Storage;
 use aeron_archive::stream::RecordedStream;
+use serde::{Deserialize, Serialize};
 
 use super::archive::{ImageDescription, PrivateArchive, State};
 use super::{MAX_BLOCK_LENGTH, PrivateError, RecordingWriter};
 
 /// What makes two images the same session.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct SessionKey {
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionKey {
     channel: String,
+    /// Stream id.
     pub stream_id: i32,
+    /// Session id.
     pub session_id: i32,
     source_identity: String,
     initial_term_id: i32,
@@ -51,6 +55,7 @@ impl Earlier {
 }
 
 impl SessionKey {
+    /// The session of an image.
     pub fn of_image(image: &ImageDescription) -> Self {
         Self {
             channel: image.original_channel.clone(),
@@ -62,7 +67,7 @@ impl SessionKey {
         }
     }
 
-    pub fn of_recording(descriptor: &RecordingDescriptor) -> Self {
+    pub(super) fn of_recording(descriptor: &RecordingDescriptor) -> Self {
         Self {
             channel: descriptor.original_channel.clone(),
             stream_id: descriptor.stream_id,
@@ -101,6 +106,11 @@ impl Start {
 }
 
 impl<S: Storage + Clone> PrivateArchive<S> {
+    /// How far a session was recorded in whole messages, by the recording that ended furthest; `None` if nothing is known of it.
+    pub fn recorded_head(&self, key: &SessionKey) -> Option<i64> {
+        self.earlier(key).map(|earlier| earlier.head)
+    }
+
     /// The recording of this session that ended furthest, of those with a head. One that is purged says where by its entry.
     pub(super) fn earlier(&self, key: &SessionKey) -> Option<Earlier> {
         let entries = self.catalog.entries().iter();

@@ -148,6 +148,11 @@ impl<S: Storage + Clone> RecordingWriter<S> {
         (gap > 0).then_some(gap)
     }
 
+    /// Head of the earlier recording, if the stream was missed from there on and [`take_gap`](Self::take_gap) has not told how much.
+    pub fn missed_since(&self) -> Option<i64> {
+        self.missed_since
+    }
+
     /// The part of a block that is not recorded yet.
     fn beyond_recorded<'b>(
         &self,

@@ -6,16 +6,18 @@ use std::sync::mpsc::Receiver as Queue;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use aeron_agent::{BackoffIdleStrategy, IdleStrategy};
+use aeron_archive::storage::Directory;
 use aeron_client::{Context, Image};
 
 use super::connection::{Connection, ImageEvent, is_driver_there};
 use super::counters::Counters;
 use super::home::Home;
+use super::ledger::Joined;
 use super::recorded::{BlockBuffer, PollError, Recorded, Session, describe};
 use super::shared::{Fault, Phase, Shared};
 use super::{Command, OpenArchive, ReceiverSettings, channel};
 use crate::live::{LiveCode, LiveError};
-use crate::private::RecordingInfo;
+use crate::private::{ImageDescription, RecordingInfo, RecordingWriter, SessionKey};
 
 /// The longest sleep of the thread while nothing comes from the images.
 const MAX_PARK_NS: u64 = 1_000_000;
@@ -25,6 +27,10 @@ const MAX_LONELY_PARK_NS: u64 = 10_000_000;
 const SECOND: Duration = Duration::from_secs(1);
 /// How often numbers are shown, the archive is asked for what may go, and whether it is time for a sign of life.
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Why a range of a session is lost while the query runs.
+const IMAGE_LOST: &str =
+    "its image went away before the stream ended, and came back at a later position";
 
 /// What runs on the receiver's thread.
 pub(super) struct Agent {
@@ -43,6 +49,8 @@ pub(super) struct Agent {
     taken: HashMap<i64, i64>,
     /// Sessions that went away in this run before they had ended.
     lost_sessions: HashSet<Session>,
+    /// Why nothing was recorded before this connection.
+    absence: String,
     has_warned_of_space: bool,
     is_purging: bool,
     next_second: Instant,
@@ -92,6 +100,7 @@ impl Agent {
             buffer: BlockBuffer::new(),
             taken: HashMap::new(),
             lost_sessions: HashSet::new(),
+            absence: "sent while no query ran".to_owned(),
             has_warned_of_space: false,
             is_purging: true,
             next_second: now,
@@ -100,6 +109,7 @@ impl Agent {
             settings,
         };
         agent.show_recordings();
+        agent.home.ledger.store_changes(now_ms(), shared);
         if let Err(error) = agent.connect(context) {
             agent.set_fault(error, false);
         }
@@ -154,6 +164,12 @@ impl Agent {
                     self.is_purging = true;
                     self.show_recordings();
                 }
+                Command::ArchiveLost { bytes, reason } => {
+                    self.shared.statistics.lost_bytes.add(bytes);
+                    let ledger = &mut self.home.ledger;
+                    ledger.has_run_before = true;
+                    ledger.add_unknown(None, (None, None), reason, &self.shared);
+                }
             }
         }
         count
@@ -176,6 +192,8 @@ impl Agent {
         if let Some(error) = failure {
             self.disconnect(error);
         }
+        // Before the first frame of a new image is recorded.
+        self.home.ledger.store_urgent(now_ms(), &self.shared);
         work
     }
 
@@ -183,9 +201,9 @@ impl Agent {
         self.shared.statistics.joined.add(1);
         let channel = &self.settings.channel;
         let started = describe(&image, channel, &self.stripped_channel)
-            .and_then(|image| Ok(self.home.archive.start_recording(&image, now_us())?));
+            .and_then(|description| self.start_recording(&image, &description));
         match started {
-            Ok(writer) => self.recorded.push(Recorded { image, writer }),
+            Ok((key, writer)) => self.recorded.push(Recorded { image, key, writer }),
             Err(error) => {
                 let error = self.home.in_archive(&error);
                 self.set_fault(error, false);
@@ -193,6 +211,27 @@ impl Agent {
         }
         self.show_recordings();
         self.warn_of_space();
+    }
+
+    fn start_recording(
+        &mut self,
+        image: &Image,
+        description: &ImageDescription,
+    ) -> Result<(SessionKey, RecordingWriter<Directory>), LiveError> {
+        let key = SessionKey::of_image(description);
+        let is_known = self.home.archive.recorded_head(&key).is_some();
+        let writer = self.home.archive.start_recording(description, now_us())?;
+        let is_lost = self.lost_sessions.contains(&Session::of(image));
+        let joined = Joined {
+            key: &key,
+            recording_id: writer.recording_id(),
+            join_position: description.join_position,
+            missed_since: writer.missed_since(),
+            is_known,
+            reason: if is_lost { IMAGE_LOST } else { &self.absence },
+        };
+        self.home.ledger.begin(&joined, &self.shared);
+        Ok((key, writer))
     }
 
     fn end(&mut self, image: &Image) {
@@ -216,8 +255,9 @@ impl Agent {
 
     /// Ends the recording at this place of the list, at what is recorded.
     fn end_at(&mut self, at: usize) {
-        let Recorded { image, writer } = self.recorded.swap_remove(at);
+        let Recorded { image, key, writer } = self.recorded.swap_remove(at);
         let is_end_of_stream = image.is_end_of_stream();
+        self.end_in_ledger(&key, &writer, is_end_of_stream);
         if is_end_of_stream {
             self.lost_sessions.remove(&Session::of(&image));
         } else {
@@ -232,6 +272,27 @@ impl Agent {
             self.set_fault(error.into(), false);
         }
         self.is_purging = true;
+    }
+
+    fn end_in_ledger(
+        &mut self,
+        key: &SessionKey,
+        writer: &RecordingWriter<Directory>,
+        is_end_of_stream: bool,
+    ) {
+        let (ledger, shared) = (&mut self.home.ledger, &self.shared);
+        let recording_id = writer.recording_id();
+        match writer.missed_since() {
+            Some(since) if is_end_of_stream => {
+                let bytes = writer.recorded_position() - since;
+                let gap = ledger.settle(recording_id, bytes, shared);
+                gap.into_iter()
+                    .for_each(|gap| shared.add_line(gap.to_string()));
+            }
+            Some(_) => ledger.withdraw(recording_id, shared),
+            None => {}
+        }
+        ledger.end(key, is_end_of_stream, now_ms());
     }
 
     /// Records a block of each image, as far as there is room; answers the bytes.
@@ -305,14 +366,17 @@ impl Agent {
         let Some(gap) = gap else {
             return;
         };
-        let statistics = &self.shared.statistics;
-        statistics.gap_bytes.add(gap);
         let image = &recorded.image;
+        let recording_id = recorded.writer.recording_id();
+        let settled = self.home.ledger.settle(recording_id, gap, &self.shared);
         if !self.lost_sessions.contains(&Session::of(image)) {
+            if let Some(gap) = settled {
+                self.shared.add_line(gap.to_string());
+            }
             return;
         }
         let line = format!(
-            "{gap} bytes of stream {} session {} are lost: its image went away before the stream ended, and came back at a later position",
+            "{gap} bytes of stream {} session {} are lost: {IMAGE_LOST}",
             image.stream_id(),
             image.session_id()
         );
@@ -321,7 +385,7 @@ impl Agent {
             let error = LiveError::new(LiveCode::DataLoss, format!("{line}; {remedy}"));
             self.set_fault(error, true);
         } else {
-            statistics.lost_bytes.add(gap);
+            self.shared.statistics.lost_bytes.add(gap);
             self.shared.add_line(line);
         }
     }
@@ -375,12 +439,23 @@ impl Agent {
         if now >= self.next_report {
             self.next_report = now + REPORT_INTERVAL;
             self.home.show_life(now_ms(), &self.shared);
+            self.keep_ledger();
             self.report();
         }
         if now >= self.next_second {
             self.next_second = now + SECOND;
             self.reconnect();
         }
+    }
+
+    fn keep_ledger(&mut self) {
+        let Home {
+            archive, ledger, ..
+        } = &mut self.home;
+        let head_of = |key: &SessionKey| archive.recorded_head(key);
+        let (now_ms, since) = (now_ms(), self.subscribed_since_ms);
+        ledger.give_up_absent(now_ms, since, head_of, &self.shared);
+        ledger.store_changes(now_ms, &self.shared);
     }
 
     fn report(&mut self) {
@@ -400,6 +475,7 @@ impl Agent {
         let Some(context) = context.ok().filter(is_driver_there) else {
             return;
         };
+        self.home.ledger.has_run_before = true;
         match self.connect(context) {
             Ok(()) => self
                 .shared
@@ -435,6 +511,7 @@ impl Agent {
     /// Stop positions first: they are what a restart begins with. Then the publishers are let go.
     fn close(mut self) {
         self.end_all();
+        self.home.ledger.store_changes(now_ms(), &self.shared);
         if let Some(connection) = &self.connection {
             connection.close();
         }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use aeron_agent::{EpochClock, SystemEpochClock};
 use aeron_archive::storage::Directory;
 
+use super::ledger::Ledger;
 use super::shared::Shared;
 use super::{OpenArchive, OpenedArchive, ReceiverSettings};
 use crate::live::{LiveCode, LiveError};
@@ -24,6 +25,8 @@ const REMEDY: &str = "failOnDataLoss=false counts what is lost and goes on";
 pub(super) struct Home {
     /// Its recordings.
     pub archive: PrivateArchive<Directory>,
+    /// What the query counts over all its runs.
+    pub ledger: Ledger,
     ownership: Ownership,
     id: String,
     path: String,
@@ -48,6 +51,7 @@ impl Home {
         let opened = OwnedArchive::open(place, &open.known, bound, &mut claim);
         let owned = opened.map_err(|error| open_error(error, open, shared))?;
         let mut home = Self {
+            ledger: Ledger::open(&owned.archive, shared),
             archive: owned.archive,
             id: open.id.to_string(),
             path: owned.ownership.path().display().to_string(),

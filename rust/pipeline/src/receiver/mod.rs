@@ -9,6 +9,7 @@ mod channel;
 mod connection;
 mod counters;
 mod home;
+mod ledger;
 mod recorded;
 mod shared;
 mod statistics;
@@ -24,7 +25,7 @@ use aeron_client::Context;
 use crate::live::{LiveCode, LiveError};
 use crate::offsets::{Offset, Taken};
 use crate::partition::ArchiveLocation;
-use crate::private::{Known, MalformedNote, Place, RecordingInfo, Token, take_notes};
+use crate::private::{Gap, Known, MalformedNote, Place, RecordingInfo, Token, take_notes};
 
 pub(crate) use self::agent::has_news;
 pub use self::shared::Fault;
@@ -79,6 +80,8 @@ pub(crate) enum Command {
     Commit(Vec<(i64, i64)>),
     /// Spark has taken everything up to these positions, though it may ask for it again.
     Taken(Vec<(i64, i64)>),
+    /// An earlier archive of the query is gone, with so many bytes that were taken and not committed, and more that nobody knows of.
+    ArchiveLost { bytes: i64, reason: String },
 }
 
 /// A running receiver. Dropping it ends the thread. Usable from any thread.
@@ -163,7 +166,12 @@ impl Receiver {
         self.shared.fault()
     }
 
-    /// Numbers for people.
+    /// The latest ranges that were not recorded, the oldest first.
+    pub fn gaps(&self) -> Arc<[Gap]> {
+        self.shared.gaps()
+    }
+
+    /// Statistics shown in the progress report.
     pub fn statistics(&self) -> &Statistics {
         &self.shared.statistics
     }
@@ -205,6 +213,11 @@ impl Receiver {
     /// Says how far Spark has taken the recordings.
     pub fn set_taken(&self, taken: &[Taken]) {
         self.send(Command::Taken(positions(taken)));
+    }
+
+    /// Takes over what was lost with an earlier archive of the query.
+    pub(crate) fn add_lost_archive(&self, bytes: i64, reason: String) {
+        self.send(Command::ArchiveLost { bytes, reason });
     }
 
     fn send(&self, command: Command) {

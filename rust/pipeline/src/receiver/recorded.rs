@@ -5,7 +5,9 @@ use aeron_client::{Block, Image, SharedBuffer, TryPollError};
 use aeron_memory::Words;
 
 use crate::live::{LiveCode, LiveError};
-use crate::private::{ImageDescription, MAX_BLOCK_LENGTH, PrivateError, RecordingWriter};
+use crate::private::{
+    ImageDescription, MAX_BLOCK_LENGTH, PrivateError, RecordingWriter, SessionKey,
+};
 
 /// What makes an image the continuation of another one, within one run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -19,6 +21,7 @@ pub(super) struct Session {
 /// An image that is recorded.
 pub(super) struct Recorded {
     pub image: Image,
+    pub key: SessionKey,
     pub writer: RecordingWriter<Directory>,
 }
 

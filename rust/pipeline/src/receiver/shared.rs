@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use super::{OpenedArchive, Statistics};
 use crate::live::{LiveCode, LiveError};
-use crate::private::RecordingInfo;
+use crate::private::{Gap, RecordingInfo};
 
 /// Lines for the log that are kept until somebody takes them.
-const MAX_LINES: usize = 100;
+const MAX_LINES: usize = 1000;
 
 /// What goes wrong with a receiver that goes on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,9 +35,12 @@ pub(super) enum Phase {
 pub(super) struct State {
     pub phase: Phase,
     pub recordings: Arc<[RecordingInfo]>,
+    pub gaps: Arc<[Gap]>,
     fault: Option<Fault>,
     lines: Vec<String>,
     last_line: String,
+    /// Lines that had no room.
+    dropped_lines: usize,
 }
 
 #[derive(Debug, Default)]
@@ -107,6 +110,10 @@ impl Shared {
         Arc::clone(&self.lock().recordings)
     }
 
+    pub fn gaps(&self) -> Arc<[Gap]> {
+        Arc::clone(&self.lock().gaps)
+    }
+
     /// Directory of the archive; empty before it is open.
     pub fn path(&self) -> PathBuf {
         match &self.lock().phase {
@@ -120,7 +127,15 @@ impl Shared {
     }
 
     pub fn take_lines(&self) -> Vec<String> {
-        std::mem::take(&mut self.lock().lines)
+        let mut state = self.lock();
+        let mut lines = std::mem::take(&mut state.lines);
+        let dropped = std::mem::take(&mut state.dropped_lines);
+        if dropped > 0 {
+            lines.push(format!(
+                "{dropped} more lines were dropped: at most {MAX_LINES} are kept between two batches"
+            ));
+        }
+        lines
     }
 
     pub fn stop(&self) {
@@ -156,10 +171,15 @@ impl Shared {
     /// A line for the log. What is tried over and over, and fails the same way, is said once.
     pub fn add_line(&self, line: String) {
         self.change(|state| {
-            if state.lines.len() < MAX_LINES && state.last_line != line {
-                state.last_line.clone_from(&line);
-                state.lines.push(line);
+            if state.last_line == line {
+                return;
             }
+            if state.lines.len() == MAX_LINES {
+                state.dropped_lines += 1;
+                return;
+            }
+            state.last_line.clone_from(&line);
+            state.lines.push(line);
         });
     }
 

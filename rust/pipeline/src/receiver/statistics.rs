@@ -21,7 +21,7 @@ impl Number {
     }
 }
 
-/// What a receiver has seen. Sums are over the life of the receiver.
+/// What a receiver has seen. Sums are over all runs of the query.
 #[derive(Debug, Default)]
 pub struct Statistics {
     /// Images that are recorded now.
@@ -34,7 +34,7 @@ pub struct Statistics {
     pub retained_bytes: Number,
     /// Time for which nothing was polled because too much is retained, in milliseconds.
     pub retention_full_ms: Number,
-    /// Bytes of sessions that were missed between two recordings.
+    /// Bytes of sessions that were missed between two recordings, as far as they are known.
     pub gap_bytes: Number,
     /// Bytes that were lost and should not have been.
     pub lost_bytes: Number,
@@ -44,10 +44,12 @@ pub struct Statistics {
     pub ended: Number,
     /// Messages and records that workers dropped of batches that are finished.
     pub malformed: Number,
+    /// Ranges of sessions that were missed, and nobody knows how long they are.
+    pub unknown_gaps: Number,
 }
 
 /// Names of the numbers, in the order in which they are shown.
-pub const STATISTICS: [&str; 10] = [
+pub const STATISTICS: [&str; 11] = [
     "images",
     "backlogBytes",
     "backlogMessages",
@@ -58,6 +60,18 @@ pub const STATISTICS: [&str; 10] = [
     "joined",
     "ended",
     "malformed",
+    "unknownGaps",
+];
+
+/// Those of the numbers that are sums, and go on when the query is restarted.
+pub(super) const SUMS: [&str; 7] = [
+    "retentionFullMs",
+    "gapBytes",
+    "lostBytes",
+    "joined",
+    "ended",
+    "malformed",
+    "unknownGaps",
 ];
 
 impl Statistics {
@@ -74,6 +88,13 @@ impl Statistics {
             &self.joined,
             &self.ended,
             &self.malformed,
+            &self.unknown_gaps,
         ]
+    }
+
+    /// The sums, by name.
+    pub(super) fn sums(&self) -> impl Iterator<Item = (&'static str, &Number)> {
+        let named = STATISTICS.into_iter().zip(self.all());
+        named.filter(|(name, _)| SUMS.contains(name))
     }
 }

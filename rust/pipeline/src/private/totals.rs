@@ -1,0 +1,197 @@
+//! [`Totals`]: what a query has counted since its first start, and which ranges of its streams were not recorded.
+//!
+//! The file is written under another name and renamed, so a kill leaves the old contents or the new ones. An archive of an older
+//! version has no such file.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+
+use aeron_archive::storage::{Access, Storage, StorageFile};
+use serde::{Deserialize, Serialize};
+
+use super::SessionKey;
+
+/// Name of the file in a private archive.
+pub const TOTALS_FILE: &str = "totals.json";
+/// Name of the file while it is written.
+pub const NEW_TOTALS_FILE: &str = "totals.json.new";
+/// Gaps that are kept, the latest ones. Their number and their bytes are counted for all.
+pub const MAX_GAPS: usize = 32;
+/// Longer files are damaged: 4096 open sessions with channels of 4 KiB fit.
+const MAX_LENGTH: u64 = 64 << 20;
+
+/// Counts of one query over all its runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Totals {
+    /// Sums, by their names in the progress report.
+    pub numbers: BTreeMap<String, i64>,
+    /// The latest gaps, the oldest first.
+    pub gaps: VecDeque<Gap>,
+    /// Sessions whose end is not known: the next image of each tells what was missed.
+    pub open_sessions: Vec<OpenSession>,
+    /// When the file was written, in epoch milliseconds.
+    pub written_ms: i64,
+}
+
+/// A range of a session that was sent and not recorded. `None` stands for what nobody knows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Gap {
+    /// Stream id.
+    pub stream: Option<i32>,
+    /// Session id.
+    pub session: Option<i32>,
+    /// First position that is missing.
+    pub from: Option<i64>,
+    /// Position from which the session was recorded again.
+    pub to: Option<i64>,
+    /// Bytes between the two.
+    pub bytes: Option<i64>,
+    /// Why nothing was recorded.
+    pub reason: String,
+    /// Recording that began after the gap, until its first message tells the exact end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording: Option<i64>,
+}
+
+/// A session whose stream had not ended when it was seen last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OpenSession {
+    /// What makes an image the same session.
+    pub key: SessionKey,
+    /// When its image went away, in epoch milliseconds; `None` while it is there.
+    pub gone_ms: Option<i64>,
+}
+
+impl Totals {
+    /// Reads the file; `None` if there is none.
+    ///
+    /// # Errors
+    /// The file system refuses, or the file is damaged.
+    pub fn load<S: Storage>(storage: &S) -> io::Result<Option<Self>> {
+        let file = match storage.open(TOTALS_FILE, Access::Read) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file?,
+        };
+        let length = file.length()?;
+        if length > MAX_LENGTH {
+            let text = format!("{TOTALS_FILE} has {length} bytes, at most {MAX_LENGTH} are right");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        }
+        let mut text = vec![0; length as usize];
+        file.read_exact_at(&mut text, 0)?;
+        Ok(Some(serde_json::from_slice(&text)?))
+    }
+
+    /// Replaces the file.
+    ///
+    /// # Errors
+    /// The file system refuses; the earlier file is still there.
+    pub fn store<S: Storage>(&self, storage: &S) -> io::Result<()> {
+        match storage.remove(NEW_TOTALS_FILE) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = storage.create(NEW_TOTALS_FILE, 0)?;
+        file.write_all_at(&serde_json::to_vec(self)?, 0)?;
+        storage.rename(NEW_TOTALS_FILE, TOTALS_FILE)
+    }
+
+    /// Keeps a gap; the oldest one goes if there are too many.
+    pub fn push_gap(&mut self, gap: Gap) {
+        if self.gaps.len() == MAX_GAPS {
+            self.gaps.pop_front();
+        }
+        self.gaps.push_back(gap);
+    }
+}
+
+impl std::fmt::Display for Gap {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.bytes {
+            Some(bytes) => write!(f, "{bytes} bytes")?,
+            None => f.write_str("a number of bytes that is not known")?,
+        }
+        if let (Some(stream), Some(session)) = (self.stream, self.session) {
+            write!(f, " of stream {stream} session {session}")?;
+        }
+        if let Some(from) = self.from {
+            write!(f, " from {from}")?;
+        }
+        if let Some(to) = self.to {
+            write!(f, " to {to}")?;
+        }
+        write!(f, " were not recorded: {}", self.reason)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aeron_archive::memory_storage::{Fault, MemoryStorage};
+
+    fn gap(bytes: i64) -> Gap {
+        Gap {
+            stream: Some(1001),
+            session: Some(-7),
+            from: Some(64),
+            to: Some(64 + bytes),
+            bytes: Some(bytes),
+            reason: "sent while no query ran".to_owned(),
+            recording: None,
+        }
+    }
+
+    fn totals(count: i64) -> Totals {
+        let mut totals = Totals::default();
+        totals.numbers.insert("gapBytes".to_owned(), count);
+        for number in 0..count {
+            totals.push_gap(gap(32 * number));
+        }
+        totals
+    }
+
+    #[test]
+    fn totals_are_read_as_they_were_written_and_an_older_archive_has_none() {
+        let disk = MemoryStorage::new();
+        assert_eq!(Totals::load(&disk).unwrap(), None);
+        totals(3).store(&disk).unwrap();
+        assert_eq!(Totals::load(&disk).unwrap(), Some(totals(3)));
+        assert_eq!(disk.names().unwrap(), [TOTALS_FILE]);
+    }
+
+    #[test]
+    fn a_kill_at_any_step_leaves_the_old_totals_or_the_new_ones() {
+        for step in 0..8 {
+            for progress in 0..2 {
+                let disk = MemoryStorage::new();
+                totals(1).store(&disk).unwrap();
+                disk.fail_at(disk.steps() + step, Fault::Kill { progress });
+                let is_killed = totals(2).store(&disk).is_err();
+                disk.restart();
+                let found = Totals::load(&disk).unwrap();
+                assert!(found == Some(totals(1)) || found == Some(totals(2)));
+                assert!(is_killed || found == Some(totals(2)));
+                totals(3).store(&disk).unwrap();
+                assert_eq!(Totals::load(&disk).unwrap(), Some(totals(3)));
+            }
+        }
+    }
+
+    #[test]
+    fn the_latest_gaps_are_kept() {
+        let kept = totals(MAX_GAPS as i64 + 5).gaps;
+        assert_eq!(kept.len(), MAX_GAPS);
+        assert_eq!(kept.front().unwrap().bytes, Some(32 * 5));
+    }
+
+    #[test]
+    fn a_damaged_file_is_an_error() {
+        let disk = MemoryStorage::new();
+        let file = disk.create(TOTALS_FILE, 0).unwrap();
+        file.write_all_at(b"{\"numbers\": 5}", 0).unwrap();
+        assert!(Totals::load(&disk).is_err());
+    }
+}
