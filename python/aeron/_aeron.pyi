@@ -52,6 +52,8 @@ __all__ = [
     "_Timer",
     "__version__",
     "_close_all",
+    "_ended_archives",
+    "_left_directories",
     "aeronmd_main",
     "default_directory",
     "is_driver_active",
@@ -761,6 +763,8 @@ class SleepingMillisIdleStrategy(IdleStrategy):
 
 def aeronmd_main(arguments: list[str] | None = None) -> int: ...
 def _close_all() -> None: ...
+def _left_directories() -> list[tuple[Path, int, bool]]: ...
+def _ended_archives(directory: str | PathLike[str]) -> list[tuple[Path, int]]: ...
 
 @final
 class _Condition:

@@ -157,6 +157,8 @@ def test_the_files_are_those_of_an_aeron_directory(start_driver):
         directory = Path(start_driver(kind).directory)
         listings.append({path.name: path.stat().st_size for path in directory.iterdir() if path.is_file()})
         assert {path.name for path in directory.iterdir() if path.is_dir()} == {"publications", "images"}
+    assert "aeron-driver.lock" in listings[1], "ours says by a lock that it is alive"
+    del listings[1]["aeron-driver.lock"]
     assert listings[1] == listings[0]
     assert set(listings[0]) == {"cnc.dat", "loss-report.dat"}
 
@@ -212,11 +214,48 @@ def test_a_second_driver_is_refused_and_the_first_goes_on(start_driver, run_dire
     assert client.perform(control.ADD_PUBLICATION, control.add(1, client.next_id(), 1001, "aeron:ipc")) != []
 
 
-def test_a_second_driver_wipes_the_directory_when_it_is_told_to(start_driver):
-    """01-5, 04-15"""
-    first = start_driver("ours")
-    second = start_driver("ours", {"AERON_DIR_DELETE_ON_START": "true"}, directory=first.directory)
-    assert second.process.exit_code is None
+@pytest.mark.parametrize("kind", ["ours", "c", "java"])
+def test_no_setting_deletes_the_directory_of_a_live_driver(kind, start_driver):
+    """Instead of 01-5 and 04-15: C deletes it. Only ours has a lock; the others are known by their heartbeats."""
+    first = start_driver(kind)
+    before = (Path(first.directory) / "cnc.dat").stat()
+    code, errors = refusal("ours", {"AERON_DIR_DELETE_ON_START": "true"}, first.directory)
+    assert code == 1
+    assert f"Active media driver detected: {first.directory}" in errors
+    assert (Path(first.directory) / "cnc.dat").stat().st_ino == before.st_ino
+    assert first.process.exit_code is None
+
+
+@pytest.mark.parametrize("kind", ["c", "java"])
+def test_a_directory_goes_from_our_killed_driver_to_a_real_one_and_back(kind, start_driver):
+    """The real driver removes our lock with all else, so that ours never takes its directory for that of a dead one"""
+    settings = {"AERON_DRIVER_TIMEOUT": "1000"}
+    killed = start_driver("ours", settings)
+    heartbeat = ControlClient(killed.directory).driver_heartbeat
+    killed.kill()
+    eventually(lambda: time.time() * 1000 - heartbeat() > 1200)
+    real = start_driver(kind, settings, directory=killed.directory)
+    assert not (Path(real.directory) / "aeron-driver.lock").exists()
+    code, errors = refusal("ours", settings, real.directory)
+    assert code == 1
+    assert "Active media driver detected" in errors
+    real.kill()
+    ours = start_driver("ours", settings, directory=real.directory)
+    assert (Path(ours.directory) / "aeron-driver.lock").exists()
+    theirs = refusal("c", settings, ours.directory)
+    assert "Active media driver detected" in theirs[1]
+    assert ours.process.exit_code is None
+
+
+def test_what_the_c_driver_leaves_when_it_does_not_start_is_taken_over(start_driver, run_directory):
+    """04-15: its CnC file has all but the version"""
+    directory = run_directory / f"failed-{uuid.uuid4().hex[:8]}"
+    settings = {"AERON_CLIENT_LIVENESS_TIMEOUT": "100ms"}
+    refusal("c", settings, directory)
+    cnc = (directory / "cnc.dat").read_bytes()
+    assert cnc[:4] == bytes(4)
+    assert any(cnc[4:128])
+    start_driver("ours", {"AERON_DRIVER_TIMEOUT": "300"}, directory=directory)
 
 
 def test_the_directory_is_deleted_at_the_end_when_it_shall(start_driver):
@@ -236,12 +275,11 @@ def test_a_directory_that_exists_is_warned_of_when_it_shall(start_driver):
 
 def test_errors_of_a_dead_driver_are_kept(start_driver):
     """01-6, 04-14, 05-52"""
-    dead = start_driver("ours", {"AERON_DRIVER_TIMEOUT": "1000"})
+    dead = start_driver("ours")
     client = ControlClient(dead.directory)
     client.perform(control.ADD_PUBLICATION, control.add(1, client.next_id(), 1001, "aeron:ipc?mtu=100"))
     dead.kill()
-    time.sleep(1.2)
-    start_driver("ours", {"AERON_DRIVER_TIMEOUT": "1000"}, directory=dead.directory)
+    start_driver("ours", directory=dead.directory)
     [saved] = Path(dead.directory).parent.glob(f"{Path(dead.directory).name}-*-error.log")
     text = saved.read_text()
     saved.unlink()

@@ -34,6 +34,25 @@ def test_a_missing_driver_is_told_with_how_to_start_one(shared_memory: Path) -> 
     assert driver.remedy.startswith(f'start one with "aeron driver --dir {shared_memory}/none"')
 
 
+def test_what_dead_drivers_and_ended_queries_left_is_told_and_is_no_failure(
+    shared_memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AERON_DIR", str(shared_memory / "aeron"))
+    left = shared_memory / "aeron-named"
+    aeron.MediaDriver(dir=left, dir_delete_on_shutdown=False).close()
+    archive = shared_memory / "archives" / "9f0c000000000000000000000000beef"
+    archive.mkdir(parents=True)
+    (archive / "private.lock").touch()
+    checks = check(archive_dir=str(shared_memory / "archives"))
+    directory = named(checks, "directory of a dead driver")
+    assert directory.ok
+    assert directory.found.startswith(str(left))
+    assert directory.found.endswith(f"remove it by: rm -r {left}")
+    archives = named(checks, "archives of ended queries")
+    assert archives.ok
+    assert archives.found.startswith(f"1 in {shared_memory}/archives, 0 MiB")
+
+
 def test_java_is_looked_for_in_java_home(monkeypatch: pytest.MonkeyPatch, shared_memory: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(shared_memory))
     java = named(check(archive_dir=str(shared_memory)), "Java")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pkgutil
 import re
+import shlex
 import shutil
 import stat
 import subprocess
@@ -16,6 +17,7 @@ from importlib import import_module
 from pathlib import Path
 
 import aeron
+from aeron import _aeron
 from aeron.spark.versions import check_pyspark
 
 __all__ = ["Check", "check", "default_archive_directory"]
@@ -50,6 +52,8 @@ def check(aeron_dir: str | None = None, archive_dir: str | None = None) -> list[
         *_modules(),
         _driver(aeron_dir or os.environ.get("AERON_DIR") or str(aeron.default_directory())),
         _archive_directory(Path(archive_dir or default_archive_directory())),
+        *_left_directories(),
+        *_ended_archives(Path(archive_dir or default_archive_directory())),
     ]
 
 
@@ -164,6 +168,28 @@ def _driver(directory: str) -> Check:
     except (aeron.AeronError, OSError) as error:
         return Check("media driver", False, str(error), remedy)
     return Check("media driver", False, f"none in {directory}", remedy)
+
+
+def _left_directories() -> Iterator[Check]:
+    """What killed drivers left beside the default directory."""
+    for path, size, is_removed_next in _aeron._left_directories():
+        advice = (
+            "the next embedded driver removes it"
+            if is_removed_next
+            else f"remove it by: rm -r {shlex.quote(str(path))}"
+        )
+        yield Check("directory of a dead driver", True, f"{path}, {size >> 20} MiB: {advice}")
+
+
+def _ended_archives(directory: Path) -> Iterator[Check]:
+    """Private archives that no query uses."""
+    ended = _aeron._ended_archives(directory)
+    if ended:
+        size = sum(size for _, size in ended)
+        found = (
+            f"{len(ended)} in {directory}, {size >> 20} MiB: a query that starts there removes those older than a day"
+        )
+        yield Check("archives of ended queries", True, found)
 
 
 def _archive_directory(directory: Path) -> Check:

@@ -42,6 +42,7 @@ mod stream;
 mod testing;
 
 pub use config::{Context, ThreadingMode};
+pub use directory::{LeftDirectory, left_directories, remove_abandoned};
 pub use error::DriverError;
 pub use media_driver::{MediaDriver, StartError};
 pub use receiver::{MAX_IMAGES, MAX_PENDING_SETUPS, MAX_REMEMBERED_SESSIONS};

@@ -17,7 +17,7 @@ use crate::agents::AgentCpus;
 use crate::assembly::{Assembly, Loop, create_cnc, create_loss_report};
 use crate::config::{ConfigurationError, Context, ThreadingMode};
 use crate::diagnostics::ErrorRecorder;
-use crate::directory;
+use crate::directory::DriverDirectory;
 use crate::error::DriverError;
 use crate::media::interfaces::SystemInterfaces;
 use crate::media::udp::{Offload, UdpNetwork};
@@ -33,14 +33,28 @@ pub enum StartError {
     /// Another driver lives in the directory.
     #[error("(16) Device or resource busy\nActive media driver detected: {}", .0.display())]
     ActiveDriver(PathBuf),
-    /// What is in the directory cannot be told for that of a dead driver.
+    /// The CnC file is that of a driver, but damaged: whether the driver is alive cannot be known.
     #[error("(22) Invalid argument\n{reason}: {} (remove the directory, or set AERON_DIR_DELETE_ON_START=true)", .path.display())]
-    ForeignCnc {
+    DamagedCnc {
         /// The CnC file.
         path: PathBuf,
         /// What is wrong with it.
         reason: CncError,
     },
+    /// The file with the name of a CnC file is not a CnC file that this driver knows.
+    #[error("(22) Invalid argument\n{reason}: {} (name another directory, or remove the file if no driver uses it)", .path.display())]
+    ForeignCnc {
+        /// The file.
+        path: PathBuf,
+        /// Why it is not a CnC file.
+        reason: CncError,
+    },
+    /// The directory holds something that media drivers do not make.
+    #[error("(22) Invalid argument\n{} is not a file of a media driver, and a driver deletes the files in its directory: name another directory, or an empty one", .0.display())]
+    ForeignEntry(PathBuf),
+    /// The directory is a symbolic link.
+    #[error("(22) Invalid argument\n{} is a symbolic link, which a driver does not follow: name the directory itself", .0.display())]
+    LinkedDirectory(PathBuf),
     /// The name resolver cannot work.
     #[error(transparent)]
     NameResolver(#[from] DriverError),
@@ -89,6 +103,7 @@ pub struct MediaDriver {
     cnc: CncFile,
     main_loop: Option<MainLoop>,
     runners: Vec<AgentRunner>,
+    directory: DriverDirectory,
     network_turns: Option<AgentTurns>,
     is_terminated: Arc<AtomicBool>,
     is_closed: bool,
@@ -124,16 +139,18 @@ impl MediaDriver {
     }
 
     fn start(mut context: Context, has_main_loop: bool) -> Result<Self, StartError> {
-        context.dir = std::path::absolute(&context.dir).map_err(|error| {
+        let dir = std::path::absolute(&context.dir).map_err(|error| {
             StartError::io(&error, "failed to find the absolute path of", &context.dir)
         })?;
+        // Without a slash at its end: names of files beside the directory are made from it.
+        context.dir = dir.components().collect();
         context.validate()?;
         check_socket_buffers(&context)?;
         let cpus = AgentCpus::choose(
             &context,
             &aeron_agent::thread::allowed_cpus().unwrap_or_default(),
         )?;
-        directory::prepare(&context)?;
+        let directory = DriverDirectory::take(&context)?;
         let context = Arc::new(context);
         let gossip_socket = open_gossip_socket(
             &context,
@@ -156,6 +173,7 @@ impl MediaDriver {
             cnc,
             main_loop: None,
             runners: Vec::new(),
+            directory,
             network_turns: assembly.network_turns,
             is_terminated: assembly.is_terminated,
             is_closed: false,
@@ -197,7 +215,7 @@ impl MediaDriver {
     /// Ends the agents, gives everything back and says so to the clients; may be called again.
     ///
     /// # Errors
-    /// The directory should be removed but cannot.
+    /// The directory should be removed but cannot be.
     pub fn close(&mut self) -> io::Result<()> {
         if std::mem::replace(&mut self.is_closed, true) {
             return Ok(());
@@ -210,10 +228,7 @@ impl MediaDriver {
             .to_driver()
             .set_consumer_heartbeat_ms(CLOSED_HEARTBEAT_MS);
         self.free_counters();
-        match self.context.dir_delete_on_shutdown {
-            true => directory::remove(&self.context.dir),
-            false => Ok(()),
-        }
+        self.directory.close()
     }
 
     /// Those of clients too, who know by now that the driver has ended.

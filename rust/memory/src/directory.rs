@@ -1,6 +1,6 @@
 //! The Aeron directory: where it is and what is in it (layouts, section 1).
 
-use std::ffi::{CStr, OsString};
+use std::ffi::{CStr, OsStr, OsString};
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
@@ -13,6 +13,19 @@ const CNC_FILE: &str = "cnc.dat";
 const LOSS_REPORT_FILE: &str = "loss-report.dat";
 const PUBLICATIONS: &str = "publications";
 const IMAGES: &str = "images";
+const LOG_EXTENSION: &str = ".logbuffer";
+const DRIVER_LOCK_FILE: &str = "aeron-driver.lock";
+
+/// What an entry of an Aeron directory is, by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// The CnC file or the loss report.
+    File,
+    /// A directory of log buffers.
+    LogDirectory,
+    /// The lock file of a driver of ours; drivers of other makes have none.
+    DriverLock,
+}
 
 /// `AERON_DIR`, else `/dev/shm/aeron-<user>` on Linux and `<temporary directory>/aeron-<user>` elsewhere.
 pub fn default_directory() -> PathBuf {
@@ -29,26 +42,55 @@ pub fn loss_report_file(directory: &Path) -> PathBuf {
     directory.join(LOSS_REPORT_FILE)
 }
 
+/// The file that a driver of ours locks as long as it lives.
+pub fn driver_lock_file(directory: &Path) -> PathBuf {
+    directory.join(DRIVER_LOCK_FILE)
+}
+
+/// The directories of log buffers.
+pub fn log_directories(directory: &Path) -> [PathBuf; 2] {
+    [PUBLICATIONS, IMAGES].map(|name| directory.join(name))
+}
+
+/// What an entry of an Aeron directory is; `None` if drivers make nothing of this name.
+pub fn entry_named(name: &OsStr) -> Option<Entry> {
+    match name.to_str()? {
+        CNC_FILE | LOSS_REPORT_FILE => Some(Entry::File),
+        PUBLICATIONS | IMAGES => Some(Entry::LogDirectory),
+        DRIVER_LOCK_FILE => Some(Entry::DriverLock),
+        _ => None,
+    }
+}
+
+/// Whether drivers name log buffers so: a decimal id, then `.logbuffer`.
+pub fn is_log_name(name: &OsStr) -> bool {
+    let id = name
+        .to_str()
+        .and_then(|name| name.strip_suffix(LOG_EXTENSION));
+    id.is_some_and(|id| {
+        id.parse::<i64>()
+            .is_ok_and(|number| number.to_string() == id)
+    })
+}
+
 /// The log of the publication that was created by the command of this correlation id.
 pub fn publication_log(directory: &Path, registration_id: i64) -> PathBuf {
     directory
         .join(PUBLICATIONS)
-        .join(format!("{registration_id}.logbuffer"))
+        .join(format!("{registration_id}{LOG_EXTENSION}"))
 }
 
 /// The log of an image.
 pub fn image_log(directory: &Path, correlation_id: i64) -> PathBuf {
     directory
         .join(IMAGES)
-        .join(format!("{correlation_id}.logbuffer"))
+        .join(format!("{correlation_id}{LOG_EXTENSION}"))
 }
 
 /// Creates the directory and the two inside it, with mode `0777 & ~umask`, as far as they are missing.
 pub fn create_directories(directory: &Path) -> io::Result<()> {
-    for path in [PUBLICATIONS, IMAGES] {
-        DirBuilder::new()
-            .recursive(true)
-            .create(directory.join(path))?;
+    for path in log_directories(directory) {
+        DirBuilder::new().recursive(true).create(path)?;
     }
     Ok(())
 }

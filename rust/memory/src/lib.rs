@@ -10,6 +10,7 @@ pub mod counters;
 pub mod date;
 pub mod directory;
 pub mod error_log;
+pub mod lock_file;
 pub mod log;
 #[cfg(loom)]
 pub mod loom_words;

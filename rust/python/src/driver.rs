@@ -1,10 +1,14 @@
 //! [`PyMediaDriver`]: a media driver inside this process, and the `aeronmd` command.
 
+use std::hash::{BuildHasher, RandomState};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::SystemTime;
 
 use aeron_agent::AgentTurns;
 use aeron_driver::config::{SETTINGS, Setting, Sources, Value};
 use aeron_driver::{Context, MediaDriver, StartError, ThreadingMode, command_line};
+use aeron_memory::directory::default_directory;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
 
@@ -19,7 +23,8 @@ use crate::waiting::{DEFAULT_MAX_IDLE_PARK_NS, interruptible};
 /// Every setting of Aeron's driver is a keyword, with its unit in its name (lengths are bytes); what is not given comes from
 /// the `AERON_*` environment, else it is the default. Where the defaults differ from `aeronmd`: all agents share one thread
 /// (`threading_mode="SHARED"`), the directory is a fresh one of its own and is removed at the end, and a driver without work
-/// parks longer (`max_idle_park_ns`). A client that is given the driver, not its directory, runs the
+/// parks longer (`max_idle_park_ns`). Directories of embedded drivers whose process was killed are removed when the next embedded
+/// driver starts. A client that is given the driver, not its directory, runs the
 /// network itself while its polls find nothing. Thread-safe.
 ///
 /// `incoming_loss` is for tests: a `RandomLoss`, `FixedLoss` or `MultiGapLoss`, or several of different kinds, that each
@@ -88,39 +93,63 @@ impl PyMediaDriver {
 
 /// A driver of this process alone, with the defaults of an embedded one.
 pub fn launch_embedded() -> Result<MediaDriver, StartError> {
-    let mut context = embedded_defaults();
-    context.apply(&Sources::environment());
-    MediaDriver::launch(context)
+    let mut embedded = Embedded::new();
+    embedded.context.apply(&Sources::environment());
+    embedded.launch()
 }
 
-/// The defaults of an embedded driver, changed by the environment.
-fn embedded_context(py: Python<'_>) -> PyResult<Context> {
-    let mut context = embedded_defaults();
-    let warnings = py.import("warnings")?;
-    for warning in context.apply(&Sources::environment()) {
-        warnings.call_method1("warn", (warning,))?;
+/// The settings of an embedded driver, before it is launched.
+struct Embedded {
+    context: Context,
+    /// The directory that was made up for this driver, if nobody names another one.
+    private_dir: PathBuf,
+}
+
+impl Embedded {
+    fn new() -> Self {
+        let mut context = Context {
+            threading_mode: ThreadingMode::Shared,
+            ..Context::default()
+        };
+        let private_dir = fresh_directory(&context.dir);
+        context.dir_delete_on_shutdown = true;
+        context.max_idle_park_ns = DEFAULT_MAX_IDLE_PARK_NS;
+        context.dir.clone_from(&private_dir);
+        Self {
+            context,
+            private_dir,
+        }
     }
-    Ok(context)
+
+    /// The defaults, changed by the environment.
+    fn from_environment(py: Python<'_>) -> PyResult<Self> {
+        let mut embedded = Self::new();
+        let warnings = py.import("warnings")?;
+        for warning in embedded.context.apply(&Sources::environment()) {
+            warnings.call_method1("warn", (warning,))?;
+        }
+        Ok(embedded)
+    }
+
+    /// Starts the driver. A driver with a directory of its own removes those of killed embedded drivers first.
+    fn launch(self) -> Result<MediaDriver, StartError> {
+        let mut context = self.context;
+        context.is_dir_private = context.dir == self.private_dir;
+        if context.is_dir_private {
+            aeron_driver::remove_abandoned(&default_directory());
+        }
+        match context.threading_mode {
+            ThreadingMode::Invoker => MediaDriver::launch_with_main_loop(context),
+            _ => MediaDriver::launch(context),
+        }
+    }
 }
 
-fn embedded_defaults() -> Context {
-    let mut context = Context {
-        threading_mode: ThreadingMode::Shared,
-        ..Context::default()
-    };
-    context.dir_delete_on_shutdown = true;
-    context.max_idle_park_ns = DEFAULT_MAX_IDLE_PARK_NS;
-    context.dir = fresh_directory(&context.dir);
-    context
-}
-
-/// A directory that no other driver has, beside the default one.
-fn fresh_directory(default: &std::path::Path) -> std::path::PathBuf {
-    use std::sync::atomic::{AtomicU32, Ordering};
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+/// A directory that no other driver has. Containers that share a file system have the same process ids, so part of it is random.
+fn fresh_directory(default: &Path) -> PathBuf {
+    let random = RandomState::new().hash_one(SystemTime::now()) as u32;
     let mut name = default.as_os_str().to_owned();
-    name.push(format!("-{}-{count}", std::process::id()));
+    name.push(format!("-{}-{random:08x}", std::process::id()));
     name.into()
 }
 
@@ -221,9 +250,12 @@ fn start_error(error: &StartError) -> PyErr {
     match error {
         StartError::Configuration(_) => raise("ConfigurationError", error.to_string()),
         StartError::ActiveDriver(_) => raise("DriverActiveError", error.to_string()),
-        StartError::ForeignCnc { .. } | StartError::NameResolver(_) | StartError::Io { .. } => {
-            raise("DriverError", error.to_string())
-        }
+        StartError::DamagedCnc { .. }
+        | StartError::ForeignCnc { .. }
+        | StartError::ForeignEntry(_)
+        | StartError::LinkedDirectory(_)
+        | StartError::NameResolver(_)
+        | StartError::Io { .. } => raise("DriverError", error.to_string()),
     }
 }
 
@@ -232,20 +264,16 @@ impl PyMediaDriver {
     #[new]
     #[pyo3(signature = (**settings))]
     fn new(py: Python<'_>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let mut context = embedded_context(py)?;
+        let mut embedded = Embedded::from_environment(py)?;
         for (name, value) in settings.into_iter().flatten() {
             set(
-                &mut context,
+                &mut embedded.context,
                 name.cast::<pyo3::types::PyString>()?.to_str()?,
                 &value,
             )?;
         }
-        let launch = match context.threading_mode {
-            ThreadingMode::Invoker => MediaDriver::launch_with_main_loop,
-            _ => MediaDriver::launch,
-        };
-        // Who starts in a directory of which it is not clear whether its driver lives waits for seconds.
-        let driver = interruptible(py, "aeron-launch", move || launch(context))?
+        // If it is unclear whether a driver still uses the directory, starting waits for up to `driver_timeout_ms`.
+        let driver = interruptible(py, "aeron-launch", move || embedded.launch())?
             .map_err(|error| start_error(&error))?;
         let context = driver.context().clone();
         let shared = Arc::new(Shared {
@@ -262,7 +290,7 @@ impl PyMediaDriver {
     /// The names of all settings, with their defaults in an embedded driver.
     #[staticmethod]
     fn settings(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-        dict_of(py, &embedded_context(py)?)
+        dict_of(py, &Embedded::from_environment(py)?.context)
     }
 
     /// The settings of this driver.
@@ -370,6 +398,19 @@ fn dict_of<'py>(py: Python<'py>, context: &Context) -> PyResult<Bound<'py, PyDic
     }
     dict.set_item("max_idle_park_ns", context.max_idle_park_ns)?;
     Ok(dict)
+}
+
+/// The directories beside the default one that no living driver uses: path, bytes on disk, and whether the next embedded driver
+/// removes it.
+#[pyfunction]
+#[pyo3(name = "_left_directories")]
+pub fn left_directories(py: Python<'_>) -> Vec<(PathBuf, u64, bool)> {
+    py.detach(|| {
+        aeron_driver::left_directories(&default_directory())
+            .into_iter()
+            .map(|left| (left.path, left.bytes, left.is_removed_next))
+            .collect()
+    })
 }
 
 /// Runs a driver in the foreground until a signal or a terminate command ends it, as `aeronmd` does; answers its exit status.

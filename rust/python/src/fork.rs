@@ -16,11 +16,12 @@ static FORKS: AtomicU32 = AtomicU32::new(0);
 extern "C" fn in_child() {
     FORKS.fetch_add(1, Ordering::Relaxed);
     aeron_client::mark_forked_child();
+    aeron_memory::lock_file::close_in_forked_child();
 }
 
 /// Has forks counted from now on.
 pub fn watch() {
-    // SAFETY: the handler only adds to atomics, which is allowed between fork and exec.
+    // SAFETY: the handler only changes atomics and closes files, which is allowed between fork and exec.
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
 }
 

@@ -64,7 +64,7 @@ mod _aeron {
     #[pymodule_export]
     use crate::counters::{PyCounter, PyCounterSnapshot, PyCountersReader};
     #[pymodule_export]
-    use crate::driver::{PyMediaDriver, aeronmd_main};
+    use crate::driver::{PyMediaDriver, aeronmd_main, left_directories};
     #[pymodule_export]
     use crate::events::PyPublicationErrorFrame;
     #[pymodule_export]

@@ -44,11 +44,17 @@ macro_rules! settings {
             /// After one second without work, agents that back off park up to this long (ns), if it is longer than their own
             /// longest park. The default costs an idle driver less than the C driver; 0 turns it off.
             pub max_idle_park_ns: u64,
+            /// The directory was made up for this driver alone. If the process is killed, the next embedded driver removes it.
+            pub is_dir_private: bool,
         }
 
         impl Default for Context {
             fn default() -> Self {
-                Context { $($name: $default,)* max_idle_park_ns: DEFAULT_MAX_IDLE_PARK_NS }
+                Context {
+                    $($name: $default,)*
+                    max_idle_park_ns: DEFAULT_MAX_IDLE_PARK_NS,
+                    is_dir_private: false,
+                }
             }
         }
 
@@ -69,9 +75,9 @@ macro_rules! settings {
 settings! {
     /// Directory of the driver's files.
     dir: PathBuf = aeron_memory::directory::default_directory(), "AERON_DIR" Text;
-    /// Remove the directory first, without looking for a live driver.
+    /// Delete what an earlier driver left without saving its errors, even if its CnC file is damaged; never a live driver's.
     dir_delete_on_start: bool = false, "AERON_DIR_DELETE_ON_START" Boolean;
-    /// Remove the directory when the driver closes.
+    /// Remove the driver's files and the directory when the driver closes.
     dir_delete_on_shutdown: bool = false, "AERON_DIR_DELETE_ON_SHUTDOWN" Boolean;
     /// Warn on stderr when the directory exists.
     dir_warn_if_exists: bool = false, "AERON_DIR_WARN_IF_EXISTS" Boolean;

@@ -4,14 +4,15 @@ mod network_turns;
 mod rig;
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{hint, thread};
 
 use aeron_agent::{EpochClock, SystemEpochClock};
 use aeron_driver::{Context, MediaDriver, StartError, ThreadingMode};
-use aeron_memory::cnc::CncFile;
+use aeron_memory::cnc::{CncFile, CncLengths, DriverIdentity};
 use aeron_memory::counters::system::SystemCounter;
 use aeron_memory::counters::{STATE_ALLOCATED, STATE_RECLAIMED, types};
 use aeron_memory::error_log::DistinctErrorLog;
@@ -144,7 +145,13 @@ fn a_fresh_driver_makes_its_files() {
     let driver = place.launch();
     assert_eq!(
         place.names(),
-        ["cnc.dat", "images", "loss-report.dat", "publications"]
+        [
+            "aeron-driver.lock",
+            "cnc.dat",
+            "images",
+            "loss-report.dat",
+            "publications"
+        ]
     );
     let cnc_file = fs::metadata(place.dir().join("cnc.dat")).unwrap();
     assert_eq!(cnc_file.len(), 48_238_592);
@@ -224,7 +231,7 @@ fn a_second_driver_is_refused_and_the_first_goes_on() {
         place.dir().join("cnc.dat").display()
     );
     assert_eq!(refused.to_string(), expected);
-    assert_eq!(place.names().len(), 4);
+    assert_eq!(place.names().len(), 5);
     let heartbeat = cnc.to_driver().consumer_heartbeat_ms();
     await_true("the first driver's heartbeat", || {
         cnc.to_driver().consumer_heartbeat_ms() > heartbeat
@@ -273,15 +280,15 @@ fn after_an_orderly_end_another_driver_starts_at_once() {
             .count(),
         0
     );
-    assert_eq!(place.names().len(), 4);
+    assert_eq!(place.names().len(), 5);
     let _driver = place.launch();
     client = Client::connect(&place);
     assert_eq!(client.cnc.to_driver().next_correlation_id(), 1);
 }
 
-/// 04-12, 04-14, 01-6, 05-52
+/// 04-14, 01-6, 05-52; unlike 04-12 at once, as the lock of the dead driver is free.
 #[test]
-fn a_dead_drivers_directory_is_taken_over_and_its_errors_are_saved() {
+fn a_killed_drivers_directory_is_taken_over_at_once_and_its_errors_are_saved() {
     let place = Place::new();
     drop(place.launch());
     let dead = place.cnc();
@@ -292,17 +299,13 @@ fn a_dead_drivers_directory_is_taken_over_and_its_errors_are_saved() {
         .unwrap();
     fs::write(place.dir().join("publications/7.logbuffer"), b"left over").unwrap();
     dead.to_driver()
-        .set_consumer_heartbeat_ms(SystemEpochClock.time_ms() - 400);
-    let context = Context {
-        driver_timeout_ms: 500,
+        .set_consumer_heartbeat_ms(SystemEpochClock.time_ms());
+    let _driver = MediaDriver::launch(Context {
+        // A slash at the end must not put the report into the directory.
+        dir: place.dir().join(""),
         ..place.context(ThreadingMode::Shared)
-    };
-    assert!(matches!(
-        MediaDriver::launch(context.clone()),
-        Err(StartError::ActiveDriver(_))
-    ));
-    std::thread::sleep(Duration::from_millis(150));
-    let _driver = MediaDriver::launch(context).unwrap();
+    })
+    .unwrap();
     assert_eq!(
         fs::read_dir(place.dir().join("publications"))
             .unwrap()
@@ -332,29 +335,229 @@ fn a_dead_drivers_directory_is_taken_over_and_its_errors_are_saved() {
     );
 }
 
+/// A directory as a driver of another make leaves it, whose process has this id and wrote its heartbeat just now.
+fn leave_foreign_driver(place: &Place, pid: i64) -> CncFile {
+    for name in ["publications", "images"] {
+        fs::create_dir_all(place.dir().join(name)).unwrap();
+    }
+    let identity = DriverIdentity {
+        client_liveness_timeout_ns: 10_000_000_000,
+        start_timestamp_ms: SystemEpochClock.time_ms(),
+        pid,
+    };
+    let lengths = CncLengths::default();
+    let cnc = CncFile::create(&place.dir().join("cnc.dat"), &lengths, &identity).unwrap();
+    cnc.to_driver()
+        .set_consumer_heartbeat_ms(SystemEpochClock.time_ms());
+    cnc.publish();
+    cnc
+}
+
+/// Larger than any process id of Linux.
+const NO_PROCESS: i64 = i32::MAX as i64;
+
+/// 04-11, 04-12
 #[test]
-fn a_directory_without_a_ready_cnc_file_is_taken_over_after_the_driver_timeout() {
-    for content in [vec![], vec![0; 200], vec![0; 48_238_592]] {
+fn a_driver_without_our_lock_counts_as_alive_while_its_process_is_and_its_heartbeat_is_young() {
+    let place = Place::new();
+    let cnc = leave_foreign_driver(&place, i64::from(std::process::id()));
+    let context = Context {
+        driver_timeout_ms: 500,
+        ..place.context(ThreadingMode::Shared)
+    };
+    let refused = MediaDriver::launch(context.clone()).unwrap_err();
+    assert!(
+        matches!(refused, StartError::ActiveDriver(_)),
+        "{refused:?}"
+    );
+    assert_eq!(place.names().len(), 3, "nothing was written");
+    cnc.to_driver()
+        .set_consumer_heartbeat_ms(SystemEpochClock.time_ms() - 501);
+    drop(MediaDriver::launch(context).unwrap());
+}
+
+#[test]
+fn a_driver_without_our_lock_is_dead_if_its_process_is_gone_and_its_heartbeat_stands_still() {
+    let place = Place::new();
+    leave_foreign_driver(&place, NO_PROCESS);
+    drop(place.launch());
+}
+
+/// Its process may be in another pid namespace.
+#[test]
+fn a_driver_whose_heartbeat_advances_is_alive_whatever_its_pid_and_is_never_deleted() {
+    for dir_delete_on_start in [false, true] {
         let place = Place::new();
-        fs::create_dir(place.dir()).unwrap();
-        fs::write(place.dir().join("cnc.dat"), &content).unwrap();
-        let context = Context {
-            driver_timeout_ms: 100,
-            ..place.context(ThreadingMode::Shared)
-        };
-        let _driver = MediaDriver::launch(context).unwrap();
-        assert_eq!(place.names().len(), 4);
-        assert!(place.siblings().is_empty());
+        let cnc = leave_foreign_driver(&place, NO_PROCESS);
+        let is_over = AtomicBool::new(false);
+        let refused = thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Acquire) {
+                    thread::sleep(Duration::from_millis(20));
+                    cnc.to_driver()
+                        .set_consumer_heartbeat_ms(SystemEpochClock.time_ms());
+                }
+            });
+            let result = MediaDriver::launch(Context {
+                dir_delete_on_start,
+                ..place.context(ThreadingMode::Shared)
+            });
+            is_over.store(true, Ordering::Release);
+            result.map(drop).unwrap_err()
+        });
+        assert!(
+            matches!(refused, StartError::ActiveDriver(_)),
+            "{refused:?}"
+        );
+        assert_eq!(place.names(), ["cnc.dat", "images", "publications"]);
+    }
+}
+
+/// Instead of 01-5 and 04-15, where a driver deletes whatever is in its directory.
+#[test]
+fn a_directory_with_anything_that_drivers_do_not_make_is_refused_and_left_as_it_is() {
+    let places: [(&str, &[u8]); 6] = [
+        ("main.rs", b"fn main() {}"),
+        ("cnc.dat.bak", b""),
+        ("aeron-driver.lock", b"of another program"),
+        ("publications/notes.txt", b"notes"),
+        ("images/01.logbuffer", b"not a number as drivers write it"),
+        ("loss-report.dat/file", b"a directory"),
+    ];
+    for (name, content) in places {
+        for dir_delete_on_start in [false, true] {
+            let place = Place::new();
+            let path = place.dir().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, content).unwrap();
+            let before = place.names();
+            let refused = MediaDriver::launch(Context {
+                dir_delete_on_start,
+                dir_delete_on_shutdown: true,
+                ..place.context(ThreadingMode::Shared)
+            })
+            .unwrap_err();
+            assert!(
+                matches!(refused, StartError::ForeignEntry(_)),
+                "{refused:?}"
+            );
+            let text = refused.to_string();
+            assert!(text.contains(name.split('/').next().unwrap()), "{text}");
+            assert!(text.contains("name another directory"), "{text}");
+            assert_eq!(fs::read(&path).unwrap(), content);
+            assert_eq!(place.names(), before);
+        }
     }
 }
 
 #[test]
-fn a_truncated_or_foreign_cnc_file_is_refused_and_stays_unless_it_shall_go() {
-    let of_five = b"\0\0\x05\0".repeat(1_000);
+fn symbolic_links_are_refused_and_not_followed() {
+    for name in [
+        "cnc.dat",
+        "publications",
+        "images/1.logbuffer",
+        "aeron-driver.lock",
+    ] {
+        let place = Place::new();
+        let precious = place.0.path().join("precious");
+        fs::create_dir(&precious).unwrap();
+        fs::write(precious.join("1.logbuffer"), b"mine").unwrap();
+        let link = place.dir().join(name);
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        symlink(&precious, &link).unwrap();
+        let refused = MediaDriver::launch(Context {
+            dir_delete_on_start: true,
+            ..place.context(ThreadingMode::Shared)
+        })
+        .unwrap_err();
+        assert!(
+            matches!(&refused, StartError::ForeignEntry(path) if *path == link),
+            "{refused:?}"
+        );
+        assert_eq!(fs::read(precious.join("1.logbuffer")).unwrap(), b"mine");
+    }
+    let place = Place::new();
+    let precious = place.0.path().join("precious");
+    fs::create_dir(&precious).unwrap();
+    symlink(&precious, place.dir()).unwrap();
+    let refused = MediaDriver::launch(place.context(ThreadingMode::Shared)).unwrap_err();
+    assert!(refused.to_string().contains("symbolic link"), "{refused}");
+}
+
+#[test]
+fn what_others_put_into_a_drivers_directory_survives_its_removal() {
+    let place = Place::new();
+    let driver = MediaDriver::launch(Context {
+        dir_delete_on_shutdown: true,
+        ..place.context(ThreadingMode::Shared)
+    })
+    .unwrap();
+    fs::write(place.dir().join("notes.txt"), b"mine").unwrap();
+    fs::write(place.dir().join("images/notes.txt"), b"mine").unwrap();
+    drop(driver);
+    assert_eq!(place.names(), ["images", "notes.txt"]);
+    assert_eq!(
+        fs::read(place.dir().join("images/notes.txt")).unwrap(),
+        b"mine"
+    );
+}
+
+#[test]
+fn a_file_named_like_a_cnc_file_that_is_none_is_refused_even_if_the_directory_shall_be_deleted() {
+    let contents = [
+        vec![],
+        vec![0; 200],
+        vec![0; 1 << 20],
+        b"some,data,of,the,user\n".repeat(20),
+        b"\0\0\x05\0".repeat(1_000),
+    ];
+    for content in contents {
+        let place = Place::new();
+        fs::create_dir(place.dir()).unwrap();
+        let path = place.dir().join("cnc.dat");
+        fs::write(&path, &content).unwrap();
+        let refused = MediaDriver::launch(Context {
+            driver_timeout_ms: 100,
+            dir_delete_on_start: true,
+            ..place.context(ThreadingMode::Shared)
+        })
+        .unwrap_err();
+        assert!(
+            matches!(refused, StartError::ForeignCnc { .. }),
+            "{refused:?}"
+        );
+        assert!(refused.to_string().contains(path.to_str().unwrap()));
+        assert_eq!(fs::read(&path).unwrap(), content);
+        assert_eq!(place.names(), ["cnc.dat"]);
+    }
+}
+
+#[test]
+fn a_cnc_file_of_a_driver_that_failed_while_it_started_is_taken_over() {
+    let place = Place::new();
+    fs::create_dir(place.dir()).unwrap();
+    let identity = DriverIdentity {
+        client_liveness_timeout_ns: 10_000_000_000,
+        start_timestamp_ms: 1,
+        pid: NO_PROCESS,
+    };
+    let path = place.dir().join("cnc.dat");
+    drop(CncFile::create(&path, &CncLengths::default(), &identity).unwrap());
+    let context = Context {
+        driver_timeout_ms: 100,
+        ..place.context(ThreadingMode::Shared)
+    };
+    drop(MediaDriver::launch(context).unwrap());
+    // One of ours may have got even less far; its lock is known.
+    fs::write(&path, b"").unwrap();
+    drop(place.launch());
+}
+
+#[test]
+fn a_damaged_cnc_file_is_refused_and_stays_unless_it_shall_go() {
     let of_nobody = b"\0\x02\0\0".repeat(1_000);
     let cut = [&512_i32.to_le_bytes()[..], &[0, 0, 16, 0].repeat(40)].concat();
     let reasons = [
-        (of_five, "CnC version not compatible: app=0.2.0 file=5.0.0"),
         (of_nobody, "CnC file is damaged"),
         (cut, "CnC file of 164 bytes is shorter than"),
     ];
@@ -381,9 +584,9 @@ fn a_truncated_or_foreign_cnc_file_is_refused_and_stays_unless_it_shall_go() {
     }
 }
 
-/// 04-15, 01-5
+/// Instead of 01-5 and 04-15: a live driver's directory is not deleted.
 #[test]
-fn the_directory_can_be_deleted_at_both_ends() {
+fn the_directory_can_be_deleted_at_both_ends_but_not_under_a_live_driver() {
     let place = Place::new();
     let first = place.launch();
     let context = Context {
@@ -392,11 +595,84 @@ fn the_directory_can_be_deleted_at_both_ends() {
         dir_warn_if_exists: true,
         ..place.context(ThreadingMode::Shared)
     };
+    let refused = MediaDriver::launch(context.clone()).unwrap_err();
+    assert!(
+        matches!(refused, StartError::ActiveDriver(_)),
+        "{refused:?}"
+    );
+    assert_eq!(place.names().len(), 5);
+    drop(first);
     let second = MediaDriver::launch(context).unwrap();
-    assert_eq!(place.names().len(), 4);
+    assert_eq!(place.names().len(), 5);
     drop(second);
     assert!(!place.dir().exists());
+}
+
+/// As Aeron's own driver does with `AERON_DIR_DELETE_ON_START`.
+#[test]
+fn a_directory_that_another_driver_took_by_force_is_left_to_it() {
+    let place = Place::new();
+    let first = MediaDriver::launch(Context {
+        dir_delete_on_shutdown: true,
+        ..place.context(ThreadingMode::Shared)
+    })
+    .unwrap();
+    fs::remove_dir_all(place.dir()).unwrap();
+    leave_foreign_driver(&place, NO_PROCESS);
     drop(first);
+    assert_eq!(place.names(), ["cnc.dat", "images", "publications"]);
+}
+
+/// A private directory as a killed embedded driver leaves it: everything is there, and the lock is free.
+fn leave_embedded(place: &Place, name: &str, is_dir_private: bool) -> PathBuf {
+    let dir = place.0.path().join(name);
+    let context = Context {
+        dir: dir.clone(),
+        is_dir_private,
+        ..place.context(ThreadingMode::Shared)
+    };
+    drop(MediaDriver::launch(context).unwrap());
+    dir
+}
+
+#[test]
+fn directories_of_killed_embedded_drivers_are_removed_and_no_others() {
+    let place = Place::new();
+    let killed = leave_embedded(&place, "aeron-1-ab", true);
+    let named = leave_embedded(&place, "aeron-named", false);
+    let other_prefix = leave_embedded(&place, "other-1-ab", true);
+    let with_guest = leave_embedded(&place, "aeron-2-ab", true);
+    fs::write(with_guest.join("notes.txt"), b"mine").unwrap();
+    let without_lock = leave_embedded(&place, "aeron-3-ab", true);
+    fs::remove_file(without_lock.join("aeron-driver.lock")).unwrap();
+    let live = place.0.path().join("aeron-4-ab");
+    let _live = MediaDriver::launch(Context {
+        dir: live.clone(),
+        is_dir_private: true,
+        ..place.context(ThreadingMode::Shared)
+    })
+    .unwrap();
+    symlink(&other_prefix, place.0.path().join("aeron-5-ab")).unwrap();
+
+    let left: Vec<_> = aeron_driver::left_directories(&place.dir())
+        .into_iter()
+        .map(|left| (left.path, left.bytes > 1 << 20, left.is_removed_next))
+        .collect();
+    let expected = [
+        (killed.clone(), true, true),
+        (with_guest.clone(), true, false),
+        (without_lock.clone(), true, false),
+        (named.clone(), true, false),
+    ];
+    assert_eq!(left, expected);
+    assert_eq!(
+        aeron_driver::remove_abandoned(&place.dir()),
+        std::slice::from_ref(&killed)
+    );
+    assert!(!killed.exists());
+    for stays in [named, other_prefix, with_guest, without_lock, live] {
+        assert!(stays.join("cnc.dat").exists(), "{}", stays.display());
+    }
 }
 
 #[test]

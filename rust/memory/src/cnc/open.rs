@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{CLOSED_HEARTBEAT_MS, CNC_VERSION, Cnc, HEADER_LENGTH, VERSION_OFFSET};
+use super::{CLOSED_HEARTBEAT_MS, CNC_VERSION, Cnc, HEADER_LENGTH, PID_OFFSET, VERSION_OFFSET};
 use crate::broadcast::InvalidBroadcastLength;
 use crate::counters::InvalidCountersLength;
 use crate::ring::InvalidRingLength;
@@ -135,6 +135,14 @@ impl<W: Words> Cnc<W> {
             return Err(CncError::IncompatibleVersion { file });
         }
         Self::sections(words)
+    }
+
+    /// Whether the memory looks like the CnC file of a driver that stopped while it started: the header gives the lengths of all
+    /// sections, and only the version is missing.
+    pub fn is_without_version_only(words: W) -> bool {
+        let is_unfinished =
+            words.len() > HEADER_LENGTH && words.load_i32_acquire(VERSION_OFFSET) == 0;
+        is_unfinished && words.load_i64_relaxed(PID_OFFSET) > 0 && Self::sections(words).is_ok()
     }
 
     /// What a client concludes from the heartbeat at `now_ms` (epoch). A heartbeat in the future counts as alive.

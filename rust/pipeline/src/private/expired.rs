@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -31,6 +32,32 @@ pub fn remove_expired(directory: &Path, now: SystemTime) -> Vec<PathBuf> {
         .map(|entry| entry.path())
         .filter(|path| remove_if_expired(path, now).unwrap_or(false))
         .collect()
+}
+
+/// The private archives in `directory` whose query has ended: nobody holds their lock. Each with the bytes that its files take on
+/// disk, in the order of their names. Changes nothing.
+pub fn ended_archives(directory: &Path) -> Vec<(PathBuf, u64)> {
+    let Ok(entries) = fs::read_dir(directory) else {
+        return Vec::new();
+    };
+    let mut ended: Vec<_> = entries
+        .flatten()
+        .filter(|entry| entry.file_name().to_str().and_then(Token::parse).is_some())
+        .map(|entry| entry.path())
+        .filter(|path| matches!(LockFile::look(path), Ok((None, _))))
+        .filter_map(|path| Some((allocated_bytes(&path).ok()?, path)))
+        .map(|(bytes, path)| (path, bytes))
+        .collect();
+    ended.sort();
+    ended
+}
+
+fn allocated_bytes(archive: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(archive)? {
+        bytes += entry?.metadata()?.blocks() * 512;
+    }
+    Ok(bytes)
 }
 
 fn remove_if_expired(path: &Path, now: SystemTime) -> Result<bool, PrivateError> {
@@ -130,6 +157,11 @@ mod tests {
             panic!("nobody holds it")
         };
         let now = SystemTime::now();
+        let ended: Vec<_> = ended_archives(root.path())
+            .into_iter()
+            .map(|(path, _)| path)
+            .collect();
+        assert_eq!(ended, std::slice::from_ref(&old));
         assert!(remove_expired(root.path(), now + DAY / 2).is_empty());
         let removed = remove_expired(root.path(), now + DAY * 2);
         assert_eq!(removed, std::slice::from_ref(&old));

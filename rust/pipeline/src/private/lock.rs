@@ -7,10 +7,10 @@
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use aeron_memory::lock_file::{self, LockAttempt};
 
 use super::PrivateError;
 
@@ -81,7 +81,7 @@ pub enum LockDamage {
 /// A lock file that this process holds. Dropping it frees the lock.
 #[derive(Debug)]
 pub struct LockFile {
-    file: File,
+    lock: lock_file::LockFile,
     path: PathBuf,
 }
 
@@ -182,7 +182,7 @@ impl LockRecord {
     /// The file cannot be read, or is damaged.
     pub fn read(directory: &Path) -> Result<Option<Self>, PrivateError> {
         let path = directory.join(LOCK_FILE);
-        match open(&path, false) {
+        match open(&path) {
             Ok(file) => read_record(&file, &path),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(PrivateError::io("open", &path, source)),
@@ -197,16 +197,9 @@ impl LockFile {
     /// There is one already, or the file system refuses.
     pub fn create(directory: &Path) -> Result<Self, PrivateError> {
         let path = directory.join(LOCK_FILE);
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path)
+        let lock = lock_file::LockFile::create(&path)
             .map_err(|source| PrivateError::io("create", &path, source))?;
-        flock(&file, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|error| PrivateError::io("lock", &path, error.into()))?;
-        Ok(Self { file, path })
+        Ok(Self { lock, path })
     }
 
     /// Takes the lock of the archive in `directory` if nobody holds it.
@@ -215,27 +208,17 @@ impl LockFile {
     /// The file system refuses.
     pub fn try_take(directory: &Path) -> Result<Taken, PrivateError> {
         let path = directory.join(LOCK_FILE);
-        let file = match open(&path, true) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Taken::Missing),
-            Err(source) => return Err(PrivateError::io("open", &path, source)),
-        };
-        if !lock(&file, FlockOperation::NonBlockingLockExclusive, &path)? {
-            return Ok(Taken::Held(holder(&file, &path)));
-        }
-        // Whoever held it may have removed the whole archive, for its age.
-        let is_there = path.symlink_metadata().is_ok_and(|there| {
-            file.metadata()
-                .is_ok_and(|ours| (ours.dev(), ours.ino()) == (there.dev(), there.ino()))
-        });
-        Ok(if is_there {
-            Taken::Ours(Self { file, path })
-        } else {
-            Taken::Missing
+        let attempt = lock_file::LockFile::try_lock(&path)
+            .map_err(|source| PrivateError::io("lock", &path, source))?;
+        Ok(match attempt {
+            LockAttempt::Acquired(lock) => Taken::Ours(Self { lock, path }),
+            LockAttempt::Held(file) => Taken::Held(holder(&file, &path)),
+            // Never there, or removed with the whole archive by its last owner.
+            LockAttempt::Missing => Taken::Missing,
         })
     }
 
-    /// Whether a living process owns the archive in `directory`: its pid, if the lock file says it. Also answers what the file
+    /// Whether a living process owns the archive in `directory`: its pid, if the lock file says it. Also returns what the file
     /// says. Disturbs no owner.
     ///
     /// # Errors
@@ -244,12 +227,13 @@ impl LockFile {
         directory: &Path,
     ) -> Result<(Option<Option<i64>>, Option<LockRecord>), PrivateError> {
         let path = directory.join(LOCK_FILE);
-        let file = open(&path, false).map_err(|source| PrivateError::io("open", &path, source))?;
-        // Shared: two who look at once do not take each other for an owner.
-        if !lock(&file, FlockOperation::NonBlockingLockShared, &path)? {
-            return Ok((Some(holder(&file, &path)), None));
+        let found = lock_file::LockFile::look(&path)
+            .and_then(|found| found.ok_or_else(|| io::ErrorKind::NotFound.into()))
+            .map_err(|source| PrivateError::io("open", &path, source))?;
+        match found {
+            (true, file) => Ok((Some(holder(&file, &path)), None)),
+            (false, file) => Ok((None, read_record(&file, &path)?)),
         }
-        Ok((None, read_record(&file, &path)?))
     }
 
     /// What the file says; `None` when its first owner was killed before it wrote anything.
@@ -257,7 +241,7 @@ impl LockFile {
     /// # Errors
     /// The file cannot be read, or is damaged.
     pub fn record(&self) -> Result<Option<LockRecord>, PrivateError> {
-        read_record(&self.file, &self.path)
+        read_record(self.lock.file(), &self.path)
     }
 
     /// Writes what the file is to say, in one step.
@@ -265,27 +249,19 @@ impl LockFile {
     /// # Errors
     /// The file system refuses.
     pub fn write(&self, record: &LockRecord) -> Result<(), PrivateError> {
-        self.file
+        self.lock
+            .file()
             .write_all_at(&record.encode(), 0)
             .map_err(|source| PrivateError::io("write", &self.path, source))
     }
 }
 
-/// Close-on-exec, as every file that the standard library opens: a child that is started keeps no lock.
-fn open(path: &Path, for_writing: bool) -> io::Result<File> {
+/// Opens the file for reading; a symbolic link is not followed.
+fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .read(true)
-        .write(for_writing)
         .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32)
         .open(path)
-}
-
-fn lock(file: &File, operation: FlockOperation, path: &Path) -> Result<bool, PrivateError> {
-    match flock(file, operation) {
-        Ok(()) => Ok(true),
-        Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
-        Err(error) => Err(PrivateError::io("lock", path, error.into())),
-    }
 }
 
 /// Pid of the owner, as far as the file says it.

@@ -25,6 +25,7 @@ mod writer;
 
 pub use archive::{ImageDescription, PrivateArchive, RecordingInfo};
 pub use error::PrivateError;
+pub use expired::ended_archives;
 pub use heads::{Counts, HeadTracker, Progress};
 pub use index::{Arrivals, Cut, Index, IndexError};
 pub use lock::{LOCK_FILE, LockDamage, LockRecord, Owner, Token};

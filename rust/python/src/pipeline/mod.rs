@@ -19,6 +19,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<partition::PyColumnBatch>()?;
     module.add_class::<partition::PyPartitionReader>()?;
     module.add_class::<sink::PySharedPublications>()?;
+    module.add_function(wrap_pyfunction!(recordings::ended_archives, module)?)?;
     module.add_function(wrap_pyfunction!(recordings::plan_recordings, module)?)?;
     module.add_class::<sink::PySinkTask>()
 }

@@ -11,6 +11,13 @@ use crate::argument;
 
 use super::{layout, spark_error};
 
+/// The private archives in `directory` whose query has ended, each with its bytes on disk.
+#[pyfunction]
+#[pyo3(name = "_ended_archives")]
+pub fn ended_archives(py: Python<'_>, directory: PathBuf) -> Vec<(PathBuf, u64)> {
+    py.detach(|| aeron_pipeline::private::ended_archives(&directory))
+}
+
 /// The partitions of the recordings of an archive directory, as texts for `PartitionReader`; each message is in one of them.
 ///
 /// `recording_ids` are pairs of first and last, `value_schema` is the layout of records if rows are those. Nothing is written to

@@ -1,0 +1,132 @@
+//! Directories of embedded drivers whose process was killed.
+//!
+//! Only the lock decides whether a driver is alive: containers that share a file system have different process ids.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use aeron_agent::{EpochClock, SystemEpochClock};
+use aeron_memory::cnc::{CncFile, Reader};
+use aeron_memory::directory::{cnc_file, driver_lock_file};
+use aeron_memory::lock_file::{LockAttempt, LockFile};
+
+use super::entries;
+use super::marker::Marker;
+
+/// Aeron's own driver timeout: a heartbeat that is older counts as that of a dead driver.
+const DRIVER_TIMEOUT_MS: i64 = 10_000;
+
+/// A directory that no living driver uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftDirectory {
+    /// The directory.
+    pub path: PathBuf,
+    /// Bytes that its files take on disk.
+    pub bytes: u64,
+    /// Whether the next embedded driver removes it: our lock file says that it
+    /// was an embedded driver's, and only files of a driver are in it.
+    pub is_removed_next: bool,
+}
+
+/// Removes the directories that killed embedded drivers left beside `default`: `<default>-...`, of this user, with our lock file,
+/// whose lock is free. Returns the removed ones.
+///
+/// What cannot be removed is skipped: the next driver tries again.
+pub fn remove_abandoned(default: &Path) -> Vec<PathBuf> {
+    candidates(default)
+        .into_iter()
+        .filter(|path| remove_if_abandoned(path).unwrap_or(false))
+        .collect()
+}
+
+fn remove_if_abandoned(path: &Path) -> io::Result<bool> {
+    let LockAttempt::Acquired(lock) = LockFile::try_lock(&driver_lock_file(path))? else {
+        return Ok(false);
+    };
+    let is_embedded = Marker::read_file(lock.file())? == Some(Marker::Embedded);
+    if !is_embedded || entries::find_foreign(path)?.is_some() {
+        return Ok(false);
+    }
+    super::remove(path)?;
+    Ok(!path.exists())
+}
+
+/// The directories `<default>-...` of this user that no living driver uses, in the order of their names. Changes nothing.
+pub fn left_directories(default: &Path) -> Vec<LeftDirectory> {
+    let mut left: Vec<_> = candidates(default)
+        .into_iter()
+        .filter_map(|path| look_at(path).ok().flatten())
+        .collect();
+    left.sort_by(|a, b| a.path.cmp(&b.path));
+    left
+}
+
+fn look_at(path: PathBuf) -> io::Result<Option<LeftDirectory>> {
+    let is_embedded = match LockFile::look(&driver_lock_file(&path))? {
+        Some((true, _)) => return Ok(None),
+        Some((false, file)) => Marker::read_file(&file)? == Some(Marker::Embedded),
+        None if has_live_driver(&path) => return Ok(None),
+        None => false,
+    };
+    if !is_embedded && !cnc_file(&path).is_file() {
+        return Ok(None);
+    }
+    let is_removed_next = is_embedded && entries::find_foreign(&path)?.is_none();
+    let bytes = allocated_bytes(&path)?;
+    Ok(Some(LeftDirectory {
+        path,
+        bytes,
+        is_removed_next,
+    }))
+}
+
+/// For a driver of another make, by its heartbeat.
+fn has_live_driver(path: &Path) -> bool {
+    CncFile::map(&cnc_file(path), Reader::Tool).is_ok_and(|cnc| {
+        cnc.is_ok_and(|cnc| cnc.is_active(SystemEpochClock.time_ms(), DRIVER_TIMEOUT_MS))
+    })
+}
+
+fn allocated_bytes(directory: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(directory)? {
+        let found = entry?;
+        let metadata = found.metadata()?;
+        bytes += match metadata.is_dir() {
+            true => allocated_bytes(&found.path())?,
+            false => metadata.blocks() * 512,
+        };
+    }
+    Ok(bytes)
+}
+
+/// The directories beside `default` whose names begin with its name and a hyphen, and that belong to this user.
+fn candidates(default: &Path) -> Vec<PathBuf> {
+    let (Some(parent), Some(name)) = (default.parent(), default.file_name()) else {
+        return Vec::new();
+    };
+    let mut prefix = OsString::from(name);
+    prefix.push("-");
+    let user_id = rustix::process::geteuid().as_raw();
+    let Ok(entries) = fs::read_dir(parent) else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter(|entry| {
+            let name = entry.file_name();
+            let is_named_so = name
+                .as_encoded_bytes()
+                .starts_with(prefix.as_encoded_bytes());
+            // Of the entry itself: a symbolic link is not a directory.
+            let is_ours = entry
+                .metadata()
+                .is_ok_and(|found| found.is_dir() && found.uid() == user_id);
+            is_named_so && is_ours
+        })
+        .map(|entry| entry.path())
+        .collect()
+}

@@ -1,0 +1,93 @@
+//! The entries of a driver's directory: only what drivers make is ever deleted, and symbolic links are not followed.
+
+use std::fs::{self, DirEntry};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use aeron_memory::directory::{Entry, entry_named, is_log_name, log_directories};
+
+use super::marker::Marker;
+
+/// The first entry, here or among the log buffers, that no driver makes.
+pub fn find_foreign(dir: &Path) -> io::Result<Option<PathBuf>> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if let Some(foreign) = foreign_in(&entry)? {
+            return Ok(Some(foreign));
+        }
+    }
+    Ok(None)
+}
+
+fn foreign_in(entry: &DirEntry) -> io::Result<Option<PathBuf>> {
+    // The type of the entry itself, not of what a symbolic link leads to.
+    let kind = entry.file_type()?;
+    let path = entry.path();
+    let is_drivers = match entry_named(&entry.file_name()) {
+        Some(Entry::File) => kind.is_file(),
+        Some(Entry::DriverLock) => kind.is_file() && Marker::read(&path)?.is_some(),
+        Some(Entry::LogDirectory) if kind.is_dir() => return find_foreign_log(&path),
+        Some(Entry::LogDirectory) | None => false,
+    };
+    Ok((!is_drivers).then_some(path))
+}
+
+fn find_foreign_log(directory: &Path) -> io::Result<Option<PathBuf>> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if !is_log(&entry)? {
+            return Ok(Some(entry.path()));
+        }
+    }
+    Ok(None)
+}
+
+fn is_log(entry: &DirEntry) -> io::Result<bool> {
+    Ok(is_log_name(&entry.file_name()) && entry.file_type()?.is_file())
+}
+
+/// Removes what drivers make, except the lock file. Other entries stay, and the directories that hold them.
+pub fn remove_drivers_entries(dir: &Path) -> io::Result<()> {
+    for logs in log_directories(dir) {
+        remove_logs(&logs)?;
+    }
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let is_file = entry.file_type()?.is_file();
+        if is_file && entry_named(&entry.file_name()) == Some(Entry::File) {
+            ignore_missing(fs::remove_file(entry.path()))?;
+        }
+    }
+    Ok(())
+}
+
+fn remove_logs(directory: &Path) -> io::Result<()> {
+    match directory.symlink_metadata() {
+        Ok(found) if found.is_dir() => {}
+        Ok(_) => return Ok(()),
+        Err(error) => return ignore_missing(Err(error)),
+    }
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if is_log(&entry)? {
+            ignore_missing(fs::remove_file(entry.path()))?;
+        }
+    }
+    remove_if_empty(directory)
+}
+
+/// Removes a directory unless something is in it.
+pub fn remove_if_empty(directory: &Path) -> io::Result<()> {
+    match fs::remove_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+        result => ignore_missing(result),
+    }
+}
+
+/// Takes an entry that is gone already for removed.
+pub fn ignore_missing(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
+}

@@ -1,0 +1,156 @@
+//! Whether a driver of another make, which has no lock file, still uses a directory; and the errors of one that does not.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use aeron_agent::{EpochClock, SystemEpochClock, console};
+use aeron_memory::cnc::{CLOSED_HEARTBEAT_MS, Cnc, CncError, CncFile, Reader};
+use aeron_memory::date::format_date;
+use aeron_memory::directory::cnc_file;
+use aeron_memory::error_log;
+use aeron_memory::mapped::MappedFile;
+use rustix::process::{Pid, test_kill_process};
+
+use crate::config::Context;
+use crate::media_driver::StartError;
+
+/// Interval between two looks at a CnC file.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
+
+/// How long a heartbeat is watched: Aeron's drivers write it every timer interval, which is a second by default.
+const HEARTBEAT_WATCH_TIME: Duration = Duration::from_millis(2_500);
+
+/// The CnC file of the directory if it can be read; `None` if there is none, or if its driver stopped while it started.
+///
+/// A driver that is just starting is waited for, up to the driver timeout, unless `is_dead` says that there is none.
+///
+/// # Errors
+/// The file cannot be mapped, is not the CnC file of a driver, or is damaged.
+pub fn find_cnc(context: &Context, is_dead: bool) -> Result<Option<CncFile>, StartError> {
+    let path = cnc_file(&context.dir);
+    let patience = match is_dead {
+        true => Duration::ZERO,
+        false => Duration::from_millis(context.driver_timeout_ms.unsigned_abs()),
+    };
+    let deadline = Instant::now().checked_add(patience);
+    loop {
+        let error = match CncFile::map(&path, Reader::Tool) {
+            Ok(Ok(cnc)) => return Ok(Some(cnc)),
+            Ok(Err(error)) => error,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(StartError::io(&error, "failed to map", &path)),
+        };
+        let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        if !error.is_transient() || is_late {
+            return check_unreadable(context, path, error, is_dead);
+        }
+        std::thread::sleep(POLL_INTERVAL);
+    }
+}
+
+/// Accepts what a driver leaves that stopped while it started, and refuses everything else.
+fn check_unreadable(
+    context: &Context,
+    path: PathBuf,
+    reason: CncError,
+    is_dead: bool,
+) -> Result<Option<CncFile>, StartError> {
+    let has_aerons_version = !matches!(
+        reason,
+        CncError::NotPopulated { .. }
+            | CncError::NotInitialised
+            | CncError::IncompatibleVersion { .. }
+    );
+    if is_dead || has_aerons_version && context.dir_delete_on_start {
+        return Ok(None);
+    }
+    if has_aerons_version {
+        return Err(StartError::DamagedCnc { path, reason });
+    }
+    let is_half_made = MappedFile::open_private(&path)
+        .is_ok_and(|file| Cnc::is_without_version_only(file.buffer().clone()));
+    match is_half_made {
+        true => Ok(None),
+        false => Err(StartError::ForeignCnc { path, reason }),
+    }
+}
+
+/// Prints the age of the heartbeat that was found.
+pub fn print_heartbeat_age(cnc: &CncFile) {
+    let now_ms = SystemEpochClock.time_ms();
+    let age_ms = now_ms.saturating_sub(cnc.to_driver().consumer_heartbeat_ms());
+    console::warn(format_args!(
+        "INFO: Aeron driver heartbeat is {age_ms} ms old"
+    ));
+}
+
+/// Refuses a directory whose driver may be alive, going by its heartbeat and its process id.
+///
+/// # Errors
+/// [`StartError::ActiveDriver`]
+pub fn check_dead(context: &Context, cnc: &CncFile) -> Result<(), StartError> {
+    let now_ms = SystemEpochClock.time_ms();
+    if !cnc.is_active(now_ms, context.driver_timeout_ms) {
+        return Ok(());
+    }
+    // A process id of another pid namespace says nothing, so the heartbeat is watched in any case.
+    let must_show = context.dir_delete_on_start || !is_process_alive(cnc.identity().pid);
+    if must_show && !shows_life(context, cnc) {
+        return Ok(());
+    }
+    Err(StartError::ActiveDriver(cnc_file(&context.dir)))
+}
+
+/// Whether the heartbeat advances while it is watched.
+fn shows_life(context: &Context, cnc: &CncFile) -> bool {
+    let first_ms = cnc.to_driver().consumer_heartbeat_ms();
+    let deadline = Instant::now() + HEARTBEAT_WATCH_TIME;
+    loop {
+        let heartbeat_ms = cnc.to_driver().consumer_heartbeat_ms();
+        if heartbeat_ms != first_ms {
+            return heartbeat_ms != CLOSED_HEARTBEAT_MS;
+        }
+        let is_stale = !cnc.is_active(SystemEpochClock.time_ms(), context.driver_timeout_ms);
+        if is_stale || Instant::now() >= deadline {
+            return false;
+        }
+        std::thread::sleep(POLL_INTERVAL);
+    }
+}
+
+fn is_process_alive(pid: i64) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    // A process of another user exists too: only "no such process" says that there is none.
+    pid.is_some_and(|pid| test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
+}
+
+/// Writes the distinct errors of a dead driver beside its directory.
+pub fn save_errors(dir: &Path, cnc: &CncFile) -> Result<(), StartError> {
+    if !error_log::has_errors(cnc.error_log()) {
+        return Ok(());
+    }
+    let mut report = String::new();
+    let observations = error_log::read(cnc.error_log(), 0);
+    error_log::write_report(&mut report, &observations, format_date)
+        .expect("writing to a string does not fail");
+    let path = error_file(dir, SystemEpochClock.time_ms());
+    fs::write(&path, report)
+        .map_err(|error| StartError::io(&error, "failed to save existing errors to", &path))?;
+    console::warn(format_args!(
+        "WARNING: Existing errors saved to: {}",
+        path.display()
+    ));
+    Ok(())
+}
+
+/// `<dir>-<date>-error.log`, beside the directory.
+fn error_file(dir: &Path, now_ms: i64) -> PathBuf {
+    let mut name = dir.as_os_str().to_owned();
+    name.push(format!(
+        "-{}-error.log",
+        format_date(now_ms).replace(':', "-")
+    ));
+    name.into()
+}

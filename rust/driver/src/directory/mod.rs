@@ -1,0 +1,189 @@
+//! The directory of a driver: taking it for one driver, and giving it back.
+//!
+//! A driver holds the lock of its directory as long as it lives, so a killed driver's directory is free at once and a live one's
+//! is never deleted. Only files that drivers make are deleted; a directory with any other entry is refused.
+
+mod abandoned;
+mod entries;
+mod liveness;
+mod marker;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use aeron_agent::console;
+use aeron_memory::cnc::CncFile;
+use aeron_memory::directory::{cnc_file, create_directories, driver_lock_file};
+use aeron_memory::lock_file::{LockAttempt, LockFile};
+
+pub use abandoned::{LeftDirectory, left_directories, remove_abandoned};
+use marker::Marker;
+
+use crate::config::Context;
+use crate::media_driver::StartError;
+
+/// How long a lock may be held by a tool that only looks at it.
+const LOOK_TIME: Duration = Duration::from_millis(50);
+const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(1);
+
+/// A directory that belongs to one driver of this process. Dropping it closes it.
+#[derive(Debug)]
+pub struct DriverDirectory {
+    path: PathBuf,
+    /// `None` once the directory is closed.
+    lock: Option<LockFile>,
+    is_removed_on_close: bool,
+}
+
+impl DriverDirectory {
+    /// Makes the directory ready for a driver: empty, with the directories of log buffers, and locked.
+    ///
+    /// # Errors
+    /// A driver is alive in the directory, an entry of it is not a driver's, or the file system refuses.
+    pub fn take(context: &Context) -> Result<Self, StartError> {
+        let dir = &context.dir;
+        check_entries(context)?;
+        let existing = existing_lock(dir)?;
+        // Our lock decides. Without it, the CnC file of a driver of another make is judged before anything is written.
+        let was_ours = existing.is_some();
+        let cnc = liveness::find_cnc(context, was_ours)?;
+        if let Some(cnc) = &cnc {
+            check_cnc(context, cnc, was_ours)?;
+        }
+        let lock = match existing {
+            Some(lock) => lock,
+            None => create_lock(dir)?,
+        };
+        let directory = Self {
+            path: dir.clone(),
+            lock: Some(lock),
+            is_removed_on_close: context.dir_delete_on_shutdown,
+        };
+        directory.make_ready(context)?;
+        Ok(directory)
+    }
+
+    fn make_ready(&self, context: &Context) -> Result<(), StartError> {
+        let lock = self.lock.as_ref().expect("the directory was just taken");
+        lock.give_up_in_forked_children();
+        let marker = match context.is_dir_private {
+            true => Marker::Embedded,
+            false => Marker::Named,
+        };
+        let dir = &self.path;
+        marker
+            .write(lock.file())
+            .map_err(|error| StartError::io(&error, "failed to write the lock file of", dir))?;
+        entries::remove_drivers_entries(dir)
+            .map_err(|error| StartError::io(&error, "failed to remove old files of", dir))?;
+        create_directories(dir).map_err(|error| StartError::io(&error, "failed to create", dir))
+    }
+
+    /// Releases the lock, after removing the driver's files and the directory if the driver was told so. May be called again.
+    ///
+    /// A directory that another driver has taken by force is left alone.
+    ///
+    /// # Errors
+    /// The files should be removed but cannot.
+    pub fn close(&mut self) -> io::Result<()> {
+        let Some(lock) = self.lock.take() else {
+            return Ok(());
+        };
+        let result = match self.is_removed_on_close && lock.is_in_place() {
+            true => remove(&self.path),
+            false => Ok(()),
+        };
+        lock.unlock();
+        result
+    }
+}
+
+impl Drop for DriverDirectory {
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            console::warn(format_args!(
+                "failed to remove {}: {error}",
+                self.path.display()
+            ));
+        }
+    }
+}
+
+/// Removes a driver's files, its lock file last, and the directory if nothing else is in it. The caller holds the lock.
+fn remove(dir: &Path) -> io::Result<()> {
+    entries::remove_drivers_entries(dir)?;
+    entries::ignore_missing(fs::remove_file(driver_lock_file(dir)))?;
+    entries::remove_if_empty(dir)
+}
+
+/// Refuses a path that is not a directory, and a directory with an entry that drivers do not make.
+fn check_entries(context: &Context) -> Result<(), StartError> {
+    let dir = &context.dir;
+    match dir.symlink_metadata() {
+        Ok(found) if found.is_symlink() => return Err(StartError::LinkedDirectory(dir.clone())),
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(StartError::io(&error, "failed to look at", dir)),
+    }
+    if context.dir_warn_if_exists {
+        console::warn(format_args!("WARNING: {} exists", dir.display()));
+    }
+    let foreign = entries::find_foreign(dir)
+        .map_err(|error| StartError::io(&error, "failed to list", dir))?;
+    match foreign {
+        Some(entry) => Err(StartError::ForeignEntry(entry)),
+        None => Ok(()),
+    }
+}
+
+/// Makes sure that the driver of the CnC file is dead, and saves its errors unless the directory shall be deleted.
+fn check_cnc(context: &Context, cnc: &CncFile, is_dead: bool) -> Result<(), StartError> {
+    if context.dir_warn_if_exists {
+        liveness::print_heartbeat_age(cnc);
+    }
+    if !is_dead {
+        liveness::check_dead(context, cnc)?;
+    }
+    match context.dir_delete_on_start {
+        true => Ok(()),
+        false => liveness::save_errors(&context.dir, cnc),
+    }
+}
+
+/// Takes the lock that an earlier driver of ours left; `None` if there is none.
+fn existing_lock(dir: &Path) -> Result<Option<LockFile>, StartError> {
+    let path = driver_lock_file(dir);
+    let deadline = Instant::now() + LOOK_TIME;
+    loop {
+        match LockFile::try_lock(&path) {
+            Ok(LockAttempt::Acquired(lock)) => return Ok(Some(lock)),
+            Ok(LockAttempt::Missing) => return Ok(None),
+            Ok(LockAttempt::Held(_)) if Instant::now() >= deadline => {
+                return Err(StartError::ActiveDriver(cnc_file(dir)));
+            }
+            Ok(LockAttempt::Held(_)) => std::thread::sleep(LOCK_POLL_INTERVAL),
+            Err(error) => return Err(StartError::io(&error, "failed to lock", &path)),
+        }
+    }
+}
+
+/// Creates the directory, if it does not exist, and its lock.
+fn create_lock(dir: &Path) -> Result<LockFile, StartError> {
+    fs::create_dir_all(dir).map_err(|error| StartError::io(&error, "failed to create", dir))?;
+    let path = driver_lock_file(dir);
+    match LockFile::create(&path) {
+        Ok(lock) => Ok(lock),
+        // Another driver starts here at the same time.
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::AlreadyExists | io::ErrorKind::WouldBlock
+            ) =>
+        {
+            Err(StartError::ActiveDriver(cnc_file(dir)))
+        }
+        Err(error) => Err(StartError::io(&error, "failed to create", &path)),
+    }
+}
