@@ -109,7 +109,7 @@ impl Conductor {
         }
         match endpoint.state() {
             EndpointState::Active => Ok(endpoint.id),
-            EndpointState::Closing | EndpointState::Closed => Err(closing(&endpoint.channel)),
+            EndpointState::Closing => Err(closing(&endpoint.channel)),
         }
     }
 }

@@ -17,10 +17,8 @@ use crate::media::transport::MulticastSpec;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EndpointState {
     Active,
-    /// Nobody needs it any more: the agent that has its sockets is closing them.
+    /// Unused: the agent that owns its sockets is closing them, and the record goes when they are closed.
     Closing,
-    /// Its sockets are closed; the next tick deletes it.
-    Closed,
 }
 
 /// An endpoint as channels find it.
@@ -86,14 +84,15 @@ pub(super) fn check_timestamp_offset(
     )))
 }
 
-/// Checks a length of a socket buffer; 0 is the operating system's default.
+/// Checks a length of a socket buffer. An existing length of 0 is the operating system's default; a requested length of 0
+/// asks for nothing and fits every endpoint.
 pub(super) fn check_buffer_length(
     key: &str,
     (existing, requested): (i64, i64),
     existing_channel: &UdpChannel,
     channel: &UdpChannel,
 ) -> Result<(), DriverError> {
-    if existing == requested {
+    if requested == 0 || existing == requested {
         return Ok(());
     }
     let text = |length: i64| match length {
@@ -251,10 +250,10 @@ pub(super) fn check_mtu(
     context: &Context,
     system_send_buffer: i32,
 ) -> Result<(), DriverError> {
-    let stated = |channel: &UdpChannel| channel.params.socket_sndbuf_length.unwrap_or(0);
+    let granted = |existing| BufferLengths::of(existing, context).send;
     let known = [
-        ("endpoint", existing.map_or(0, stated)),
-        ("channel", stated(channel)),
+        ("endpoint", existing.map_or(0, granted)),
+        ("channel", channel.params.socket_sndbuf_length.unwrap_or(0)),
         ("context", context.socket_sndbuf as i64),
         ("os default", system_send_buffer.into()),
     ];

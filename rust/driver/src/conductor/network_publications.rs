@@ -21,7 +21,7 @@ use super::publications::{
     NULL_ID, PublicationRequest, publisher_position_name, response_correlation_id, session_clash,
     untethered_timeouts,
 };
-use super::send_endpoints::check_shareable;
+use super::send_endpoints::{check_send_timestamps, check_stated_buffer_lengths};
 use super::{Conductor, Outlets};
 use crate::error::DriverError;
 use crate::flow_control::FlowControlSpec;
@@ -121,19 +121,23 @@ impl Conductor {
         channel: &UdpChannel,
         params: &PublicationParams,
     ) -> Result<Option<EndpointId>, DriverError> {
-        let existing = find_shared(self.send_endpoints.all(), channel)?;
+        let endpoint = find_shared(self.send_endpoints.all(), channel)?;
+        let existing = endpoint.map(|endpoint| &*endpoint.channel);
         match existing {
-            Some(endpoint) => check_shareable(&endpoint.channel, channel)?,
+            Some(existing) => check_send_timestamps(existing, channel)?,
             None => channel.check_original_publication()?,
         }
         check_mtu(
             params.mtu_length,
-            existing.map(|endpoint| &*endpoint.channel),
+            existing,
             channel,
             &self.context,
             self.system_socket_buffers.send,
         )?;
-        Ok(existing.map(|endpoint| endpoint.id))
+        if let Some(existing) = existing {
+            check_stated_buffer_lengths(existing, channel, &self.context)?;
+        }
+        Ok(endpoint.map(|endpoint| endpoint.id))
     }
 
     fn find_shared_network(

@@ -19,10 +19,13 @@ impl Conductor {
         channel: Arc<UdpChannel>,
     ) -> Result<(), DriverError> {
         let params = self.subscription_params(&channel)?;
-        self.check_receiver_window(&params, &channel)?;
         let existing = find_shared(&self.receive_endpoints, &channel)?;
         if let Some(endpoint) = existing {
-            self.check_endpoint_options(endpoint, &channel)?;
+            check_receive_timestamps(&endpoint.channel, &channel)?;
+        }
+        self.check_receiver_window(&params, existing, &channel)?;
+        if let Some(endpoint) = existing {
+            self.check_buffer_lengths(&endpoint.channel, &channel)?;
             self.check_subscription_options(endpoint, &request, &params, &channel)?;
         }
         let endpoint = match existing {
@@ -44,6 +47,7 @@ impl Conductor {
     fn check_receiver_window(
         &self,
         params: &SubscriptionParams,
+        existing: Option<&ReceiveEndpointRecord>,
         channel: &UdpChannel,
     ) -> Result<(), DriverError> {
         let (window, buffer) = (
@@ -53,8 +57,11 @@ impl Conductor {
         if window <= buffer {
             return Ok(());
         }
+        let existing =
+            existing.map(|endpoint| format!("existingChannel={} ", endpoint.channel.text));
         Err(DriverError::invalid_argument(format_args!(
-            "Initial window greater than SO_RCVBUF for channel: rcv-wnd={window} so-rcvbuf={buffer} channel={}",
+            "Initial window greater than SO_RCVBUF for channel: rcv-wnd={window} so-rcvbuf={buffer} {}channel={}",
+            existing.unwrap_or_default(),
             channel.text
         )))
     }
@@ -67,33 +74,20 @@ impl Conductor {
         }
     }
 
-    fn check_endpoint_options(
+    /// Checks the lengths of socket buffers that the channel or the driver's settings state against those of the endpoint.
+    fn check_buffer_lengths(
         &self,
-        endpoint: &ReceiveEndpointRecord,
+        existing: &UdpChannel,
         channel: &UdpChannel,
     ) -> Result<(), DriverError> {
-        let existing = &endpoint.channel;
-        let (theirs, ours) = (
+        let (granted, requested) = (
             BufferLengths::of(existing, &self.context),
             BufferLengths::of(channel, &self.context),
         );
-        let sndbuf = (theirs.send, ours.send);
+        let sndbuf = (granted.send, requested.send);
         check_buffer_length(key::SOCKET_SNDBUF, sndbuf, existing, channel)?;
-        let rcvbuf = (theirs.receive, ours.receive);
-        check_buffer_length(key::SOCKET_RCVBUF, rcvbuf, existing, channel)?;
-        let (theirs, ours) = (
-            existing.params.timestamp_offsets,
-            channel.params.timestamp_offsets,
-        );
-        let media = (theirs.media_receive, ours.media_receive);
-        check_timestamp_offset(key::MEDIA_RCV_TIMESTAMP_OFFSET, media, existing, channel)?;
-        let receive = (theirs.channel_receive, ours.channel_receive);
-        check_timestamp_offset(
-            key::CHANNEL_RCV_TIMESTAMP_OFFSET,
-            receive,
-            existing,
-            channel,
-        )
+        let rcvbuf = (granted.receive, requested.receive);
+        check_buffer_length(key::SOCKET_RCVBUF, rcvbuf, existing, channel)
     }
 
     /// Subscriptions of one stream and session at one endpoint get the same image, so they must want the same of it.
@@ -128,4 +122,24 @@ impl Conductor {
         }
         Ok(())
     }
+}
+
+/// Checks that a subscription's channel writes times of receiving where the endpoint's channel does.
+fn check_receive_timestamps(
+    existing: &UdpChannel,
+    channel: &UdpChannel,
+) -> Result<(), DriverError> {
+    let (theirs, ours) = (
+        existing.params.timestamp_offsets,
+        channel.params.timestamp_offsets,
+    );
+    let media = (theirs.media_receive, ours.media_receive);
+    check_timestamp_offset(key::MEDIA_RCV_TIMESTAMP_OFFSET, media, existing, channel)?;
+    let receive = (theirs.channel_receive, ours.channel_receive);
+    check_timestamp_offset(
+        key::CHANNEL_RCV_TIMESTAMP_OFFSET,
+        receive,
+        existing,
+        channel,
+    )
 }

@@ -127,10 +127,11 @@ impl Conductor {
         change: ReceiveDestinationChange,
         channel: Arc<UdpChannel>,
     ) -> Result<(), DriverError> {
-        if !self.is_subscribed(change.request.registration_id) {
+        let registration_id = change.request.registration_id;
+        if !self.is_subscribed(registration_id) {
             return Err(unknown_subscription(
                 change.request.client_id,
-                change.request.registration_id,
+                registration_id,
             ));
         }
         let ReceiveDestinationChange {
@@ -143,7 +144,7 @@ impl Conductor {
                 let params = self.subscription_params(&channel)?;
                 self.add_subscription(change.request, &params, Source::Spy(channel));
             }
-            Change::Add => self.open_destination(endpoint, &channel, correlation_id)?,
+            Change::Add => self.open_destination(endpoint, &channel, registration_id)?,
             Change::Remove => {
                 let destination = self
                     .receive_endpoint(endpoint)

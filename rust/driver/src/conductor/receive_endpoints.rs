@@ -177,12 +177,17 @@ impl Conductor {
         channel: &UdpChannel,
         registration_id: i64,
     ) -> Result<(AtomicCounter<SharedBuffer>, Destination), DriverError> {
-        let (socket, lease) = self.open_receive_socket(channel)?;
+        let (socket, lease) = self.open_receive_socket(channel, channel)?;
         let status = self
             .count_channel(channel, Some(socket.local_address()), registration_id)
             .inspect_err(|_| self.receiver_ports.release(lease))?;
         let destination = self
-            .new_destination(channel, (socket, lease), status.id(), registration_id)
+            .new_destination(
+                (channel, channel),
+                (socket, lease),
+                status.id(),
+                registration_id,
+            )
             .inspect_err(|_| self.outlets.free_counter(status.id()))?;
         Ok((status, destination))
     }
@@ -198,18 +203,21 @@ impl Conductor {
     }
 
     /// Opens one more socket of an endpoint, with its counter, and gives it to the receiver.
+    ///
+    /// `registration_id` is the subscription's, so that clients find the addresses of a subscription by its id.
     pub(super) fn open_destination(
         &mut self,
         id: EndpointId,
         channel: &UdpChannel,
         registration_id: i64,
     ) -> Result<(), DriverError> {
-        let opened = self.open_receive_socket(channel)?;
-        let status_id = self
-            .receive_endpoint(id)
-            .map_or(-1, ReceiveEndpointRecord::status_counter_id);
+        let Some(endpoint) = self.receive_endpoint(id) else {
+            return Ok(());
+        };
+        let (status_id, subscribed) = (endpoint.status_counter_id(), Arc::clone(&endpoint.channel));
+        let opened = self.open_receive_socket(channel, &subscribed)?;
         let (record, destination) =
-            self.new_destination(channel, opened, status_id, registration_id)?;
+            self.new_destination((channel, &subscribed), opened, status_id, registration_id)?;
         if let Some(endpoint) = self.receive_endpoint_mut(id) {
             endpoint.destinations.push(record);
         }
@@ -221,19 +229,21 @@ impl Conductor {
         Ok(())
     }
 
+    /// Opens the socket that `channel` names, with the buffers and timestamps that the subscription's channel asks for.
     fn open_receive_socket(
         &mut self,
         channel: &UdpChannel,
+        subscribed: &UdpChannel,
     ) -> Result<(Box<dyn Socket>, SocketAddr), DriverError> {
         let lease = self.receiver_ports.lease(channel.remote_data)?;
-        let lengths = BufferLengths::of(channel, &self.context);
+        let lengths = BufferLengths::of(subscribed, &self.context);
         let spec = SocketSpec {
             bind: lease,
             connect: None,
             multicast: multicast_spec(channel, channel.remote_data, &self.context),
             send_buffer_length: lengths.send as usize,
             receive_buffer_length: lengths.receive as usize,
-            receive_timestamps: channel.params.timestamp_offsets.media_receive.is_some(),
+            receive_timestamps: subscribed.params.timestamp_offsets.media_receive.is_some(),
             side: SocketSide::Receiver,
         };
         match self.network.open(&spec) {
@@ -247,7 +257,7 @@ impl Conductor {
 
     fn new_destination(
         &mut self,
-        channel: &UdpChannel,
+        (channel, subscribed): (&UdpChannel, &UdpChannel),
         (socket, lease): (Box<dyn Socket>, SocketAddr),
         status_id: i32,
         registration_id: i64,
@@ -268,7 +278,9 @@ impl Conductor {
             address,
             lease,
         };
-        Ok((record, ReceiveDestination::new(id, channel, socket)))
+        let offsets = subscribed.params.timestamp_offsets;
+        let destination = ReceiveDestination::new(id, channel, offsets, socket);
+        Ok((record, destination))
     }
 
     /// The receiver closed the socket of a destination.
@@ -401,24 +413,16 @@ impl Conductor {
         }
     }
 
-    /// The receiver closed the sockets.
+    /// Deletes an endpoint whose sockets the receiver has closed: the next channel of its form opens a new one.
     pub(super) fn on_receive_endpoint_released(&mut self, id: EndpointId) {
-        if let Some(endpoint) = self.receive_endpoint_mut(id) {
-            endpoint.state = EndpointState::Closed;
-        }
-    }
-
-    /// One timer tick: closed endpoints go.
-    pub(super) fn check_receive_endpoints(&mut self) {
-        let closed: Vec<_> = self
-            .receive_endpoints
-            .extract_if(.., |endpoint| endpoint.state == EndpointState::Closed)
-            .collect();
-        for endpoint in closed {
-            self.outlets.free_counter(endpoint.status.id());
-            for destination in &endpoint.destinations {
-                self.free_destination(destination);
-            }
+        let mut endpoints = self.receive_endpoints.iter();
+        let Some(index) = endpoints.position(|endpoint| endpoint.id == id) else {
+            return;
+        };
+        let endpoint = self.receive_endpoints.remove(index);
+        self.outlets.free_counter(endpoint.status.id());
+        for destination in &endpoint.destinations {
+            self.free_destination(destination);
         }
     }
 }

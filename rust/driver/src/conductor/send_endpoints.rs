@@ -12,6 +12,7 @@ use super::endpoints::{
     BufferLengths, ChannelKind, Endpoint, EndpointState, check_buffer_length,
     check_timestamp_offset, multicast_spec, socket_error,
 };
+use crate::config::Context;
 use crate::error::DriverError;
 use crate::media::UdpChannel;
 use crate::media::transport::{Socket, SocketSide, SocketSpec};
@@ -79,8 +80,8 @@ impl SendEndpoints {
     }
 }
 
-/// Checks that a publication's channel can share an endpoint.
-pub(super) fn check_shareable(
+/// Checks that a publication's channel writes times of sending where the endpoint's channel does.
+pub(super) fn check_send_timestamps(
     existing: &UdpChannel,
     channel: &UdpChannel,
 ) -> Result<(), DriverError> {
@@ -90,21 +91,25 @@ pub(super) fn check_shareable(
         (offset(existing), offset(channel)),
         existing,
         channel,
-    )?;
-    let of = |channel: &UdpChannel| {
-        let params = &channel.params;
-        [
-            (key::SOCKET_SNDBUF, params.socket_sndbuf_length),
-            (key::SOCKET_RCVBUF, params.socket_rcvbuf_length),
-        ]
-    };
-    for ((key, existing_length), (_, length)) in of(existing).into_iter().zip(of(channel)) {
-        if let Some(length) = length {
-            let lengths = (existing_length.unwrap_or(0), length);
-            check_buffer_length(key, lengths, existing, channel)?;
-        }
-    }
-    Ok(())
+    )
+}
+
+/// Checks the lengths of socket buffers that a publication's channel states against those of the endpoint.
+///
+/// The endpoint has what its first channel stated, else what the driver's settings say. Lengths that the channel does not state
+/// cannot conflict.
+pub(super) fn check_stated_buffer_lengths(
+    existing: &UdpChannel,
+    channel: &UdpChannel,
+    context: &Context,
+) -> Result<(), DriverError> {
+    let granted = BufferLengths::of(existing, context);
+    let rcvbuf = channel.params.socket_rcvbuf_length.unwrap_or(0);
+    let lengths = (granted.receive, rcvbuf);
+    check_buffer_length(key::SOCKET_RCVBUF, lengths, existing, channel)?;
+    let sndbuf = channel.params.socket_sndbuf_length.unwrap_or(0);
+    let lengths = (granted.send, sndbuf);
+    check_buffer_length(key::SOCKET_SNDBUF, lengths, existing, channel)
 }
 
 impl Conductor {
@@ -258,25 +263,16 @@ impl Conductor {
         }
     }
 
-    /// The sender closed the socket.
+    /// Deletes an endpoint whose socket the sender has closed: the next channel of its form opens a new one.
     pub(super) fn on_send_endpoint_released(&mut self, id: EndpointId) {
-        if let Some(endpoint) = self.send_endpoints.get_mut(id) {
-            endpoint.state = EndpointState::Closed;
-        }
-    }
-
-    /// One timer tick: closed endpoints go.
-    pub(super) fn check_send_endpoints(&mut self) {
-        let closed: Vec<_> = self
-            .send_endpoints
-            .0
-            .extract_if(.., |endpoint| endpoint.state == EndpointState::Closed)
-            .collect();
-        for endpoint in closed {
-            self.outlets.free_counters(endpoint.counter_ids);
-            if let Some(lease) = endpoint.lease {
-                self.sender_ports.release(lease);
-            }
+        let endpoints = &mut self.send_endpoints.0;
+        let Some(index) = endpoints.iter().position(|endpoint| endpoint.id == id) else {
+            return;
+        };
+        let endpoint = endpoints.remove(index);
+        self.outlets.free_counters(endpoint.counter_ids);
+        if let Some(lease) = endpoint.lease {
+            self.sender_ports.release(lease);
         }
     }
 }

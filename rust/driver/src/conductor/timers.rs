@@ -46,8 +46,6 @@ impl Conductor {
         self.check_clients();
         self.check_ipc_publications();
         self.check_network_publications();
-        self.check_send_endpoints();
-        self.check_receive_endpoints();
         self.check_images();
         self.check_blocked_commands();
     }

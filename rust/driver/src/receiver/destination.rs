@@ -67,8 +67,15 @@ pub(super) struct Link {
 }
 
 impl ReceiveDestination {
-    /// The destination that `channel` says, with the socket that was opened for it.
-    pub fn new(id: DestinationId, channel: &UdpChannel, socket: Box<dyn Socket>) -> Self {
+    /// The destination that `channel` names, with the socket that was opened for it.
+    ///
+    /// `timestamp_offsets` are the subscription's: they say what its images hold, whichever socket a message came by.
+    pub fn new(
+        id: DestinationId,
+        channel: &UdpChannel,
+        timestamp_offsets: TimestampOffsets,
+        socket: Box<dyn Socket>,
+    ) -> Self {
         let control = match &channel.control {
             _ if channel.is_multicast => Control::Group(channel.remote_control),
             Some(control) => Control::Explicit {
@@ -85,7 +92,7 @@ impl ReceiveDestination {
             endpoint: usize::MAX,
             control,
             multicast_ttl,
-            timestamp_offsets: channel.params.timestamp_offsets,
+            timestamp_offsets,
             time_of_last_activity_ns: 0,
         };
         Self { link, socket }

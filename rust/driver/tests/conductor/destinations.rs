@@ -190,6 +190,78 @@ fn a_receive_destination_belongs_to_a_subscription_with_manual_control() {
     }
 }
 
+#[test]
+fn a_receive_destination_has_the_buffers_and_timestamps_of_its_subscription() {
+    let mut driver = TestDriver::new();
+    let channel = format!("{MDS}|so-rcvbuf=256k|so-sndbuf=512k|media-rcv-ts-offset=reserved");
+    let (subscription, _) = driver.add_subscription(&channel, STREAM);
+    add_receive(
+        &mut driver,
+        subscription,
+        "aeron:udp?endpoint=localhost:20141|channel-rcv-ts-offset=0",
+    );
+    let opened = driver.network.opened();
+    let spec = opened.last().unwrap();
+    assert_eq!(spec.receive_buffer_length, 256 << 10);
+    assert_eq!(spec.send_buffer_length, 512 << 10);
+    assert!(spec.receive_timestamps);
+    let (other, _) = driver.add_subscription(MDS, STREAM + 1);
+    add_receive(
+        &mut driver,
+        other,
+        "aeron:udp?endpoint=localhost:20142|media-rcv-ts-offset=reserved",
+    );
+    assert!(!driver.network.opened().last().unwrap().receive_timestamps);
+}
+
+#[test]
+fn messages_of_a_destination_have_timestamps_where_the_subscription_wants_them() {
+    for (subscribed, destination, is_stamped) in [
+        ("|channel-rcv-ts-offset=0", "", true),
+        ("", "|channel-rcv-ts-offset=0", false),
+        (
+            "|channel-rcv-ts-offset=8",
+            "|channel-rcv-ts-offset=0",
+            false,
+        ),
+    ] {
+        let mut driver = TestDriver::new();
+        let (subscription, _) = driver.add_subscription(&format!("{MDS}{subscribed}"), STREAM);
+        let udp = "aeron:udp?endpoint=localhost:20151";
+        add_receive(&mut driver, subscription, &format!("{udp}{destination}"));
+        let publication = driver.add_publication(udp, STREAM);
+        driver.advance(TICK);
+        publication.offer(16);
+        driver.advance(TICK);
+        let image = driver.images_of(subscription).remove(0);
+        let log = driver.image_log(&image);
+        let first = log.cursor(0).unwrap().next_fragment().unwrap().unwrap();
+        // Messages hold sevens, and the test's clock of timestamps stands at 0.
+        let is_zero = first.to_vec()[..8] == [0; 8];
+        assert_eq!(
+            is_zero,
+            is_stamped,
+            "{subscribed} {destination}: {:?}",
+            first.to_vec()
+        );
+    }
+}
+
+#[test]
+fn the_address_counter_of_a_destination_is_found_by_its_subscription() {
+    let mut driver = TestDriver::new();
+    let (subscription, _) = driver.add_subscription(MDS, STREAM);
+    add_receive(
+        &mut driver,
+        subscription,
+        "aeron:udp?endpoint=localhost:20141",
+    );
+    let [bound] = &driver.records_of(types::LOCAL_SOCKET_ADDRESS)[..] else {
+        panic!("one address");
+    };
+    assert_eq!(bound.registration_id, subscription);
+}
+
 /// 04-72
 #[test]
 fn local_destinations_are_answered_before_their_images_come_and_go() {

@@ -2,6 +2,8 @@
 
 use aeron_memory::counters::types;
 use aeron_protocol::ErrorCode;
+use aeron_protocol::command::{Command, RemoveSubscription};
+use aeron_protocol::event::Event;
 
 use crate::harness::{CLIENT, STREAM, TICK, TestDriver};
 
@@ -80,28 +82,85 @@ fn an_address_that_cannot_be_bound_is_refused_and_nothing_is_left_behind() {
     assert_eq!(driver.network.opened().len(), 1);
 }
 
+/// Removes a subscription in a duty cycle of the conductor alone, so that the receiver still has the endpoint's socket.
+fn begin_to_close(driver: &mut TestDriver, registration_id: i64) {
+    let correlation_id = driver.next_id();
+    driver.send(Command::RemoveSubscription(RemoveSubscription {
+        client_id: CLIENT,
+        correlation_id,
+        registration_id,
+    }));
+    driver.conductor_cycle();
+}
+
 /// 03-35, 04-57, 05-20
 #[test]
 fn a_closing_endpoint_is_to_be_tried_again() {
     let mut driver = TestDriver::new();
     let (subscription, _) = driver.add_subscription(CHANNEL, STREAM);
-    driver.remove_subscription(subscription);
     let errors = driver.errors();
-    let (code, text) = driver.subscription_error(CHANNEL, STREAM);
+    begin_to_close(&mut driver, subscription);
+    let add = driver.subscription_command(CLIENT, CHANNEL, STREAM);
+    driver.hear();
+    driver.send(add);
+    driver.conductor_cycle();
+    // The resource agent resolves the channel, then the conductor looks for its endpoint.
+    driver.resource_cycle();
+    driver.conductor_cycle();
+    let heard = driver.hear();
+    let refusal = heard.iter().find_map(|heard| match heard.event() {
+        Event::Error(error) => Some((error.error_code, error.error_message.to_vec())),
+        _ => None,
+    });
+    let (code, text) = refusal.expect("the socket is not closed yet");
     assert_eq!(code, ErrorCode::ResourceTemporarilyUnavailable);
-    assert!(
-        text.contains("found in CLOSING state, please retry"),
-        "{text}"
-    );
+    let text = String::from_utf8(text).unwrap();
+    let expected = "found in CLOSING state, please retry";
+    assert!(text.contains(expected), "{text}");
     assert_eq!(driver.errors(), errors);
-    driver.advance(2 * TICK);
-    driver.add_subscription(CHANNEL, STREAM);
+}
+
+/// 03-35, 04-57, 05-20
+#[test]
+fn an_endpoint_is_opened_anew_as_soon_as_its_agent_has_closed_it() {
+    let mut driver = TestDriver::new();
+    let before = driver.object_counters();
+    for _ in 0..3 {
+        let (subscription, _) = driver.add_subscription(CHANNEL, STREAM);
+        // No time passes, so there is no timer tick between the commands.
+        driver.remove_subscription(subscription);
+        assert_eq!(driver.object_counters(), before);
+    }
+    let control = "aeron:udp?control=localhost:20122|control-mode=response";
+    for channel in [control, "aeron:udp?control-mode=manual"] {
+        let (subscription, _) = driver.add_subscription(channel, STREAM);
+        driver.remove_subscription(subscription);
+        driver.add_subscription(channel, STREAM);
+    }
+}
+
+/// 04-57, 05-20
+#[test]
+fn a_send_endpoint_is_opened_anew_as_soon_as_the_sender_has_closed_it() {
+    let mut driver = TestDriver::new();
+    let publication = driver.add_publication(CHANNEL, STREAM);
+    driver.remove_publication(&publication, true);
+    let endpoints = |driver: &TestDriver| driver.records_of(types::SEND_CHANNEL_STATUS).len();
+    let mut steps = 0;
+    while endpoints(&driver) == 1 && driver.value_of(types::SEND_CHANNEL_STATUS) == 1 {
+        driver.step();
+        steps += 1;
+        assert!(steps < 60_000, "the publication's linger ends");
+    }
+    // The step in which the last publication ended is the step in which the endpoint goes.
+    assert_eq!(endpoints(&driver), 0);
+    driver.add_publication(CHANNEL, STREAM);
 }
 
 /// 04-55, 05-36
 #[test]
-fn socket_buffers_agree_on_a_shared_endpoint() {
-    let mut driver = TestDriver::new();
+fn a_publication_may_state_the_buffer_lengths_that_its_endpoint_has() {
+    let mut driver = TestDriver::with(|context| context.socket_rcvbuf = 128 * 1024);
     driver.add_publication(CHANNEL, STREAM);
     refused(
         &mut driver,
@@ -111,16 +170,71 @@ fn socket_buffers_agree_on_a_shared_endpoint() {
     refused(
         &mut driver,
         &format!("{CHANNEL}|so-rcvbuf=64k"),
-        "so-rcvbuf=65536 does not match existing value of OS default: existingChannel=",
+        "so-rcvbuf=65536 does not match existing value of 131072: existingChannel=",
     );
+    for accepted in ["", "|so-rcvbuf=128k", "|so-rcvbuf=0", "|so-sndbuf=0"] {
+        driver.add_publication(&format!("{CHANNEL}{accepted}"), STREAM);
+    }
+    let other = "aeron:udp?endpoint=localhost:20122|so-sndbuf=64k";
+    driver.add_publication(other, STREAM);
+    driver.add_publication("aeron:udp?endpoint=localhost:20122", STREAM);
+    refused(
+        &mut driver,
+        "aeron:udp?endpoint=localhost:20122|so-sndbuf=128k|so-rcvbuf=64k",
+        "so-rcvbuf=65536 does not match existing value of 131072: existingChannel=",
+    );
+    refused(
+        &mut driver,
+        "aeron:udp?endpoint=localhost:20122|so-sndbuf=128k",
+        "so-sndbuf=131072 does not match existing value of 65536: existingChannel=",
+    );
+}
+
+/// 04-55, 05-36
+#[test]
+fn a_publication_may_state_the_drivers_send_buffer_length() {
+    let mut driver = TestDriver::with(|context| context.socket_sndbuf = 64 * 1024);
+    driver.add_publication(CHANNEL, STREAM);
+    driver.add_publication(&format!("{CHANNEL}|so-sndbuf=64k"), STREAM);
+    refused(
+        &mut driver,
+        &format!("{CHANNEL}|so-sndbuf=128k"),
+        "so-sndbuf=131072 does not match existing value of 65536: existingChannel=",
+    );
+}
+
+/// 04-55, 05-36
+#[test]
+fn a_subscription_conflicts_only_with_lengths_that_it_or_the_driver_states() {
+    let mut driver = TestDriver::new();
+    driver.add_subscription(&format!("{CHANNEL}|so-sndbuf=64k"), STREAM);
+    // Neither the channel nor the driver's settings state a length for sending.
     driver.add_subscription(CHANNEL, STREAM);
     driver.add_subscription(&format!("{CHANNEL}|so-rcvbuf=128k"), STREAM);
-    let (code, text) = driver.subscription_error(&format!("{CHANNEL}|so-rcvbuf=256k"), STREAM);
-    assert_eq!(code, ErrorCode::GenericError);
-    assert!(
-        text.contains("so-rcvbuf=262144 does not match existing value of 131072"),
-        "{text}"
-    );
+    for (option, expected) in [
+        (
+            "so-sndbuf=128k",
+            "so-sndbuf=131072 does not match existing value of 65536",
+        ),
+        (
+            "so-rcvbuf=256k",
+            "so-rcvbuf=262144 does not match existing value of 131072",
+        ),
+        (
+            "so-sndbuf=128k|so-rcvbuf=256k",
+            "so-sndbuf=131072 does not match existing value of 65536",
+        ),
+    ] {
+        let (code, text) = driver.subscription_error(&format!("{CHANNEL}|{option}"), STREAM);
+        assert_eq!(code, ErrorCode::GenericError);
+        assert!(text.contains(expected), "{text}");
+    }
+    let larger = "aeron:udp?endpoint=localhost:20122|so-rcvbuf=256k";
+    driver.add_subscription(larger, STREAM);
+    // The driver's default of 128 KiB counts as stated.
+    let (_, text) = driver.subscription_error("aeron:udp?endpoint=localhost:20122", STREAM);
+    let expected = "so-rcvbuf=131072 does not match existing value of 262144";
+    assert!(text.contains(expected), "{text}");
 }
 
 /// 04-183

@@ -239,6 +239,11 @@ impl TestDriver {
         self.core.conductor.do_work(now_ns, now_ms);
     }
 
+    /// A duty cycle of the resource agent alone.
+    pub fn resource_cycle(&mut self) {
+        self.core.resources.do_work();
+    }
+
     pub fn duty_cycle(&mut self) -> usize {
         let (now_ns, now_ms) = (self.now.as_nanos() as i64, self.now_ms());
         self.nano_clock.update(now_ns);

@@ -249,7 +249,8 @@ impl Rig {
             address = socket.local_address();
         }
         let id = self.next_id() as DestinationId;
-        let destination = ReceiveDestination::new(id, &channel, socket);
+        let offsets = channel.params.timestamp_offsets;
+        let destination = ReceiveDestination::new(id, &channel, offsets, socket);
         (destination, id, address)
     }
 

@@ -1,0 +1,127 @@
+"""Channels that share an endpoint, in the C driver and in ours: what may differ, what is refused, how endpoints end."""
+
+import re
+import time
+
+import pytest
+
+from differential.rig import PACE
+from interop import control
+from interop.channels import free_port
+
+_PUBLICATION, _SUBSCRIPTION = "publication", "subscription"
+_LENGTHS = ("", "0", "64k", "128k", "256k")
+_SETTINGS = (
+    {},
+    {"AERON_SOCKET_SO_SNDBUF": "64k", "AERON_SOCKET_SO_RCVBUF": "256k"},
+    {"AERON_SOCKET_SO_RCVBUF": "0"},
+)
+# Which of several conflicts is told, and what the length of a datagram is compared with.
+_OTHER_PAIRS = [
+    (_PUBLICATION, "|so-sndbuf=64k", "|so-sndbuf=128k|so-rcvbuf=512k"),
+    (_PUBLICATION, "|channel-snd-ts-offset=0|so-sndbuf=8k", "|channel-snd-ts-offset=8|mtu=16k|so-rcvbuf=512k"),
+    (_PUBLICATION, "|so-sndbuf=8k", "|mtu=16k"),
+    (_PUBLICATION, "|so-sndbuf=8k", "|mtu=16k|so-sndbuf=32k"),
+    (_PUBLICATION, "|so-sndbuf=64k", "|mtu=16k|so-sndbuf=8k"),
+    (_PUBLICATION, "", "|mtu=16k|so-sndbuf=8k"),
+    (_SUBSCRIPTION, "|so-sndbuf=64k", "|so-sndbuf=128k|so-rcvbuf=512k"),
+    (_SUBSCRIPTION, "|channel-rcv-ts-offset=0", "|channel-rcv-ts-offset=8|rcv-wnd=1m|so-sndbuf=128k"),
+    (_SUBSCRIPTION, "|media-rcv-ts-offset=0|channel-rcv-ts-offset=8", "|media-rcv-ts-offset=8|channel-rcv-ts-offset=0"),
+    (_SUBSCRIPTION, "", "|rcv-wnd=1m|so-rcvbuf=512k|so-sndbuf=128k"),
+]
+_INNERMOST = re.compile(r"^\[\w+, \S+:\d+\] (.+)$", re.MULTILINE)
+
+
+def pairs_of_lengths():
+    """Each length beside each other one; a window that fits the smallest keeps another rule out of the way."""
+    for kind, window in ((_PUBLICATION, ""), (_SUBSCRIPTION, "|rcv-wnd=32k")):
+        for key in ("so-sndbuf", "so-rcvbuf"):
+            for first in _LENGTHS:
+                for second in _LENGTHS:
+                    yield kind, *(f"{window}|{key}={length}" if length else window for length in (first, second))
+
+
+@pytest.mark.parametrize("settings", _SETTINGS, ids=lambda settings: ",".join(settings.values()) or "defaults")
+def test_lengths_of_socket_buffers_conflict_where_they_do_in_the_c_driver(pairs, stream, settings):
+    """04-55, 05-36: stated or not, for sending and receiving, by a publication and a subscription"""
+    theirs, ours = pairs(**settings)
+    for kind, first, second in pairs_of_lengths():
+        seen = [outcome_of_two(side, kind, stream, first, second) for side in (theirs, ours)]
+        assert seen[0] == seen[1], f"{kind} {first!r} then {second!r}"
+
+
+def test_the_first_conflict_of_a_shared_endpoint_is_the_one_that_the_c_driver_tells(pairs, stream):
+    """04-55, 05-21, 05-36"""
+    theirs, ours = pairs()
+    for kind, first, second in _OTHER_PAIRS:
+        seen = [outcome_of_two(side, kind, stream, first, second) for side in (theirs, ours)]
+        assert seen[0] == seen[1], f"{kind} {first!r} then {second!r}"
+        assert seen[0] != "accepted", f"{kind} {first!r} then {second!r}"
+
+
+def test_the_drivers_send_buffer_limits_datagrams_of_a_shared_endpoint_as_that_of_the_endpoint(pairs, stream):
+    """05-21"""
+    theirs, ours = pairs(AERON_SOCKET_SO_SNDBUF="8k")
+    seen = [outcome_of_two(side, _PUBLICATION, stream, "", "|mtu=16k") for side in (theirs, ours)]
+    assert seen[0] == seen[1]
+    assert "for endpoint: mtu=16384 so-sndbuf=8192" in seen[1][1]
+
+
+def outcome_of_two(side, kind, stream, first, second):
+    """What becomes of the second of two channels with one address, the first of which is accepted."""
+    channel = f"aeron:udp?endpoint=127.0.0.1:{free_port()}"
+    accepted = request(side, kind, stream, channel + first)
+    assert accepted.name != "ON_ERROR", accepted.text
+    answer = request(side, kind, stream, channel + second)
+    for added in (accepted, answer):
+        if added.name != "ON_ERROR":
+            remove(side, kind, added.correlation)
+    if answer.name != "ON_ERROR":
+        return "accepted"
+    text = _INNERMOST.search(answer.text)[1] if side.kind == "c" else answer.text.splitlines()[1]
+    # The C driver writes two spaces where an option conflicts.
+    return answer.code, text.replace(channel, "CHANNEL").replace("  ", " ")
+
+
+def request(side, kind, stream, channel):
+    """The driver's answer to a channel that is added."""
+    correlation = side.control.next_id()
+    if kind == _PUBLICATION:
+        side.perform(control.ADD_EXCLUSIVE_PUBLICATION, control.add(side.client, correlation, stream, channel))
+    else:
+        body = control.add_subscription(side.client, correlation, stream, channel)
+        side.perform(control.ADD_SUBSCRIPTION, body)
+    return side.event(
+        "ON_EXCLUSIVE_PUBLICATION_READY", "ON_SUBSCRIPTION_READY", "ON_ERROR", correlation=correlation, timeout_s=10
+    )
+
+
+def remove(side, kind, registration):
+    correlation = side.control.next_id()
+    if kind == _PUBLICATION:
+        body = control.remove_publication(side.client, correlation, registration)
+        side.perform(control.REMOVE_PUBLICATION, body)
+    else:
+        side.perform(control.REMOVE_SUBSCRIPTION, control.remove(side.client, correlation, registration))
+
+
+@pytest.mark.parametrize(
+    "options", ["endpoint=127.0.0.1:{port}", "control=127.0.0.1:{port}|control-mode=response", "control-mode=manual"]
+)
+def test_a_subscription_that_was_removed_is_added_again_long_before_the_next_timer(pairs, stream, options):
+    """03-35, 04-57: an endpoint is gone when the receiver has closed its socket"""
+    timer_interval_s = 4
+    for side in pairs(AERON_TIMER_INTERVAL=f"{timer_interval_s}s"):
+        channel = "aeron:udp?" + options.format(port=free_port())
+        for _ in range(5):
+            added = request_until_open(side, stream, channel, PACE * timer_interval_s / 10)
+            remove(side, _SUBSCRIPTION, added.correlation)
+
+
+def request_until_open(side, stream, channel, timeout_s):
+    """Adds a subscription again and again while its endpoint is being closed."""
+    deadline = time.monotonic() + timeout_s
+    while (answer := request(side, _SUBSCRIPTION, stream, channel)).name == "ON_ERROR":
+        assert answer.code == 10, answer.text
+        assert time.monotonic() < deadline, f"{side.kind}: closing for longer than {timeout_s} s"
+    return answer
