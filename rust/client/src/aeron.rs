@@ -282,7 +282,7 @@ impl Aeron {
         handlers: SubscriptionHandlers,
     ) -> Result<Subscription> {
         self.wait_for_subscription(|| {
-            self.async_add_subscription_with(channel, stream_id, handlers)
+            self.async_add_subscription_with(channel, stream_id, handlers.clone())
         })
     }
 
@@ -336,7 +336,7 @@ impl Aeron {
         self.async_remove(ResourceKind::Subscription, registration_id)
     }
 
-    fn wait_for_subscription(&self, request: impl FnOnce() -> Result<i64>) -> Result<Subscription> {
+    fn wait_for_subscription(&self, request: impl FnMut() -> Result<i64>) -> Result<Subscription> {
         self.add(request, |conductor, id| {
             conductor.subscriptions.fetch(id).map(Subscription::new)
         })
@@ -419,7 +419,7 @@ impl Aeron {
         self.async_remove(ResourceKind::Counter, registration_id)
     }
 
-    fn wait_for_counter(&self, request: impl FnOnce() -> Result<i64>) -> Result<Counter> {
+    fn wait_for_counter(&self, request: impl FnMut() -> Result<i64>) -> Result<Counter> {
         self.add(request, |conductor, id| {
             conductor.counters.fetch(id).map(Counter::new)
         })
@@ -434,9 +434,9 @@ impl Aeron {
     /// # Errors
     /// See [`Aeron`].
     pub fn next_session_id(&self, stream_id: i32) -> Result<i32> {
-        self.client().check_may_wait()?;
-        let id = self.async_next_session_id(stream_id)?;
-        self.client().wait_for_operation(id)
+        let request = || self.async_next_session_id(stream_id);
+        let (_, session_id) = self.client().perform_operation(request)?;
+        Ok(session_id)
     }
 
     /// As [`next_session_id`](Self::next_session_id), without waiting; answers a correlation id for
@@ -509,13 +509,11 @@ impl Aeron {
     /// Requests a resource and waits until it is there.
     fn add<T>(
         &self,
-        request: impl FnOnce() -> Result<i64>,
+        request: impl FnMut() -> Result<i64>,
         fetch: impl Fn(&mut Conductor, i64) -> Option<T>,
     ) -> Result<T> {
         let client = self.client();
-        client.check_may_wait()?;
-        let id = request()?;
-        client.wait_for(id, |conductor| {
+        client.request_and_wait(request, |conductor, id| {
             match conductor.poll_command(client, id)? {
                 Progress::Awaiting => Ok(None),
                 Progress::Succeeded(_) => Ok(fetch(conductor, id)),

@@ -8,8 +8,9 @@ use std::time::Duration;
 use aeron_agent::{EpochClock, IdleStrategy, NanoClock};
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::{AtomicCounter, CountersReader};
+use aeron_protocol::ErrorCode;
 
-use crate::conductor::{Conductor, Progress};
+use crate::conductor::{Conductor, Progress, check_driver};
 use crate::context::{Context, DriverInvoker, InterruptCheck};
 use crate::error::{CloseCause, Error, Result};
 use crate::handlers::{Dispatcher, lock};
@@ -132,6 +133,7 @@ impl Client {
         let work = {
             let mut conductor = self.conductor();
             if self.state.is_closed() {
+                conductor.announce_close(self);
                 0
             } else {
                 conductor.do_work(self)
@@ -140,11 +142,38 @@ impl Client {
         work + self.dispatcher.run_inline()
     }
 
+    /// Makes a request and waits for its outcome.
+    ///
+    /// A refusal with [`ErrorCode::ResourceTemporarilyUnavailable`] says that the driver is just closing an endpoint that the
+    /// request needs. Then the request is made again, until the driver timeout has passed since the first one.
+    ///
+    /// # Errors
+    /// [`Error::ReentrantCall`] inside a handler, what `request` and `outcome` return, and those of [`wait_for`](Self::wait_for).
+    pub(crate) fn request_and_wait<T>(
+        self: &Arc<Self>,
+        mut request: impl FnMut() -> Result<i64>,
+        outcome: impl Fn(&mut Conductor, i64) -> Result<Option<T>>,
+    ) -> Result<T> {
+        self.check_may_wait()?;
+        let deadline_ns = self.now_ns() + self.settings.driver_timeout().as_nanos() as i64;
+        let mut retries = 0;
+        loop {
+            let id = request()?;
+            match self.wait_for(id, |conductor| outcome(conductor, id)) {
+                Err(error) if is_temporary(&error) && self.now_ns() - deadline_ns < 0 => {
+                    self.idle_while_waiting(retries);
+                    retries += 1;
+                }
+                result => return result,
+            }
+        }
+    }
+
     /// Runs the conductor until `answer` has one to this command, the driver timeout included.
     ///
     /// # Errors
     /// What `answer` says, [`Error::ClientClosed`] when the client ends, [`Error::Interrupted`], which gives the command up.
-    pub(crate) fn wait_for<T>(
+    fn wait_for<T>(
         self: &Arc<Self>,
         correlation_id: i64,
         mut answer: impl FnMut(&mut Conductor) -> Result<Option<T>>,
@@ -171,10 +200,14 @@ impl Client {
         operation_outcome(&mut *self.open_conductor()?, self, correlation_id)
     }
 
-    /// Waits for the driver's answer to a command that adds nothing; answers its value.
-    pub(crate) fn wait_for_operation(self: &Arc<Self>, correlation_id: i64) -> Result<i32> {
-        self.wait_for(correlation_id, |conductor| {
-            operation_outcome(conductor, self, correlation_id)
+    /// Requests something that adds no resource, and waits. Returns the correlation id and the value of the driver's answer.
+    pub(crate) fn perform_operation(
+        self: &Arc<Self>,
+        mut request: impl FnMut() -> Result<i64>,
+    ) -> Result<(i64, i32)> {
+        self.request_and_wait(&mut request, |conductor, id| {
+            let value = operation_outcome(conductor, self, id)?;
+            Ok(value.map(|value| (id, value)))
         })
     }
 
@@ -223,6 +256,8 @@ impl Client {
     }
 
     /// Closes the client and everything it opened; does nothing when it is closed already.
+    ///
+    /// If the ring to the driver is full, waits for room until the driver timeout has passed or the driver is gone.
     pub(crate) fn close(self: &Arc<Self>) {
         if self.process.is_foreign() {
             self.state.close(CloseCause::error(Error::Forked));
@@ -234,7 +269,21 @@ impl Client {
         }
         drop(released);
         self.dispatcher.run_inline();
+        self.announce_close();
         self.join();
+    }
+
+    /// Repeats the close that met a full ring until the driver has taken it, is gone, or the driver timeout has passed.
+    fn announce_close(self: &Arc<Self>) {
+        let deadline_ns = self.now_ns() + self.settings.driver_timeout().as_nanos() as i64;
+        let mut waits = 0;
+        while !self.conductor().announce_close(self) {
+            if self.now_ns() - deadline_ns > 0 || check_driver(self).is_err() {
+                return;
+            }
+            self.idle_while_waiting(waits);
+            waits += 1;
+        }
     }
 
     /// Starts the thread that runs the conductor.
@@ -251,6 +300,7 @@ impl Client {
                     idle_strategy.idle(work);
                 }
                 client.dispatcher.run_inline();
+                client.announce_close();
             })?;
         *lock(&self.thread) = Some(thread);
         Ok(())
@@ -267,6 +317,17 @@ impl Client {
             let _ = thread.join();
         }
     }
+}
+
+/// Whether the same request may succeed a moment later.
+fn is_temporary(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Registration {
+            code: ErrorCode::ResourceTemporarilyUnavailable,
+            ..
+        }
+    )
 }
 
 fn operation_outcome(

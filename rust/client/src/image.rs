@@ -207,10 +207,8 @@ impl Image {
     /// # Errors
     /// [`Error::SpyCannotReject`], [`Error::ResourceClosed`], the driver's refusal, no answer.
     pub fn reject(&self, reason: &str) -> Result<()> {
-        let client = &self.core.parts.client;
-        client.check_may_wait()?;
-        let id = self.async_reject(reason)?;
-        client.wait_for_operation(id).map(drop)
+        let request = || self.async_reject(reason);
+        self.core.parts.client.perform_operation(request).map(drop)
     }
 
     /// What became of a rejection of this image: `Some` once the driver has taken it.

@@ -14,7 +14,7 @@ use aeron_memory::log::buffers::log_length;
 use aeron_memory::log::{LogBuffers, LogDescription, LogType};
 use aeron_memory::ring::RingConsumer;
 use aeron_protocol::ErrorCode;
-use aeron_protocol::command::{AddPublication, Command};
+use aeron_protocol::command::{AddPublication, ClientKeepalive, Command};
 use aeron_protocol::event::{self, Event, NO_COUNTER_ID};
 
 use crate::aeron::Aeron;
@@ -33,6 +33,8 @@ pub(crate) const INITIAL_TERM_ID: i32 = 7;
 pub(crate) const FIRST_SESSION_ID: i32 = 1000;
 /// An id that the driver uses for channels that it refuses.
 pub(crate) const REFUSED_CHANNEL: &str = "aeron:refused";
+/// A channel whose endpoint the driver is closing, see [`FakeDriver::keep_closing`].
+pub(crate) const CLOSING_CHANNEL: &str = "aeron:closing";
 
 /// A driver for tests.
 pub(crate) struct FakeDriver {
@@ -55,6 +57,8 @@ struct State {
     start_position: i64,
     /// Clients that connect look for logs in files, where there are none.
     hides_logs: bool,
+    /// Commands on the closing channel that are still to be refused.
+    closing_refusals: usize,
     is_mute: bool,
     is_dead: bool,
 }
@@ -118,6 +122,7 @@ impl FakeDriver {
             sent: Vec::new(),
             start_position: 0,
             hides_logs: false,
+            closing_refusals: 0,
             is_mute: false,
             is_dead: false,
         };
@@ -219,6 +224,23 @@ impl FakeDriver {
     /// Clients that connect from now on do not find any log.
     pub(crate) fn hide_logs(&self) {
         lock(&self.state).hides_logs = true;
+    }
+
+    /// The next `commands` on the closing channel are refused, to be tried again.
+    pub(crate) fn keep_closing(&self, commands: usize) {
+        lock(&self.state).closing_refusals = commands;
+    }
+
+    /// Fills the ring to the driver, as other clients may do. To be called while the driver is mute.
+    pub(crate) fn fill_ring(&self) {
+        let keepalive = Command::ClientKeepalive(ClientKeepalive {
+            client_id: 0,
+            correlation_id: -1,
+        });
+        let mut body = vec![0; keepalive.encoded_length()];
+        keepalive.encode(&mut body).expect("fits");
+        let ring = self.cnc.to_driver();
+        while ring.write(keepalive.type_id(), &body).is_ok() {}
     }
 
     /// From now on commands stay in the ring.
@@ -549,17 +571,23 @@ impl State {
     }
 }
 
-/// Answers a command on the channel that is refused; says whether it was that one.
+/// Refuses a command on one of the channels for that. Returns whether it was refused.
 fn refuses(state: &mut State, correlation_id: i64, channel: &[u8]) -> bool {
-    let is_refused = channel == REFUSED_CHANNEL.as_bytes();
-    if is_refused {
-        state.transmit(&Event::Error(event::Error {
-            offending_command_correlation_id: correlation_id,
-            error_code: ErrorCode::InvalidChannel,
-            error_message: b"refused by the driver",
-        }));
-    }
-    is_refused
+    let is_closing = channel == CLOSING_CHANNEL.as_bytes() && state.closing_refusals > 0;
+    let error_code = if is_closing {
+        state.closing_refusals -= 1;
+        ErrorCode::ResourceTemporarilyUnavailable
+    } else if channel == REFUSED_CHANNEL.as_bytes() {
+        ErrorCode::InvalidChannel
+    } else {
+        return false;
+    };
+    state.transmit(&Event::Error(event::Error {
+        offending_command_correlation_id: correlation_id,
+        error_code,
+        error_message: b"refused by the driver",
+    }));
+    true
 }
 
 fn position_counter(type_id: i32, registration_id: i64, value: i64) -> NewCounter<'static> {

@@ -8,6 +8,7 @@ use aeron_protocol::event::{self, Event};
 use aeron_protocol::{DecodeError, ErrorCode};
 
 use super::commands::Purpose;
+use super::removals::Removal;
 use super::{Conductor, notify_counter};
 use crate::client::Client;
 use crate::counter::CounterCore;
@@ -153,7 +154,11 @@ impl Conductor {
             Ok(()) => self.commands.succeed(id, 0),
             Err(error) => {
                 self.commands.fail(id, error);
-                self.forget_removed(client, client.proxy.remove_publication(id, false));
+                let removal = Removal::Publication {
+                    registration_id: id,
+                    revoke: false,
+                };
+                self.send_removal(client, removal);
             }
         }
     }

@@ -7,9 +7,10 @@ mod commands;
 mod events;
 mod heartbeat;
 mod registry;
+mod removals;
 mod requests;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use aeron_memory::log::LogBuffers;
 use self::commands::{Commands, Purpose};
 use self::heartbeat::Heartbeat;
 use self::registry::{Entry, Registry};
+use self::removals::Removal;
 use crate::client::Client;
 use crate::context::Context;
 use crate::counter::CounterCore;
@@ -31,6 +33,7 @@ use crate::publication::{ConcurrentCore, ExclusiveCore, PublicationBase};
 use crate::subscription::SubscriptionCore;
 
 pub(crate) use self::commands::Progress;
+pub(crate) use self::heartbeat::check_driver;
 
 /// Events taken in one duty cycle at most, so that timers are never kept waiting.
 const EVENTS_PER_CYCLE: usize = 16;
@@ -59,6 +62,10 @@ pub(crate) struct Conductor {
     pub(crate) handlers: ClientHandlers,
     logs: HashMap<i64, Weak<LogBuffers<SharedBuffer>>>,
     lingering: Vec<(i64, Arc<LogBuffers<SharedBuffer>>)>,
+    /// Removals that met a full ring, in the order in which they were asked for; at most one for each resource.
+    unsent_removals: VecDeque<Removal>,
+    /// The client is closed, and the driver is not told yet.
+    close_is_unsent: bool,
     heartbeat: Heartbeat,
     last_service_ns: i64,
     last_timer_ns: i64,
@@ -141,6 +148,8 @@ impl Conductor {
             handlers,
             logs: HashMap::new(),
             lingering: Vec::new(),
+            unsent_removals: VecDeque::new(),
+            close_is_unsent: false,
             heartbeat: Heartbeat::new(now_ns),
             last_service_ns: now_ns,
             last_timer_ns: now_ns,
@@ -153,7 +162,7 @@ impl Conductor {
         while work < EVENTS_PER_CYCLE && self.receive_event(client) {
             work += 1;
         }
-        work + self.check_timers(client)
+        work + self.send_removals(client) + self.check_timers(client)
     }
 
     fn check_timers(&mut self, client: &Arc<Client>) -> usize {
@@ -251,8 +260,10 @@ impl Conductor {
         for (_, handler) in self.handlers.close.drain(..) {
             client.dispatcher.push(move || handler());
         }
-        // A driver that is gone reads it no more, and a full ring has nobody who empties it.
-        let _ = client.proxy.client_close();
+        // The driver then removes everything that the client has, so removals that wait are not needed any more.
+        self.unsent_removals.clear();
+        self.close_is_unsent = true;
+        self.announce_close(client);
         client.dispatcher.wake();
         Some(Released {
             _publications: std::mem::take(&mut self.publications),
@@ -292,7 +303,7 @@ impl Conductor {
                 let entry = self.subscriptions.remove(registration_id);
                 if let Some(entry) = &entry {
                     self.close_subscription(client, &entry.core, &by_application);
-                    self.forget_removed(client, client.proxy.remove_subscription(registration_id));
+                    self.send_removal(client, Removal::Subscription { registration_id });
                 }
                 Removed::Subscription(entry)
             }
@@ -301,7 +312,7 @@ impl Conductor {
                 if let Some(entry) = &entry {
                     entry.core.close(&by_application);
                     if !entry.core.is_static() {
-                        self.forget_removed(client, client.proxy.remove_counter(registration_id));
+                        self.send_removal(client, Removal::Counter { registration_id });
                     }
                 }
                 Removed::Counter(entry)
@@ -317,20 +328,12 @@ impl Conductor {
     ) {
         publication.close(&CloseCause::default());
         self.linger(client, publication.log());
-        self.forget_removed(
-            client,
-            client
-                .proxy
-                .remove_publication(publication.registration_id(), revoke),
-        );
-    }
-
-    /// Remembers a removal that was sent, or reports that it could not be.
-    fn forget_removed(&mut self, client: &Client, sent: Result<i64, Error>) {
-        match sent {
-            Ok(correlation_id) => self.await_answer(client, correlation_id, Purpose::Removal),
-            Err(error) => client.dispatcher.report(error),
-        }
+        let registration_id = publication.registration_id();
+        let removal = Removal::Publication {
+            registration_id,
+            revoke,
+        };
+        self.send_removal(client, removal);
     }
 
     fn await_answer(&mut self, client: &Client, correlation_id: i64, purpose: Purpose) {

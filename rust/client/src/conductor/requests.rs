@@ -7,6 +7,7 @@ use aeron_protocol::CONTROL_PROTOCOL_VERSION;
 
 use super::Conductor;
 use super::commands::{Progress, Purpose};
+use super::removals::Removal;
 use crate::aeron::SubscriptionHandlers;
 use crate::client::Client;
 use crate::error::{Error, Result};
@@ -183,21 +184,24 @@ impl Conductor {
 
     /// Asks for the removal of what an unanswered command adds.
     fn give_up(&mut self, client: &Arc<Client>, id: i64, purpose: &Purpose) {
-        let sent = match purpose.adds() {
+        let removal = match purpose.adds() {
             Some(ResourceKind::Publication | ResourceKind::ExclusivePublication) => {
-                client.proxy.remove_publication(id, false)
+                Removal::Publication {
+                    registration_id: id,
+                    revoke: false,
+                }
             }
             Some(ResourceKind::Subscription) => {
                 // Its object exists already, and its handle must not be dropped under the conductor's lock.
                 let removed = self.remove(client, ResourceKind::Subscription, id, false);
                 return client.dispatcher.push(move || drop(removed));
             }
-            Some(ResourceKind::Counter) if *purpose == Purpose::AddCounter => {
-                client.proxy.remove_counter(id)
-            }
+            Some(ResourceKind::Counter) if *purpose == Purpose::AddCounter => Removal::Counter {
+                registration_id: id,
+            },
             Some(ResourceKind::Counter) | None => return,
         };
-        self.forget_removed(client, sent);
+        self.send_removal(client, removal);
     }
 }
 

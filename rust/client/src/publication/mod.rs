@@ -318,9 +318,8 @@ macro_rules! publication_methods {
             /// # Errors
             /// The driver's refusal, or no answer within the driver timeout.
             pub fn add_destination(&self, channel: &str) -> Result<i64> {
-                self.client().check_may_wait()?;
-                let id = self.async_add_destination(channel)?;
-                self.client().wait_for_operation(id).map(|_| id)
+                let request = || self.async_add_destination(channel);
+                self.client().perform_operation(request).map(|(id, _)| id)
             }
 
             /// Removes a destination by its channel and waits for the driver.
@@ -328,9 +327,8 @@ macro_rules! publication_methods {
             /// # Errors
             /// As for adding.
             pub fn remove_destination(&self, channel: &str) -> Result<()> {
-                self.client().check_may_wait()?;
-                let id = self.async_remove_destination(channel)?;
-                self.client().wait_for_operation(id).map(drop)
+                let request = || self.async_remove_destination(channel);
+                self.client().perform_operation(request).map(drop)
             }
 
             /// Removes a destination by its registration id and waits for the driver.
@@ -338,9 +336,8 @@ macro_rules! publication_methods {
             /// # Errors
             /// As for adding.
             pub fn remove_destination_by_id(&self, destination_id: i64) -> Result<()> {
-                self.client().check_may_wait()?;
-                let id = self.async_remove_destination_by_id(destination_id)?;
-                self.client().wait_for_operation(id).map(drop)
+                let request = || self.async_remove_destination_by_id(destination_id);
+                self.client().perform_operation(request).map(drop)
             }
 
             /// What became of a destination command of this publication: `Some` once the driver has taken it.

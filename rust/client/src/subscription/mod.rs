@@ -291,9 +291,8 @@ impl Subscription {
     /// # Errors
     /// The driver's refusal, or no answer within the driver timeout.
     pub fn add_destination(&self, channel: &str) -> Result<()> {
-        self.client().check_may_wait()?;
-        let id = self.async_add_destination(channel)?;
-        self.client().wait_for_operation(id).map(drop)
+        let request = || self.async_add_destination(channel);
+        self.client().perform_operation(request).map(drop)
     }
 
     /// Removes a destination and waits for the driver.
@@ -301,9 +300,8 @@ impl Subscription {
     /// # Errors
     /// As for adding.
     pub fn remove_destination(&self, channel: &str) -> Result<()> {
-        self.client().check_may_wait()?;
-        let id = self.async_remove_destination(channel)?;
-        self.client().wait_for_operation(id).map(drop)
+        let request = || self.async_remove_destination(channel);
+        self.client().perform_operation(request).map(drop)
     }
 
     /// What became of a destination command of this subscription: `Some` once the driver has taken it.

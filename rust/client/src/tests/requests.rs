@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use aeron_memory::counters::system::SystemCounter;
+use aeron_protocol::ErrorCode;
 use aeron_protocol::command::{Command, type_id};
 
 use super::{Log, text};
 use crate::error::Error;
-use crate::testing::{FIRST_SESSION_ID, FakeDriver, REFUSED_CHANNEL};
+use crate::testing::{CLOSING_CHANNEL, FIRST_SESSION_ID, FakeDriver, REFUSED_CHANNEL};
 
 const CHANNEL: &str = "aeron:ipc";
 
@@ -58,6 +59,56 @@ fn the_refusal_of_an_asynchronous_add_is_told_once() {
     ));
     assert!(aeron.find_subscription(id).unwrap().is_none());
     assert!(text(aeron.add_subscription(REFUSED_CHANNEL, 7)).contains("refused by the driver"));
+}
+
+#[test]
+fn a_waiting_add_is_repeated_while_the_driver_closes_an_endpoint() {
+    let driver = FakeDriver::new();
+    let aeron = driver.connect(|_| {});
+    let subscription = aeron.add_subscription(CHANNEL, 7).unwrap();
+    driver.keep_closing(3);
+    let added = aeron.add_subscription(CLOSING_CHANNEL, 7).unwrap();
+    assert!(!added.is_closed());
+    driver.keep_closing(3);
+    aeron.add_publication(CLOSING_CHANNEL, 7).unwrap();
+    driver.keep_closing(3);
+    aeron.add_exclusive_publication(CLOSING_CHANNEL, 7).unwrap();
+    driver.keep_closing(3);
+    subscription.add_destination(CLOSING_CHANNEL).unwrap();
+    assert_eq!(driver.bodies(type_id::ADD_SUBSCRIPTION).len(), 1 + 4);
+    assert_eq!(driver.bodies(type_id::ADD_PUBLICATION).len(), 4);
+    assert_eq!(driver.bodies(type_id::ADD_EXCLUSIVE_PUBLICATION).len(), 4);
+    assert_eq!(driver.bodies(type_id::ADD_RCV_DESTINATION).len(), 4);
+}
+
+#[test]
+fn an_endpoint_that_never_closes_is_told_after_the_driver_timeout() {
+    let driver = FakeDriver::new();
+    let aeron = driver.connect(|_| {});
+    driver.keep_closing(usize::MAX);
+    let start_ms = driver.now_ms();
+    let error = aeron.add_subscription(CLOSING_CHANNEL, 7).unwrap_err();
+    assert!(matches!(
+        error,
+        Error::Registration {
+            code: ErrorCode::ResourceTemporarilyUnavailable,
+            ..
+        }
+    ));
+    assert!((10_000..10_100).contains(&(driver.now_ms() - start_ms)));
+}
+
+#[test]
+fn an_asynchronous_add_is_not_repeated() {
+    let driver = FakeDriver::new();
+    let aeron = driver.connect(|_| {});
+    driver.keep_closing(1);
+    let id = aeron.async_add_publication(CLOSING_CHANNEL, 7).unwrap();
+    driver.step();
+    assert_eq!(
+        text(aeron.find_publication(id)),
+        "10: refused by the driver, errorCodeValue=10"
+    );
 }
 
 #[test]

@@ -583,6 +583,87 @@ fn a_ring_that_is_full_refuses_commands_after_some_tries() {
 }
 
 #[test]
+fn closes_that_meet_a_full_ring_are_repeated_until_the_driver_took_them() {
+    let driver = FakeDriver::new();
+    let errors = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&errors);
+    let aeron = driver.connect(|context| {
+        context.error_handler = Arc::new(move |_| {
+            count.fetch_add(1, Ordering::Relaxed);
+        });
+    });
+    let publications: Vec<_> = (0..30)
+        .map(|stream| aeron.add_exclusive_publication(CHANNEL, stream).unwrap())
+        .collect();
+    let subscription = aeron.add_subscription(CHANNEL, 1).unwrap();
+    let counter = aeron.add_counter(1001, b"", "mine").unwrap();
+    let revoked = aeron.add_publication(CHANNEL, 50).unwrap();
+    driver.mute();
+    driver.fill_ring();
+    drop(publications);
+    subscription.close();
+    counter.close();
+    revoked.revoke();
+    driver.run_ms(&aeron, 100);
+    driver.unmute();
+    driver.run_ms(&aeron, 10);
+    assert_eq!(driver.bodies(type_id::REMOVE_PUBLICATION).len(), 31);
+    assert_eq!(driver.bodies(type_id::REMOVE_SUBSCRIPTION).len(), 1);
+    assert_eq!(driver.bodies(type_id::REMOVE_COUNTER).len(), 1);
+    let last = driver.bodies(type_id::REMOVE_PUBLICATION).pop().unwrap();
+    let Ok(Command::RemovePublication(last)) = Command::decode(type_id::REMOVE_PUBLICATION, &last)
+    else {
+        panic!("a removal");
+    };
+    assert!(last.revoke);
+    assert_eq!(errors.load(Ordering::Relaxed), 0);
+    assert!(!aeron.has_active_commands());
+}
+
+#[test]
+fn the_close_of_a_client_that_meets_a_full_ring_is_repeated_until_the_driver_took_it() {
+    let driver = FakeDriver::new();
+    let (invoked, turns) = (Arc::clone(&driver), Arc::new(AtomicUsize::new(0)));
+    let aeron = driver.connect(|context| {
+        context.driver_invoker = Some(Arc::new(move || {
+            // The driver is busy for a while.
+            if turns.fetch_add(1, Ordering::Relaxed) == 500 {
+                invoked.unmute();
+            }
+            invoked.step()
+        }));
+    });
+    let publication = aeron.add_publication(CHANNEL, 1).unwrap();
+    driver.mute();
+    driver.fill_ring();
+    publication.close();
+    aeron.close();
+    driver.unmute();
+    driver.step();
+    assert_eq!(driver.sent().last(), Some(&type_id::CLIENT_CLOSE));
+    assert_eq!(driver.bodies(type_id::CLIENT_CLOSE).len(), 1);
+}
+
+#[test]
+fn a_client_does_not_wait_for_a_driver_that_is_gone_or_does_not_read() {
+    let driver = FakeDriver::new();
+    let aeron = driver.connect(|_| {});
+    driver.mute();
+    driver.fill_ring();
+    let start_ms = driver.now_ms();
+    aeron.close();
+    assert!((10_000..10_100).contains(&(driver.now_ms() - start_ms)));
+    let gone = FakeDriver::new();
+    let aeron = gone.connect(|_| {});
+    gone.mute();
+    gone.fill_ring();
+    gone.cnc.to_driver().set_consumer_heartbeat_ms(-1);
+    let start_ms = gone.now_ms();
+    aeron.close();
+    assert_eq!(gone.now_ms(), start_ms);
+}
+
+#[test]
 fn all_parts_of_a_client_may_cross_threads() {
     fn crosses_threads<T: Send + Sync + Clone>() {}
     crosses_threads::<Aeron>();
