@@ -73,6 +73,31 @@ def test_the_end_of_a_stream_arrives(sender, receiver, side, stream):
     assert (gone["position"], gone["revoked"]) == (position, False)
 
 
+@pytest.mark.parametrize("receiver", ["ours", "c", "java"])
+def test_a_subscriber_that_left_and_came_back_sees_the_end(receiver, start_driver, start_peer):
+    """Differs from 04-105, as the C driver ends its linger for what a receiver said before it came back"""
+    channel, streams = unicast("|term-length=64k"), range(1, 101)
+    # A linger that is skipped then ends before the next heartbeat.
+    sending = start_driver("ours", {"AERON_TIMER_INTERVAL": "20ms"})
+    publisher, subscriber = start_peer("ours", sending), start_peer(receiver, start_driver(receiver))
+    publications = [publisher.add_publication(channel, stream, exclusive=True) for stream in streams]
+    for has_left in (False, True):
+        subscriptions = [subscriber.add_subscription(channel, stream) for stream in streams]
+        for publication, subscription in zip(publications, subscriptions, strict=True):
+            publication.await_connected()
+            subscription.await_images(1)
+        if not has_left:
+            for subscription in subscriptions:
+                subscription.close()
+            for publication in publications:
+                publication.await_connected(False)
+    subscriber.events()
+    for publication in publications:
+        publication.close()
+    gone = [event for event in subscriber.await_events("image_gone", count=100) if event["event"] == "image_gone"]
+    assert [image["end_of_stream"] for image in gone] == [True] * 100
+
+
 @each_way
 def test_a_revoked_stream_is_closed_at_once(sender, receiver, side, stream):
     """02-69, 04-153: though nothing of it was consumed"""

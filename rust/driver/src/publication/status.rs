@@ -60,7 +60,8 @@ impl PublicationStatus {
         self.has_receivers.load(Ordering::Acquire)
     }
 
-    /// Whether a receiver ever said that it drained or left, on a unicast channel: lingering is pointless then.
+    /// Whether the receiver of a unicast channel knows the end of the stream or has left: lingering is pointless then. It is
+    /// false again after a receiver has come back.
     pub fn has_received_unicast_eos(&self) -> bool {
         self.has_received_unicast_eos.load(Ordering::Acquire)
     }
@@ -107,8 +108,9 @@ impl PublicationStatus {
     }
 
     /// By the sender.
-    pub(crate) fn set_received_unicast_eos(&self) {
-        self.has_received_unicast_eos.store(true, Ordering::Release);
+    pub(crate) fn set_received_unicast_eos(&self, has_received: bool) {
+        self.has_received_unicast_eos
+            .store(has_received, Ordering::Release);
     }
 }
 

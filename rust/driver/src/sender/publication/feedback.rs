@@ -173,6 +173,8 @@ impl SenderPublication {
         if self.status.is_end_of_stream() {
             return;
         }
+        self.has_last_receiver_left = false;
+        self.show_unicast_eos();
         self.is_setup_elicited = true;
         self.flow_control.on_setup_elicited(status);
         if self.stream.is_response {
@@ -189,12 +191,11 @@ impl SenderPublication {
     ) -> bool {
         if status.is_end_of_stream {
             self.receivers.remove(status.receiver_id);
-            if endpoint.is_unicast() {
-                self.status.set_received_unicast_eos();
-            }
         } else if !self.on_live_receiver(status.receiver_id, context) {
             return false;
         }
+        self.has_last_receiver_left = status.is_end_of_stream && endpoint.is_unicast();
+        self.show_unicast_eos();
         self.status.set_has_receivers(!self.receivers.is_empty());
         true
     }

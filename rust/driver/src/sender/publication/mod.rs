@@ -115,6 +115,10 @@ pub struct SenderPublication {
     time_of_last_data_ns: Option<i64>,
     /// The last data sent was one frame per datagram.
     was_last_frame_alone: bool,
+    /// The receiver that was heard last said that it leaves the stream.
+    has_last_receiver_left: bool,
+    /// A heartbeat has said that the stream has ended.
+    is_end_told: bool,
 }
 
 /// What one duty cycle did for a publication.
@@ -166,6 +170,8 @@ impl SenderPublication {
             time_of_last_data_or_heartbeat_ns: long_ago_ns,
             time_of_last_data_ns: None,
             was_last_frame_alone: false,
+            has_last_receiver_left: false,
+            is_end_told: false,
         }
     }
 
@@ -336,10 +342,20 @@ impl SenderPublication {
         };
         let mut datagram = [0; DataHeader::LENGTH];
         heartbeat.encode(&mut datagram);
+        let is_over = heartbeat.is_end_of_stream() || self.status.is_end_of_stream();
         let is_sent = self.stream.send(&datagram, endpoint, context);
+        self.is_end_told |= is_sent && is_over;
+        self.show_unicast_eos();
         context.counters.heartbeats_sent.add_release(1);
         self.time_of_last_data_or_heartbeat_ns = context.now_ns;
         if is_sent { datagram.len() } else { 0 }
+    }
+
+    /// A receiver that left before the end may have come back, or is about to: only after the end was told does its leaving mean
+    /// that nobody waits for the end any more.
+    fn show_unicast_eos(&self) {
+        self.status
+            .set_received_unicast_eos(self.has_last_receiver_left && self.is_end_told);
     }
 
     fn heartbeat_flags(&self) -> u8 {

@@ -93,6 +93,13 @@ fn retransmits_do_not_postpone_heartbeats_02_21() {
     assert_eq!(heartbeats, [105, 210]);
 }
 
+/// A receiver at [`peer`] says that it leaves the stream.
+fn leave(rig: &mut Rig, publication: &Publication) {
+    let mut message = publication.status_message(RECEIVER, 0, WINDOW);
+    message.is_end_of_stream = true;
+    rig.hear(publication, &message);
+}
+
 /// 02-22, 02-23, 04-105
 #[test]
 fn a_receiver_that_has_everything_ends_the_linger_of_unicast_but_not_of_groups() {
@@ -111,13 +118,50 @@ fn a_receiver_that_has_everything_ends_the_linger_of_unicast_but_not_of_groups()
         let publication = rig.publication(endpoint);
         rig.connect(&publication);
         assert!(publication.is_connected());
-        let mut message = publication.status_message(RECEIVER, 0, WINDOW);
-        message.is_end_of_stream = true;
-        rig.hear(&publication, &message);
+        publication.status.set_end_of_stream();
+        rig.run(110 * MS);
+        leave(&mut rig, &publication);
         assert!(!publication.status.has_receivers());
         assert!(!publication.is_connected());
         assert_eq!(publication.status.has_received_unicast_eos(), !is_multicast);
     }
+}
+
+#[test]
+fn the_linger_of_a_receiver_that_left_before_the_end_lasts_until_the_end_was_told() {
+    let mut rig = Rig::new();
+    let publication = rig.connected();
+    leave(&mut rig, &publication);
+    publication.status.set_end_of_stream();
+    rig.cycle();
+    assert!(!publication.status.has_received_unicast_eos());
+    rig.run(110 * MS);
+    assert!(publication.status.has_received_unicast_eos());
+}
+
+#[test]
+fn a_receiver_that_left_and_came_back_is_lingered_for_until_it_knows_the_end() {
+    let mut rig = Rig::new();
+    let publication = rig.connected();
+    leave(&mut rig, &publication);
+    rig.status(&publication, RECEIVER, 0, WINDOW);
+    publication.status.set_end_of_stream();
+    assert_eq!(heartbeat_flags(&mut rig), [ENDED, ENDED]);
+    assert!(!publication.status.has_received_unicast_eos());
+    leave(&mut rig, &publication);
+    assert!(publication.status.has_received_unicast_eos());
+}
+
+/// Its image is being made: the first status message comes later.
+#[test]
+fn a_receiver_that_left_and_asks_for_a_setup_is_lingered_for() {
+    let mut rig = Rig::new();
+    let publication = rig.connected();
+    leave(&mut rig, &publication);
+    rig.hear(&publication, &publication.setup_request(RECEIVER));
+    publication.status.set_end_of_stream();
+    rig.run(110 * MS);
+    assert!(!publication.status.has_received_unicast_eos());
 }
 
 /// 02-22, 04-106
