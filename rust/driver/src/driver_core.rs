@@ -30,7 +30,8 @@ use crate::names::{NameParts, NameResolver};
 use crate::queue::{self, queue};
 use crate::receiver::{Receiver, ReceiverCommand, ReceiverEvent, ReceiverParts};
 use crate::resources::{
-    NativeResourceAgent, ResourceCommand, ResourceCounters, ResourceReply, StorageLimits,
+    NativeResourceAgent, ResourceCommands, ResourceCounters, ResourceInbox, ResourceReply,
+    StorageLimits, lanes,
 };
 use crate::sender::{Sender, SenderCommand, SenderEvent, SenderParts};
 use crate::socket_buffers::SocketBufferLengths;
@@ -186,7 +187,7 @@ impl DriverCore {
 
 /// Both ends of the queues between the agents.
 struct Queues {
-    resource_commands: Ends<ResourceCommand>,
+    resource_commands: (ResourceCommands, ResourceInbox),
     resource_replies: Ends<ResourceReply>,
     sender_commands: Ends<SenderCommand>,
     sender_events: Ends<SenderEvent>,
@@ -202,7 +203,7 @@ impl Queues {
         let counter = |counter| system.get(counter).clone();
         let to_conductor = SystemCounter::ConductorProxyFails;
         Self {
-            resource_commands: queue(counter(SystemCounter::NativeResourceAgentProxyFails)),
+            resource_commands: lanes(&counter(SystemCounter::NativeResourceAgentProxyFails)),
             resource_replies: queue(counter(to_conductor)),
             sender_commands: queue(counter(SystemCounter::SenderProxyFails)),
             sender_events: queue(counter(to_conductor)),

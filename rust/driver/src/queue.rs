@@ -2,6 +2,10 @@
 //!
 //! The queue itself is lock-free and holds [`CAPACITY`] commands. A sender that finds it full counts that, keeps the command in
 //! a backlog of its own and delivers it later, in order: nothing is lost, and agents that share a thread cannot wait for each other.
+//!
+//! Removals and releases are never refused: each of them ends an object that exists. The commands that make objects are bounded
+//! where they begin. If a queue has no [room](Sender::has_room), the receiver drops SETUP frames. If a backlog is
+//! [long](Sender::is_overloaded), the conductor takes no command of a client.
 
 use std::collections::VecDeque;
 
@@ -11,6 +15,9 @@ use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
 /// Commands that fit before the sender has to keep them.
 pub const CAPACITY: usize = 1024;
+
+/// Commands in a backlog with which its sender should take on nothing new. Thousands of images that end at once are fewer.
+pub const MAX_BACKLOG: usize = 64 * CAPACITY;
 
 /// The sending end.
 pub struct Sender<T> {
@@ -54,6 +61,16 @@ impl<T> Sender<T> {
             delivered += 1;
         }
         delivered
+    }
+
+    /// Counts a command that is not sent because there is no room for it.
+    pub fn count_refusal(&self) {
+        self.failed_offers.fetch_add(1);
+    }
+
+    /// Whether the backlog has reached [`MAX_BACKLOG`].
+    pub fn is_overloaded(&self) -> bool {
+        self.backlog.len() >= MAX_BACKLOG
     }
 
     /// Whether the next command would be delivered at once.

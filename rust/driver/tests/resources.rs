@@ -10,20 +10,23 @@ use aeron_driver::log_storage::{LogId, LogStorage};
 use aeron_driver::media::interfaces::SystemInterfaces;
 use aeron_driver::media::{ChannelResolver, ChannelRole};
 use aeron_driver::names::SystemNames;
-use aeron_driver::queue::{CAPACITY, Receiver, Sender, queue};
+use aeron_driver::queue::{CAPACITY, Receiver, queue};
 use aeron_driver::resources::{
-    Lookup, NativeResourceAgent, PageRequest, ResourceCommand, ResourceCounters, ResourceReply,
-    StorageLimits,
+    Lookup, NativeResourceAgent, PageRequest, ResourceCommand, ResourceCommands, ResourceCounters,
+    ResourceReply, StorageLimits, lanes,
 };
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::{AtomicCounter, CountersManager, NewCounter};
 use aeron_memory::error_log::{self, DistinctErrorLog};
+use aeron_protocol::ErrorCode;
 
 #[derive(Default)]
 struct State {
     logs: HashSet<LogId>,
     refuses_to_remove: bool,
     allocated: Vec<(usize, usize)>,
+    /// Bytes that can be allocated; they do not get fewer.
+    usable: u64,
 }
 
 /// Storage whose removals can be made to fail.
@@ -32,7 +35,10 @@ struct StubbornLogs(Arc<Mutex<State>>);
 
 impl LogStorage for StubbornLogs {
     fn usable_space(&self) -> io::Result<u64> {
-        Ok(u64::MAX)
+        Ok(match self.0.lock().unwrap().usable {
+            0 => u64::MAX,
+            usable => usable,
+        })
     }
 
     fn create(&mut self, log: LogId, length: usize, _sparse: bool) -> io::Result<SharedBuffer> {
@@ -87,7 +93,7 @@ fn counters(count: usize) -> Counters {
 
 struct Fixture {
     agent: NativeResourceAgent,
-    commands: Sender<ResourceCommand>,
+    commands: ResourceCommands,
     replies: Receiver<ResourceReply>,
     logs: StubbornLogs,
     counters: Counters,
@@ -99,7 +105,7 @@ impl Fixture {
         let counters = counters(5);
         let counter = |index: usize| counters.all[index].clone();
         let error_log = SharedBuffer::heap(64 * 1024);
-        let (commands, for_agent) = queue(counter(0));
+        let (commands, for_agent) = lanes(&counter(0));
         let (for_conductor, replies) = queue(counter(1));
         let logs = StubbornLogs::default();
         let limits = StorageLimits {
@@ -136,14 +142,8 @@ impl Fixture {
     }
 
     fn create(&mut self, registration_id: i64) {
-        self.commands.send(ResourceCommand::CreateLog {
-            log: LogId::Publication(registration_id),
-            length: 200_704,
-            sparse: Some(PageRequest {
-                offset: 0,
-                length: 4096,
-            }),
-        });
+        self.commands
+            .send(create_command(LogId::Publication(registration_id)));
         self.agent.do_work();
         let reply = self.replies.pop().unwrap();
         assert!(
@@ -158,6 +158,17 @@ impl Fixture {
 
     fn bytes_mapped(&self) -> i64 {
         self.counters.all[3].get()
+    }
+}
+
+fn create_command(log: LogId) -> ResourceCommand {
+    ResourceCommand::CreateLog {
+        log,
+        length: 200_704,
+        sparse: Some(PageRequest {
+            offset: 0,
+            length: 4096,
+        }),
     }
 }
 
@@ -209,10 +220,7 @@ fn pages_are_allocated_in_slices_and_each_is_answered() {
             length,
         },
     });
-    fixture.commands.send(ResourceCommand::RemoveLog {
-        log: LogId::Publication(1),
-    });
-    for expected in [4 << 20, 4 << 20, 2 << 20] {
+    for expected in [1 << 20; 10] {
         fixture.agent.do_work();
         let reply = fixture.replies.pop();
         assert!(
@@ -221,14 +229,119 @@ fn pages_are_allocated_in_slices_and_each_is_answered() {
         );
     }
     let slices = fixture.logs.0.lock().unwrap().allocated.clone();
-    assert_eq!(
-        slices,
-        [
-            (4096, 4 << 20),
-            (4096 + (4 << 20), 4 << 20),
-            (4096 + (8 << 20), 2 << 20)
-        ]
-    );
+    let expected: Vec<_> = (0..10).map(|n| (4096 + (n << 20), 1 << 20)).collect();
+    assert_eq!(slices, expected);
+}
+
+#[test]
+fn slices_of_logs_take_turns_and_commands_are_executed_between_them() {
+    let mut fixture = Fixture::new();
+    fixture.create(1);
+    fixture.create(2);
+    for (log, length) in [(1, 1 << 30), (2, 2 << 20)] {
+        fixture.commands.send(ResourceCommand::AllocateLog {
+            log: LogId::Publication(log),
+            pages: PageRequest { offset: 0, length },
+        });
+    }
+    fixture.commands.send(create_command(LogId::Publication(3)));
+    let mut replied = Vec::new();
+    for _ in 0..5 {
+        fixture.agent.do_work();
+        while let Ok(reply) = fixture.replies.pop() {
+            replied.push(match reply {
+                ResourceReply::LogAllocated { log, .. } => ("slice", log),
+                ResourceReply::LogCreated { log, .. } => ("created", log),
+                other => panic!("{other:?}"),
+            });
+        }
+    }
+    let [one, two, three] = [1, 2, 3].map(LogId::Publication);
+    let expected = [
+        ("slice", one),
+        ("slice", one),
+        ("created", three),
+        ("slice", two),
+        ("slice", one),
+        ("slice", two),
+    ];
+    assert_eq!(replied, expected);
+}
+
+#[test]
+fn a_log_that_is_removed_is_not_allocated_any_further() {
+    let mut fixture = Fixture::new();
+    fixture.create(1);
+    let log = LogId::Publication(1);
+    let pages = PageRequest {
+        offset: 0,
+        length: 8 << 20,
+    };
+    fixture
+        .commands
+        .send(ResourceCommand::AllocateLog { log, pages });
+    fixture.agent.do_work();
+    fixture.commands.send(ResourceCommand::RemoveLog { log });
+    fixture
+        .commands
+        .send(ResourceCommand::AllocateLog { log, pages });
+    fixture.agent.do_work();
+    let count = fixture.logs.0.lock().unwrap().allocated.len();
+    for _ in 0..10 {
+        fixture.agent.do_work();
+    }
+    assert_eq!(fixture.logs.0.lock().unwrap().allocated.len(), count);
+}
+
+#[test]
+fn a_command_of_a_client_does_not_wait_for_images() {
+    let mut fixture = Fixture::new();
+    for image in 0..500 {
+        fixture.commands.send(create_command(LogId::Image(image)));
+    }
+    fixture.commands.send(create_command(LogId::Publication(1)));
+    fixture.agent.do_work();
+    let created = std::iter::from_fn(|| fixture.replies.pop().ok()).any(|reply| {
+        matches!(
+            reply,
+            ResourceReply::LogCreated {
+                log: LogId::Publication(1),
+                ..
+            }
+        )
+    });
+    assert!(created);
+}
+
+#[test]
+fn two_logs_are_not_granted_the_same_bytes() {
+    let mut fixture = Fixture::new();
+    fixture.create(1);
+    fixture.create(2);
+    fixture.logs.0.lock().unwrap().usable = 12 << 20;
+    for log in [1, 2] {
+        fixture.commands.send(ResourceCommand::AllocateLog {
+            log: LogId::Publication(log),
+            pages: PageRequest {
+                offset: 0,
+                length: 8 << 20,
+            },
+        });
+    }
+    let mut failed = Vec::new();
+    for _ in 0..20 {
+        fixture.agent.do_work();
+        while let Ok(reply) = fixture.replies.pop() {
+            if let ResourceReply::LogAllocated {
+                log,
+                result: Err(error),
+            } = reply
+            {
+                failed.push((log, error.code()));
+            }
+        }
+    }
+    assert_eq!(failed, [(LogId::Publication(2), ErrorCode::StorageSpace)]);
 }
 
 #[test]

@@ -55,14 +55,8 @@ struct ImagePlan {
 }
 
 impl Conductor {
-    pub(super) fn on_create_image(&mut self, request: Box<ImageRequest>) {
-        if let Err(error) = self.request_image(request.clone()) {
-            self.refuse_image(&request, Some(&error));
-        }
-    }
-
-    /// Asks for the log of an image that somebody wants.
-    fn request_image(&mut self, request: Box<ImageRequest>) -> Result<(), DriverError> {
+    /// Asks for the log of an image, if a subscription wants it.
+    pub(super) fn request_image(&mut self, request: Box<ImageRequest>) -> Result<(), DriverError> {
         let Some(plan) = self.plan_image(&request) else {
             self.refuse_image(&request, None);
             return Ok(());
@@ -92,8 +86,8 @@ impl Conductor {
         Ok(())
     }
 
-    /// The receiver may ask again; it is told why only by the error log.
-    fn refuse_image(&mut self, request: &ImageRequest, error: Option<&DriverError>) {
+    /// Lets the receiver ask again. The reason goes to the error log.
+    pub(super) fn refuse_image(&mut self, request: &ImageRequest, error: Option<&DriverError>) {
         error
             .into_iter()
             .for_each(|error| self.outlets.errors.record(error));

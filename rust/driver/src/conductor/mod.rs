@@ -10,6 +10,7 @@ mod counters;
 mod destinations;
 mod endpoints;
 mod image_creation;
+mod image_requests;
 mod images;
 mod ipc_publications;
 mod links;
@@ -45,13 +46,14 @@ use crate::media::transport::Network;
 use crate::publication::{IpcPublication, NetworkPublication};
 use crate::queue::{Receiver, Sender};
 use crate::receiver::{ReceiverCommand, ReceiverEvent};
-use crate::resources::{ResourceCommand, ResourceReply};
+use crate::resources::{ResourceCommands, ResourceReply};
 use crate::sender::{SenderCommand, SenderEvent};
 use crate::session_ids::SessionIds;
 use crate::socket_buffers::SocketBufferLengths;
 use client_proxy::ClientProxy;
 use clients::Client;
 use image_creation::PendingImage;
+use image_requests::ImageRequests;
 use links::Subscription;
 use pending::{Pending, SlowCommand};
 use re_resolution::ReResolution;
@@ -72,7 +74,7 @@ pub struct ConductorParts {
     /// The error log.
     pub errors: ErrorRecorder,
     /// Work for the native resource agent.
-    pub resource_commands: Sender<ResourceCommand>,
+    pub resource_commands: ResourceCommands,
     /// What became of it.
     pub resource_replies: Receiver<ResourceReply>,
     /// Work for the sender.
@@ -100,7 +102,7 @@ pub struct Conductor {
     context: Arc<Context>,
     commands: RingConsumer<SharedBuffer>,
     outlets: Outlets,
-    resource_commands: Sender<ResourceCommand>,
+    resource_commands: ResourceCommands,
     resource_replies: Receiver<ResourceReply>,
     sender_commands: Sender<SenderCommand>,
     sender_events: Receiver<SenderEvent>,
@@ -121,6 +123,7 @@ pub struct Conductor {
     /// The client command in progress, with the request to the native resource agent that it waits for.
     pending: Option<(i64, Pending)>,
     slow_commands: Vec<SlowCommand>,
+    image_requests: ImageRequests,
     pending_images: Vec<PendingImage>,
     re_resolutions: Vec<ReResolution>,
     session_ids: SessionIds,
@@ -203,6 +206,7 @@ impl Conductor {
             subscriptions: Vec::new(),
             pending: None,
             slow_commands: Vec::new(),
+            image_requests: ImageRequests::new(now_ns),
             pending_images: Vec::new(),
             re_resolutions: Vec::new(),
             session_ids: SessionIds::new(random.i32(..), reserved),
@@ -231,6 +235,7 @@ impl Conductor {
         work_count += self.sender_commands.flush() + self.receiver_commands.flush();
         work_count += self.take_command();
         work_count += self.take_news();
+        work_count += self.take_image_request();
         work_count += self.track_images();
         work_count + self.update_publications()
     }
@@ -245,6 +250,7 @@ impl Conductor {
     pub fn close(&mut self) {
         self.pending = None;
         self.slow_commands.clear();
+        self.image_requests.clear();
         self.pending_images.clear();
         self.images.clear();
         self.network_publications.clear();
@@ -258,10 +264,10 @@ impl Conductor {
     }
 
     fn take_command(&mut self) -> usize {
-        let has_room = self.resource_commands.has_room()
-            && self.sender_commands.has_room()
-            && self.receiver_commands.has_room();
-        if self.pending.is_some() || !has_room {
+        let is_overloaded = self.resource_commands.is_overloaded()
+            || self.sender_commands.is_overloaded()
+            || self.receiver_commands.is_overloaded();
+        if self.pending.is_some() || is_overloaded {
             return 0;
         }
         if self.take_slow_command() {

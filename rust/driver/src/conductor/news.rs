@@ -8,11 +8,19 @@ use crate::receiver::ReceiverEvent;
 use crate::resources::ResourceReply;
 use crate::sender::{PublicationErrorReport, SenderEvent};
 
+/// Replies of the native resource agent in one duty cycle: more than the agent sends in one of its own, so that the reply that a
+/// client waits for is not delayed by others.
+const MAX_REPLIES: usize = 4;
+/// Events of the receiver in one duty cycle: a release is not delayed by requests for images, each of which only joins a queue.
+const MAX_RECEIVER_EVENTS: usize = 16;
+
 impl Conductor {
-    /// Takes at most one message of each agent; answers how many there were.
+    /// Takes a few messages of each agent; returns their number.
     pub(super) fn take_news(&mut self) -> usize {
         let mut work_count = 0;
-        if let Ok(reply) = self.resource_replies.pop() {
+        while work_count < MAX_REPLIES
+            && let Ok(reply) = self.resource_replies.pop()
+        {
             self.on_resource_reply(reply);
             work_count += 1;
         }
@@ -20,7 +28,10 @@ impl Conductor {
             self.on_sender_event(event);
             work_count += 1;
         }
-        if let Ok(event) = self.receiver_events.pop() {
+        for _ in 0..MAX_RECEIVER_EVENTS {
+            let Ok(event) = self.receiver_events.pop() else {
+                break;
+            };
             self.on_receiver_event(event);
             work_count += 1;
         }

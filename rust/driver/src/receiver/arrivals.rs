@@ -7,7 +7,7 @@ use aeron_memory::counters::system::{SystemCounter, SystemCounters};
 use aeron_protocol::frame::{DataFrame, DataHeader, FrameError, Rttm, Setup};
 use slab::Slab;
 
-use super::command::{ImageRequest, ReceiverEvent};
+use super::command::{ForgettableState, ImageRequest, ReceiverEvent};
 use super::destination::Link;
 use super::dispatcher::{DataAction, MAX_IMAGES, SetupAction};
 use super::endpoint::ReceiveEndpoint;
@@ -122,6 +122,12 @@ impl Arrivals<'_> {
                 if let Some(image) = self.images.get_mut(image) {
                     image.track(&arrival);
                 }
+            }
+            SetupAction::CreateImage { .. } if !self.events.has_room() => {
+                self.events.count_refusal();
+                self.endpoint
+                    .dispatcher
+                    .forget(session, ForgettableState::InitInProgress);
             }
             SetupAction::CreateImage { was_asked_for } => {
                 let ttl = self.link.multicast_ttl;

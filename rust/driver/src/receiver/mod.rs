@@ -49,6 +49,9 @@ use crate::media::timestamps::EpochNanos;
 use crate::media::transport::{Poller, Token};
 use crate::queue;
 
+/// Commands that are executed in one duty cycle. The images of a flood end together, and the conductor has two commands for each.
+const MAX_COMMANDS: usize = 16;
+
 /// What the receiver works with.
 pub struct ReceiverParts {
     pub commands: queue::Receiver<ReceiverCommand>,
@@ -128,7 +131,10 @@ impl Receiver {
     pub fn do_work(&mut self, now_ns: i64) -> usize {
         self.stall_tracker.on_duty_cycle(now_ns);
         let mut work_count = self.events.flush();
-        if let Ok(command) = self.commands.pop() {
+        for _ in 0..MAX_COMMANDS {
+            let Ok(command) = self.commands.pop() else {
+                break;
+            };
             self.on_command(command, now_ns);
             work_count += 1;
         }

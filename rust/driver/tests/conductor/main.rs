@@ -6,6 +6,7 @@ mod counters;
 mod destinations;
 mod endings;
 mod endpoints;
+mod floods;
 mod harness;
 mod hostile;
 mod images;

@@ -1,5 +1,6 @@
 //! Peers that make things up by the hundred thousand: what the receiver keeps is bounded.
 
+use aeron_memory::counters::system::SystemCounter;
 use aeron_protocol::frame::{DataHeader, Setup};
 
 use super::rig::*;
@@ -157,4 +158,19 @@ fn images_that_nobody_wants_any_more_count_until_they_are_gone() {
     rig.events();
     rig.deliver(&endpoint, &setup_of_session(0));
     assert_eq!(rig.image_requests().len(), 1);
+}
+
+#[test]
+fn setups_that_the_conductor_has_no_room_for_are_dropped_counted_and_taken_when_there_is_room() {
+    let mut rig = Rig::new();
+    let endpoints = [rig.subscribed(UNICAST), rig.subscribed(MULTICAST)];
+    for session_id in 0..MAX_IMAGES as i32 {
+        rig.deliver(&endpoints[0], &setup_of_session(session_id));
+    }
+    rig.deliver(&endpoints[1], &setup_of_session(0));
+    assert_eq!(rig.count(SystemCounter::ConductorProxyFails), 1);
+    assert_eq!(rig.image_requests().len(), MAX_IMAGES);
+    rig.deliver(&endpoints[1], &setup_of_session(0));
+    assert_eq!(rig.image_requests().len(), 1);
+    assert_eq!(rig.count(SystemCounter::ConductorProxyFails), 1);
 }

@@ -1,11 +1,16 @@
 //! The native resource agent: does everything that can block, so that the conductor never does.
 //!
-//! It creates, extends and removes logs and resolves names, one command per duty cycle, and answers through a queue of its own.
+//! It creates, extends and removes logs and resolves names. In one duty cycle it executes one command of each [`Lane`], and
+//! allocates one slice of one log; so none of the three waits for the others. Replies go through a queue of their own.
+
+mod command;
+mod lanes;
+mod slices;
+mod space;
 
 use std::borrow::Cow;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use aeron_agent::{Agent, AgentError};
@@ -14,102 +19,17 @@ use aeron_memory::counters::AtomicCounter;
 use aeron_memory::log::metadata::METADATA_LENGTH;
 use aeron_protocol::ErrorCode;
 
+pub use command::{Lane, Lookup, ResourceCommand, ResourceReply};
+pub use lanes::{ResourceCommands, ResourceInbox, lanes};
+use slices::Slices;
+use space::SpaceLedger;
+
 use crate::diagnostics::ErrorRecorder;
 use crate::error::DriverError;
 use crate::log_storage::{LogId, LogStorage};
-use crate::media::{ChannelResolver, ChannelRole, UdpChannel};
-use crate::queue::{Receiver, Sender};
+use crate::media::ChannelResolver;
+use crate::queue::Sender;
 pub use crate::stream::PageRequest;
-
-/// What the conductor asks for.
-#[derive(Debug)]
-pub enum ResourceCommand {
-    /// Create a log.
-    CreateLog {
-        /// Names the log.
-        log: LogId,
-        /// Length of the whole log in bytes.
-        length: usize,
-        /// What is allocated of a sparse log now, apart from its metadata; `None` for a log that is not sparse.
-        sparse: Option<PageRequest>,
-    },
-    /// Allocate a part of a sparse log.
-    AllocateLog {
-        /// Names the log.
-        log: LogId,
-        /// The part.
-        pages: PageRequest,
-    },
-    /// Remove a log that nobody is told of any more.
-    RemoveLog {
-        /// Names the log.
-        log: LogId,
-    },
-    /// Find addresses.
-    LookUp {
-        /// Names the request.
-        id: i64,
-        /// Whose addresses.
-        what: Lookup,
-    },
-}
-
-/// What addresses are wanted for.
-#[derive(Debug)]
-pub enum Lookup {
-    /// A whole UDP channel.
-    Channel {
-        /// The channel as it came in a command.
-        channel: Box<[u8]>,
-        /// What it is for.
-        role: ChannelRole,
-    },
-    /// One address of a channel, for the first time or again.
-    Name {
-        /// `host:port`.
-        name: String,
-        /// The parameter of the channel that says it.
-        parameter: &'static str,
-    },
-}
-
-/// What became of a command.
-#[derive(Debug)]
-pub enum ResourceReply {
-    /// A log is there, or cannot be made.
-    LogCreated {
-        /// Names the log.
-        log: LogId,
-        /// Its memory.
-        result: Result<SharedBuffer, DriverError>,
-    },
-    /// Stores to the next bytes of the part of a log asked for are safe now, or there is no space for the rest of it.
-    LogAllocated {
-        /// Names the log.
-        log: LogId,
-        /// How many bytes were allocated.
-        result: Result<usize, DriverError>,
-    },
-    /// The addresses asked for are not known yet: it takes longer, and the answer comes later.
-    LookingUp {
-        /// Names the request.
-        id: i64,
-    },
-    /// A channel's addresses are known, or it is refused.
-    ChannelResolved {
-        /// Names the request.
-        id: i64,
-        /// The channel.
-        result: Result<Arc<UdpChannel>, DriverError>,
-    },
-    /// A name's address is known, or there is none.
-    NameResolved {
-        /// Names the request.
-        id: i64,
-        /// The address.
-        result: Result<SocketAddr, DriverError>,
-    },
-}
 
 /// Counters that the agent keeps.
 pub struct ResourceCounters {
@@ -136,48 +56,28 @@ pub struct StorageLimits {
 pub struct NativeResourceAgent {
     storage: Box<dyn LogStorage>,
     channels: ChannelResolver,
-    commands: Receiver<ResourceCommand>,
+    inbox: ResourceInbox,
     replies: Sender<ResourceReply>,
-    logs: HashMap<LogId, LogLengths>,
-    /// Bytes that are allocated for images.
-    image_bytes: u64,
+    space: SpaceLedger,
+    slices: Slices,
     failed_removals: VecDeque<LogId>,
-    /// What takes long; it is tried again in each duty cycle.
+    /// Lookups that take long; each is tried again in each duty cycle.
     looking_up: Vec<(i64, Lookup)>,
-    allocation: Option<Allocation>,
     limits: StorageLimits,
     counters: ResourceCounters,
     errors: ErrorRecorder,
 }
 
-/// A part of a log that is being allocated, slice by slice.
-#[derive(Clone, Copy, Debug)]
-struct Allocation {
-    log: LogId,
-    offset: usize,
-    end: usize,
-}
-
-/// What a log takes.
-#[derive(Clone, Copy, Debug)]
-struct LogLengths {
-    /// Bytes of the whole log.
-    mapped: usize,
-    /// Bytes that are known to be allocated.
-    allocated: usize,
-}
-
-/// Whoever can reach the driver can make it create images: they get at most this part of the space that is free without them.
+/// Any peer on the network can make the driver create images: together they get at most this part of the space that is free
+/// without them.
 const IMAGE_SPACE_DIVISOR: u64 = 2;
-/// Longest slice that is allocated in one duty cycle, in bytes; it takes about a millisecond.
-const ALLOCATION_SLICE_LENGTH: usize = 4 * 1024 * 1024;
 
 impl NativeResourceAgent {
-    /// An agent that takes `commands` and answers with `replies`.
+    /// An agent that takes commands from `inbox` and sends `replies`.
     pub fn new(
         storage: Box<dyn LogStorage>,
         channels: ChannelResolver,
-        (commands, replies): (Receiver<ResourceCommand>, Sender<ResourceReply>),
+        (inbox, replies): (ResourceInbox, Sender<ResourceReply>),
         limits: StorageLimits,
         counters: ResourceCounters,
         errors: ErrorRecorder,
@@ -185,26 +85,30 @@ impl NativeResourceAgent {
         Self {
             storage,
             channels,
-            commands,
+            inbox,
             replies,
-            logs: HashMap::new(),
-            image_bytes: 0,
+            space: SpaceLedger::default(),
+            slices: Slices::default(),
             failed_removals: VecDeque::new(),
             looking_up: Vec::new(),
-            allocation: None,
             limits,
             counters,
             errors,
         }
     }
 
-    /// One duty cycle; answers how much was done.
+    /// One duty cycle; returns the amount of work done.
     pub fn do_work(&mut self) -> usize {
         let mut work_count = self.replies.flush() + self.channels.do_work() + self.look_up_again();
-        if let Some(allocation) = self.allocation.take() {
-            self.allocate(allocation);
+        if let Ok(command) = self.inbox.clients.pop() {
+            self.execute(command);
             work_count += 1;
-        } else if let Ok(command) = self.commands.pop() {
+        }
+        if let Some((log, pages)) = self.slices.pop() {
+            self.allocate_slice(log, pages);
+            work_count += 1;
+        }
+        if let Ok(command) = self.inbox.images.pop() {
             self.execute(command);
             work_count += 1;
         }
@@ -219,8 +123,7 @@ impl NativeResourceAgent {
 
     /// Removes all logs.
     pub fn close(&mut self) {
-        let logs: Vec<_> = self.logs.keys().copied().collect();
-        for log in logs {
+        for log in self.space.logs() {
             self.remove(log);
         }
     }
@@ -235,18 +138,7 @@ impl NativeResourceAgent {
                 let result = self.create(log, length, sparse);
                 self.replies.send(ResourceReply::LogCreated { log, result });
             }
-            ResourceCommand::AllocateLog { log, pages } => {
-                let allocation = Allocation {
-                    log,
-                    offset: pages.offset,
-                    end: pages.offset + pages.length,
-                };
-                // All or nothing: whoever sees the first slice relies on the last one.
-                match self.check_room_for_pages(log, pages.length) {
-                    Ok(()) => self.allocate(allocation),
-                    Err(error) => self.answer_allocation(log, Err(error)),
-                }
-            }
+            ResourceCommand::AllocateLog { log, pages } => self.begin_allocation(log, pages),
             ResourceCommand::RemoveLog { log } => {
                 self.remove(log);
             }
@@ -285,70 +177,64 @@ impl NativeResourceAgent {
         count - self.looking_up.len()
     }
 
-    fn check_room_for_pages(&self, log: LogId, length: usize) -> Result<(), DriverError> {
+    /// Grants a part of a log, or refuses all of it: the publisher that sees the first slice relies on the last one.
+    fn begin_allocation(&mut self, log: LogId, pages: PageRequest) {
+        // A removal on the other lane can overtake the last allocation of an image.
+        if !self.space.contains(log) {
+            return;
+        }
+        match self.check_room(log, pages.length) {
+            Ok(()) => {
+                self.space.grant(log, pages.length);
+                self.slices.push(log, pages);
+            }
+            Err(error) => {
+                let result = Err(self.explain(error, "failed to allocate pages of log", log));
+                self.replies
+                    .send(ResourceReply::LogAllocated { log, result });
+            }
+        }
+    }
+
+    /// Checks that `length` more bytes for `log` neither take what other logs were granted nor what publications need.
+    fn check_room(&self, log: LogId, length: usize) -> Result<(), NoRoom> {
         let Ok(usable) = self.storage.usable_space() else {
             return Ok(());
         };
-        self.check_image_space(log, usable, length)?;
-        if usable < length as u64 {
-            let full = io::ErrorKind::StorageFull.into();
-            return Err(self.describe(&full, "failed to allocate pages of log", log));
+        let free = self.space.free(usable);
+        let image_bytes = self.space.image_bytes();
+        let image_limit = free.saturating_add(image_bytes) / IMAGE_SPACE_DIVISOR;
+        let is_image = matches!(log, LogId::Image(_));
+        if is_image && image_bytes.saturating_add(length as u64) > image_limit {
+            return Err(NoRoom::ForImages);
+        }
+        if free < length as u64 {
+            return Err(NoRoom::AtAll);
         }
         Ok(())
     }
 
-    fn check_image_space(&self, log: LogId, usable: u64, length: usize) -> Result<(), DriverError> {
-        let limit = usable.saturating_add(self.image_bytes) / IMAGE_SPACE_DIVISOR;
-        let needed = self.image_bytes.saturating_add(length as u64);
-        if matches!(log, LogId::Publication(_)) || needed <= limit {
-            return Ok(());
-        }
-        // The text must not change with each image: the error log would fill up.
-        Err(DriverError::coded(
-            ErrorCode::StorageSpace,
-            format!(
-                "images may not take more than half of the free space in {}",
-                self.limits.dir
-            ),
-        ))
-    }
-
     /// Allocates one slice, and tells the conductor at once: publishers may wait for it.
-    fn allocate(&mut self, mut allocation: Allocation) {
-        let log = allocation.log;
-        let length = (allocation.end - allocation.offset).min(ALLOCATION_SLICE_LENGTH);
-        let result = self.allocate_pages(log, allocation.offset, length);
-        allocation.offset += length;
-        if result.is_ok() {
-            self.count_allocated(log, length);
-            if allocation.offset < allocation.end {
-                self.allocation = Some(allocation);
+    fn allocate_slice(&mut self, log: LogId, pages: PageRequest) {
+        let result = match self.allocate_pages(log, pages) {
+            Ok(()) => {
+                self.space.on_allocated(log, pages.length);
+                Ok(pages.length)
             }
-        }
-        let result = result
-            .map(|()| length)
-            .map_err(|error| self.describe(&error, "failed to allocate pages of log", log));
-        self.answer_allocation(log, result);
-    }
-
-    fn answer_allocation(&mut self, log: LogId, result: Result<usize, DriverError>) {
+            Err(error) => {
+                self.slices.forget(log);
+                self.space.revoke(log);
+                Err(self.describe(&error, "failed to allocate pages of log", log))
+            }
+        };
         self.replies
             .send(ResourceReply::LogAllocated { log, result });
     }
 
-    fn allocate_pages(&mut self, log: LogId, offset: usize, length: usize) -> io::Result<()> {
+    fn allocate_pages(&mut self, log: LogId, pages: PageRequest) -> io::Result<()> {
         self.storage
-            .allocate(log, offset, length)
+            .allocate(log, pages.offset, pages.length)
             .or_else(ignore_unsupported)
-    }
-
-    fn count_allocated(&mut self, log: LogId, length: usize) {
-        if let Some(lengths) = self.logs.get_mut(&log) {
-            lengths.allocated += length;
-            if matches!(log, LogId::Image(_)) {
-                self.image_bytes += length as u64;
-            }
-        }
     }
 
     fn create(
@@ -361,30 +247,28 @@ impl NativeResourceAgent {
         if self.limits.perform_checks {
             self.check_space(length as u64)?;
         }
-        if let Ok(usable) = self.storage.usable_space() {
-            self.check_image_space(log, usable, first_length)?;
-        }
+        self.check_room(log, first_length)
+            .map_err(|error| self.explain(error, "failed to create log", log))?;
         let memory = self
             .storage
             .create(log, length, sparse.is_some())
             .map_err(|error| self.describe(&error, "failed to create log", log))?;
         if let Some(pages) = sparse {
-            // The driver writes the metadata, and subscribers look at the first frame before there is one.
+            // The driver writes the metadata, and subscribers look at the first frame before it is written.
+            let metadata = PageRequest {
+                offset: length - METADATA_LENGTH,
+                length: METADATA_LENGTH,
+            };
             let allocated = self
-                .allocate_pages(log, length - METADATA_LENGTH, METADATA_LENGTH)
-                .and_then(|()| self.allocate_pages(log, pages.offset, pages.length));
+                .allocate_pages(log, metadata)
+                .and_then(|()| self.allocate_pages(log, pages));
             if let Err(error) = allocated {
-                // Nobody knows the log yet; the failure to report is the allocation's.
+                // No client knows the log yet; the failure to report is the allocation's.
                 let _ = self.storage.remove(log);
                 return Err(self.describe(&error, "failed to create log", log));
             }
         }
-        let lengths = LogLengths {
-            mapped: length,
-            allocated: 0,
-        };
-        self.logs.insert(log, lengths);
-        self.count_allocated(log, first_length);
+        self.space.add(log, length, first_length);
         self.counters.bytes_mapped.fetch_add(length as i64);
         Ok(memory)
     }
@@ -396,6 +280,7 @@ impl NativeResourceAgent {
                 format!("failed to find the usable space in {}", self.limits.dir),
             )
         })?;
+        let usable = self.space.free(usable);
         if usable < log_length {
             return Err(DriverError::coded(
                 ErrorCode::StorageSpace,
@@ -416,15 +301,12 @@ impl NativeResourceAgent {
     }
 
     fn remove(&mut self, log: LogId) -> bool {
+        self.slices.forget(log);
+        self.space.revoke(log);
         match self.storage.remove(log) {
             Ok(()) => {
-                if let Some(lengths) = self.logs.remove(&log) {
-                    self.counters
-                        .bytes_mapped
-                        .fetch_add(-(lengths.mapped as i64));
-                    if matches!(log, LogId::Image(_)) {
-                        self.image_bytes -= lengths.allocated as u64;
-                    }
+                if let Some(length) = self.space.remove(log) {
+                    self.counters.bytes_mapped.fetch_add(-(length as i64));
                 }
                 true
             }
@@ -438,6 +320,20 @@ impl NativeResourceAgent {
         }
     }
 
+    fn explain(&self, error: NoRoom, action: &str, log: LogId) -> DriverError {
+        match error {
+            // The text must not change with each image: the error log would fill up.
+            NoRoom::ForImages => DriverError::coded(
+                ErrorCode::StorageSpace,
+                format!(
+                    "images may not take more than half of the free space in {}",
+                    self.limits.dir
+                ),
+            ),
+            NoRoom::AtAll => self.describe(&io::ErrorKind::StorageFull.into(), action, log),
+        }
+    }
+
     fn describe(&self, error: &io::Error, action: &str, log: LogId) -> DriverError {
         let (LogId::Publication(id) | LogId::Image(id)) = log;
         DriverError::io(
@@ -445,6 +341,15 @@ impl NativeResourceAgent {
             format!("{action}: registrationId={id} in {}", self.limits.dir),
         )
     }
+}
+
+/// Why a log gets no more bytes.
+#[derive(Clone, Copy, Debug)]
+enum NoRoom {
+    /// The images have their share.
+    ForImages,
+    /// The file system is full, or the rest of it was granted to other logs.
+    AtAll,
 }
 
 /// The outcome of a lookup that is over.

@@ -1,0 +1,157 @@
+//! Image requests of the receiver that wait for their turn.
+//!
+//! A peer can ask for any number of images. Each costs the driver a file and counters, so requests have a bound, a rate, and few
+//! of them are in progress at a time. All that is left of the driver's time belongs to clients and running streams.
+
+use std::collections::VecDeque;
+
+use aeron_memory::counters::system::SystemCounter;
+
+use super::Conductor;
+use crate::receiver::ImageRequest;
+use crate::resources::Lane;
+
+/// Requests that wait. One more is dropped, and the next SETUP of its session asks again.
+pub(super) const MAX_WAITING: usize = 4_096;
+/// Logs of images that the native resource agent is asked for at a time.
+const MAX_IN_PROGRESS: usize = 8;
+/// Images that may be made each second in the long run.
+const IMAGES_PER_SECOND: i64 = 1_000;
+/// Images that may be made at once after a quiet time: a publisher's host that comes back with all of its streams.
+const BURST: i64 = 1_024;
+/// Time that one image takes from the allowance, in ns.
+const IMAGE_COST_NS: i64 = 1_000_000_000 / IMAGES_PER_SECOND;
+
+/// The requests; see the [module](self).
+#[derive(Debug)]
+pub(super) struct ImageRequests {
+    waiting: VecDeque<Box<ImageRequest>>,
+    /// The allowance is the time since then, at most that of [`BURST`] images.
+    allowance_start_ns: i64,
+}
+
+impl ImageRequests {
+    /// No requests, and the allowance of a quiet time.
+    pub(super) fn new(now_ns: i64) -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            allowance_start_ns: now_ns - BURST * IMAGE_COST_NS,
+        }
+    }
+
+    /// Adds a request; returns it if there are too many.
+    pub(super) fn push(&mut self, request: Box<ImageRequest>) -> Result<(), Box<ImageRequest>> {
+        if self.waiting.len() >= MAX_WAITING {
+            return Err(request);
+        }
+        self.waiting.push_back(request);
+        Ok(())
+    }
+
+    /// The next request, if the allowance covers it.
+    pub(super) fn pop(&mut self, now_ns: i64) -> Option<Box<ImageRequest>> {
+        let start_ns = self.allowance_start_ns.max(now_ns - BURST * IMAGE_COST_NS);
+        if self.waiting.is_empty() || now_ns - start_ns < IMAGE_COST_NS {
+            return None;
+        }
+        self.allowance_start_ns = start_ns + IMAGE_COST_NS;
+        self.waiting.pop_front()
+    }
+
+    /// Drops all requests.
+    pub(super) fn clear(&mut self) {
+        self.waiting.clear();
+    }
+}
+
+impl Conductor {
+    /// Takes a request of the receiver, or has the receiver forget that it asked.
+    pub(super) fn on_create_image(&mut self, request: Box<ImageRequest>) {
+        if let Err(request) = self.image_requests.push(request) {
+            self.outlets
+                .system(SystemCounter::ConductorProxyFails)
+                .fetch_add(1);
+            self.refuse_image(&request, None);
+        }
+    }
+
+    /// Begins with at most one image; returns the number of requests that were taken.
+    pub(super) fn take_image_request(&mut self) -> usize {
+        let has_room = self.pending_images.len() < MAX_IN_PROGRESS
+            && self.resource_commands.has_room(Lane::Images)
+            && self.receiver_commands.has_room();
+        let Some(request) = has_room
+            .then(|| self.image_requests.pop(self.now_ns))
+            .flatten()
+        else {
+            return 0;
+        };
+        if let Err(error) = self.request_image(request.clone()) {
+            self.refuse_image(&request, Some(&error));
+        }
+        1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aeron_protocol::frame::Setup;
+
+    use super::*;
+
+    fn setup_request() -> Box<ImageRequest> {
+        Box::new(ImageRequest {
+            endpoint: 1,
+            destination: 1,
+            setup: Setup {
+                session_id: 1,
+                stream_id: 1001,
+                initial_term_id: 0,
+                active_term_id: 0,
+                term_offset: 0,
+                term_length: 65_536,
+                mtu_length: 1_408,
+                ttl: 0,
+                has_group_semantics: false,
+                wants_response: false,
+            },
+            source_address: ([127, 0, 0, 1], 40_123).into(),
+        })
+    }
+
+    const SECOND_NS: i64 = 1_000_000_000;
+
+    fn flooded() -> ImageRequests {
+        let mut requests = ImageRequests::new(0);
+        while requests.push(setup_request()).is_ok() {}
+        requests
+    }
+
+    fn count(requests: &mut ImageRequests, now_ns: i64) -> i64 {
+        std::iter::from_fn(|| requests.pop(now_ns)).count() as i64
+    }
+
+    #[test]
+    fn a_burst_of_images_is_made_at_once_and_more_at_a_rate() {
+        let mut requests = flooded();
+        assert_eq!(count(&mut requests, 0), BURST);
+        assert_eq!(count(&mut requests, SECOND_NS / 2), IMAGES_PER_SECOND / 2);
+        assert_eq!(count(&mut requests, SECOND_NS / 2), 0);
+        assert_eq!(count(&mut requests, SECOND_NS), IMAGES_PER_SECOND / 2);
+    }
+
+    #[test]
+    fn a_quiet_time_allows_no_more_than_one_burst() {
+        let mut requests = flooded();
+        assert_eq!(count(&mut requests, 100 * SECOND_NS), BURST);
+    }
+
+    #[test]
+    fn one_request_too_many_is_given_back() {
+        let mut requests = flooded();
+        assert_eq!(requests.waiting.len(), MAX_WAITING);
+        assert!(requests.push(setup_request()).is_err());
+        requests.pop(0);
+        assert!(requests.push(setup_request()).is_ok());
+    }
+}

@@ -1,0 +1,56 @@
+//! Floods of SETUP frames, and what is left for clients.
+
+use std::time::Duration;
+
+use aeron_protocol::event::Event;
+
+use crate::harness::{CLIENT, STREAM, TestDriver};
+use crate::source::Source;
+
+const PORTS: [u16; 2] = [20_121, 20_122];
+const SESSIONS: i32 = 1_000;
+
+fn flooded() -> TestDriver {
+    let mut driver = TestDriver::new();
+    for port in PORTS {
+        driver.add_subscription(&format!("aeron:udp?endpoint=localhost:{port}"), STREAM);
+    }
+    for port in PORTS {
+        for session_id in 0..SESSIONS {
+            Source::new(port).with_session(session_id).setup(&driver, 0);
+        }
+    }
+    driver
+}
+
+#[test]
+fn a_client_that_adds_a_publication_does_not_wait_for_the_images_of_a_flood() {
+    let mut driver = flooded();
+    for _ in 0..100 {
+        driver.duty_cycle();
+    }
+    driver.hear();
+    let command = driver.publication_command(CLIENT, "aeron:ipc", STREAM, false);
+    driver.send(command);
+    for _ in 0..5 {
+        driver.duty_cycle();
+    }
+    let heard = driver.hear();
+    let is_ready = |event| matches!(event, Event::PublicationReady(_));
+    assert!(heard.iter().any(|heard| is_ready(heard.event())));
+    assert!(
+        driver.logs.count() < PORTS.len() * SESSIONS as usize / 2,
+        "the flood is not over"
+    );
+}
+
+#[test]
+fn images_are_made_at_a_rate_once_a_burst_of_them_was_made() {
+    let mut driver = flooded();
+    driver.work();
+    assert_eq!(driver.logs.count(), 1_024);
+    driver.advance(Duration::from_millis(500));
+    assert_eq!(driver.logs.count(), 1_024 + 500);
+    driver.advance(Duration::from_secs(1));
+    assert_eq!(driver.logs.count(), PORTS.len() * SESSIONS as usize);
+}

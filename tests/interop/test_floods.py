@@ -1,0 +1,17 @@
+"""What a flood of SETUP frames leaves to local clients; the same flood beside the C driver: `python -m interop.floods`."""
+
+import aeron
+from interop.drivers import PATIENT_SETTINGS
+from interop.floods import flooded, waiting_times
+
+LONGEST_WAIT_S = 0.25
+# Long enough that the first images of the flood end, thousands of them at a time, while others are made.
+FLOOD_S = 8
+
+
+def test_a_client_adds_publications_without_waiting_while_thousands_of_sessions_announce_themselves(start_driver):
+    driver = start_driver("ours", PATIENT_SETTINGS)
+    with aeron.connect(driver.directory) as client, flooded(client, endpoints=4, rate=1000) as flood:
+        times = waiting_times(client, FLOOD_S)
+    assert flood.sent > 2 * FLOOD_S * 1000, "the flood did not keep its rate"
+    assert max(times) < LONGEST_WAIT_S, f"{len(times)} publications, the longest took {max(times):.3f} s"
