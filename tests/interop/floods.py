@@ -1,7 +1,7 @@
 """A slow flood of SETUP frames, and how long local clients of the flooded driver wait.
 
-Each frame announces a session of its own, so each asks the driver for one more image. Run as a program, this floods the C
-driver and ours in turn and prints the waiting times of both:
+Each frame announces a session of its own, so each asks the driver for one more image. Run as a program, this floods
+the C driver and ours in turn and prints the waiting times of both:
 
     cd tests && python -m interop.floods --rate 1000 --seconds 15
 """
@@ -85,12 +85,12 @@ def _measure(kind, options, directory):
     program = options.program if kind == "ours" else None
     driver = Driver(kind, directory / kind, directory / f"{kind}.txt", settings, program)
     try:
-        with aeron.connect(driver.directory, driver_timeout_ms=60_000) as client, flooded(client, options.endpoints, options.rate) as flood:
-            times = sorted(waiting_times(client, options.seconds))
-            print(
-                f"{kind}: {flood.sent} SETUPs, {len(times)} publications, "
-                f"median {times[len(times) // 2] * 1e3:.1f} ms, longest {times[-1] * 1e3:.0f} ms"
-            )
+        with aeron.connect(driver.directory, driver_timeout_ms=60_000) as client:
+            with flooded(client, options.endpoints, options.rate) as flood:
+                times = sorted(waiting_times(client, options.seconds))
+            median, longest = times[len(times) // 2] * 1e3, times[-1] * 1e3
+            counts = f"{flood.sent} SETUPs, {len(times)} publications"
+            print(f"{kind}: {counts}, median {median:.1f} ms, longest {longest:.0f} ms")
     finally:
         driver.remove()
 

@@ -1,4 +1,4 @@
-"""What a flood of SETUP frames leaves to local clients; the same flood beside the C driver: `python -m interop.floods`."""
+"""Local clients during a flood of SETUP frames. `python -m interop.floods` runs the flood beside the C driver."""
 
 import aeron
 from interop.drivers import PATIENT_SETTINGS

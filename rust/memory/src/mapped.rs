@@ -2,24 +2,68 @@
 //!
 //! A file is created exclusively with mode `0666 & ~umask`, mapped whole, and unmapped when the last [`SharedBuffer`] on it is
 //! dropped. Truncating a mapped file from outside kills the processes that touch it (SIGBUS); nothing here can prevent that. What
-//! is prevented is the same signal on a full file system: the pages behind a sparse file are allocated with
-//! [`MappedFile::allocate`], which answers an error, before anybody stores to them.
+//! is prevented is the same signal on a full file system: the pages of a sparse file are allocated with
+//! [`MappedFile::allocate`], which returns an error, before anybody stores to them.
+//!
+//! No file stays open: a process may map more files than it may have descriptors. The next bound is the number of mappings of a
+//! process (`vm.max_map_count`, 65,530 by default on Linux).
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 
 use memmap2::MmapOptions;
+use rustix::fs::OFlags;
 
 use crate::buffer::SharedBuffer;
 
-/// A mapped file, with its descriptor where it was created here.
+/// A mapped file, and how to find it again if it was created here.
 #[derive(Debug)]
 pub struct MappedFile {
     buffer: SharedBuffer,
     /// Kept by the creator alone, to allocate pages later.
-    file: Option<File>,
+    identity: Option<FileIdentity>,
+}
+
+/// A file by its path, and the numbers that tell it from another file at this path.
+#[derive(Debug)]
+struct FileIdentity {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl FileIdentity {
+    fn new(file: &File, path: &Path) -> io::Result<Self> {
+        let metadata = file.metadata()?;
+        Ok(Self {
+            path: path.to_owned(),
+            device: metadata.dev(),
+            inode: metadata.ino(),
+        })
+    }
+
+    /// Opens the file again; fails with `NotFound` if another file has taken its place.
+    fn open(&self) -> io::Result<File> {
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(flags.bits() as i32)
+            .open(&self.path)?;
+        let metadata = file.metadata()?;
+        if (metadata.dev(), metadata.ino()) == (self.device, self.inode) {
+            return Ok(file);
+        }
+        Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            format!(
+                "another file has taken the place of {}",
+                self.path.display()
+            ),
+        ))
+    }
 }
 
 /// How [`MappedFile::create`] gives the file its length.
@@ -57,11 +101,12 @@ impl MappedFile {
             .mode(0o666)
             .open(path)?;
         let mapped = set_length(&file, len, allocation)
-            .and_then(|()| map(&file, allocation == Allocation::Populated));
+            .and_then(|()| map(&file, allocation == Allocation::Populated))
+            .and_then(|buffer| Ok((buffer, FileIdentity::new(&file, path)?)));
         match mapped {
-            Ok(buffer) => Ok(Self {
+            Ok((buffer, identity)) => Ok(Self {
                 buffer,
-                file: Some(file),
+                identity: Some(identity),
             }),
             Err(error) => {
                 // The first error is the one to report.
@@ -78,7 +123,10 @@ impl MappedFile {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         refuse_empty(&file, path)?;
         let buffer = map(&file, populate)?;
-        Ok(Self { buffer, file: None })
+        Ok(Self {
+            buffer,
+            identity: None,
+        })
     }
 
     /// Maps the existing file `path` for looking at it: needs no write permission, and what is stored stays in this process.
@@ -91,7 +139,7 @@ impl MappedFile {
         let mapping = unsafe { MmapOptions::new().map_copy(&file) }?;
         Ok(Self {
             buffer: SharedBuffer::mapped(mapping.into()),
-            file: None,
+            identity: None,
         })
     }
 
@@ -100,13 +148,17 @@ impl MappedFile {
         &self.buffer
     }
 
-    /// Allocates the blocks behind `[offset, offset + len)`, so that stores there cannot fail for want of space.
+    /// Allocates the blocks of `[offset, offset + len)`, so that stores there cannot fail for want of space.
     ///
-    /// Content does not change. Fails with `StorageFull` when the file system is full, and with `Unsupported` where it cannot be
-    /// done: on some file systems, outside Linux, and for a file that was opened rather than created.
+    /// Content does not change. The file is opened for the time of the call.
+    ///
+    /// # Errors
+    /// `StorageFull` if the file system is full; `NotFound` if the file was removed or replaced; the error of the system if it
+    /// cannot be opened, for instance because the process has too many files open; `Unsupported` where blocks cannot be allocated:
+    /// on some file systems, outside Linux, and for a file that was opened rather than created.
     pub fn allocate(&self, offset: usize, len: usize) -> io::Result<()> {
-        let file = self.file.as_ref().ok_or(io::ErrorKind::Unsupported)?;
-        allocate_blocks(file, offset, len)
+        let identity = self.identity.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        allocate_blocks(&identity.open()?, offset, len)
     }
 }
 
@@ -229,6 +281,55 @@ mod tests {
         assert_eq!(private.buffer().load_i64_acquire(0), 2);
         private.buffer().store_i64_release(4096, 3);
         assert_eq!(shared.buffer().load_i64_acquire(4096), 0);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn files_that_are_mapped_take_no_descriptors() {
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        let before = descriptors_below(dir.path());
+        let files: Vec<_> = [
+            Allocation::Sparse,
+            Allocation::Allocated,
+            Allocation::Populated,
+        ]
+        .iter()
+        .enumerate()
+        .map(|(n, allocation)| {
+            MappedFile::create(&dir.path().join(n.to_string()), 8192, *allocation).unwrap()
+        })
+        .collect();
+        files[0].allocate(0, 4096).unwrap();
+        assert_eq!((before, descriptors_below(dir.path())), (0, 0));
+    }
+
+    /// Open descriptors of this process for files in `dir`: other tests run beside this one.
+    #[cfg(target_os = "linux")]
+    fn descriptors_below(dir: &Path) -> usize {
+        std::fs::read_dir("/proc/self/fd")
+            .unwrap()
+            .filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok())
+            .filter(|target| target.starts_with(dir))
+            .count()
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn nothing_is_allocated_in_a_file_that_took_the_place_of_the_mapped_one() {
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        let (path, victim) = (dir.path().join("a"), dir.path().join("victim"));
+        let file = MappedFile::create(&path, 1 << 20, Allocation::Sparse).unwrap();
+        File::create(&victim).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let error = file.allocate(0, 4096).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        std::fs::hard_link(&victim, &path).unwrap();
+        let error = file.allocate(0, 4096).unwrap_err();
+        assert!(error.to_string().contains("taken the place"), "{error}");
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(&victim, &path).unwrap();
+        assert!(file.allocate(0, 4096).is_err());
+        assert_eq!(std::fs::metadata(&victim).unwrap().len(), 0);
     }
 
     #[cfg(target_os = "linux")]

@@ -18,6 +18,7 @@ use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
 use aeron_memory::log::metadata::METADATA_LENGTH;
 use aeron_protocol::ErrorCode;
+use rustix::io::Errno;
 
 pub use command::{Lane, Lookup, ResourceCommand, ResourceReply};
 pub use lanes::{ResourceCommands, ResourceInbox, lanes};
@@ -252,7 +253,7 @@ impl NativeResourceAgent {
         let memory = self
             .storage
             .create(log, length, sparse.is_some())
-            .map_err(|error| self.describe(&error, "failed to create log", log))?;
+            .map_err(|error| self.describe_creation(&error, log))?;
         if let Some(pages) = sparse {
             // The driver writes the metadata, and subscribers look at the first frame before it is written.
             let metadata = PageRequest {
@@ -331,6 +332,19 @@ impl NativeResourceAgent {
                 ),
             ),
             NoRoom::AtAll => self.describe(&io::ErrorKind::StorageFull.into(), action, log),
+        }
+    }
+
+    /// A lack of descriptors passes: the driver has no file open for longer than a call.
+    fn describe_creation(&self, error: &io::Error, log: LogId) -> DriverError {
+        let error_number = Errno::from_io_error(error);
+        let error = self.describe(error, "failed to create log", log);
+        match error_number {
+            Some(Errno::MFILE | Errno::NFILE) => DriverError::coded(
+                ErrorCode::ResourceTemporarilyUnavailable,
+                format!("{}raise ulimit -n, or retry", error.text()),
+            ),
+            _ => error,
         }
     }
 
