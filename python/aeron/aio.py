@@ -161,7 +161,7 @@ class _Spin:
 
 
 async def batches(subscription: Subscription, limit: int, max_bytes: int) -> AsyncIterator[Batch]:
-    """What ``async for batch in subscription`` runs: ends when the subscription is closed."""
+    """What ``async for batch in subscription`` runs: ends if the owner closes the subscription, raises if it died."""
     looker, spin, is_ready = _looker(), _Spin(), subscription._is_ready
     turned_ns = time.monotonic_ns()
     while True:
@@ -171,7 +171,7 @@ async def batches(subscription: Subscription, limit: int, max_bytes: int) -> Asy
         if spin_ns:
             spin.took(now_ns - start_ns)
         if batch is None:
-            if subscription.is_closed:
+            if subscription._is_over:
                 return
             await looker.wait(is_ready)
             turned_ns = time.monotonic_ns()

@@ -73,4 +73,4 @@ pub use crate::log_source::LogSource;
 pub use crate::publication::{
     ExclusivePublication, ExclusiveWriter, OfferError, Publication, error_string,
 };
-pub use crate::subscription::{Poller, Subscription};
+pub use crate::subscription::{LastPosition, Poller, Subscription};

@@ -17,7 +17,8 @@ use crate::operations;
 /// One publisher's stream as one subscription sees it.
 ///
 /// It is polled through its subscription, or directly, by one thread at a time; everything else may be called from any
-/// thread. A closed image keeps its last values, and polling it answers 0.
+/// thread. A closed image keeps its last values, and polling it returns 0. If the driver or the client died, every poll raises
+/// `SubscriptionClosedError`.
 #[pyclass(frozen, module = "aeron._aeron", name = "Image")]
 pub struct PyImage {
     inner: OfProcess<Image>,
@@ -33,6 +34,34 @@ impl PyImage {
     fn get(&self) -> PyResult<&Image> {
         self.inner.get()
     }
+
+    /// What a poll found, unless it found nothing because the client was closed by anything but its owner.
+    #[inline]
+    fn unless_ended(&self, found: usize) -> PyResult<usize> {
+        if found == 0 && self.get()?.is_closed() {
+            self.check_owner_closed()?;
+        }
+        Ok(found)
+    }
+
+    #[cold]
+    fn check_owner_closed(&self) -> PyResult<()> {
+        let image = self.get()?;
+        let cause = image.close_cause();
+        match cause.0.as_deref() {
+            // A corrupt log ended this image alone, and the poll that found it has raised.
+            None | Some(Error::CorruptLog { .. }) => Ok(()),
+            Some(_) => {
+                let text = format!(
+                    "stream {}, session {}: the image ended with its client at position {}",
+                    image.stream_id(),
+                    image.session_id(),
+                    image.position()
+                );
+                Err(because(raise("SubscriptionClosedError", text), &cause))
+            }
+        }
+    }
 }
 
 #[pymethods]
@@ -47,7 +76,8 @@ impl PyImage {
     ) -> PyResult<usize> {
         let (image, header) = (self.get()?, Bound::new(handler.py(), PyHeader::default())?);
         let poll = |each: &mut OnFragment<'_>| image.try_controlled_poll(each, fragment_limit);
-        Handler::run(handler, &header, Payload::new(copy), poll, always_continue)
+        let count = Handler::run(handler, &header, Payload::new(copy), poll, always_continue)?;
+        self.unless_ended(count)
     }
 
     /// As `poll`, the handler answering an `Action` after each fragment.
@@ -60,7 +90,8 @@ impl PyImage {
     ) -> PyResult<usize> {
         let (image, header) = (self.get()?, Bound::new(handler.py(), PyHeader::default())?);
         let poll = |each: &mut OnFragment<'_>| image.try_controlled_poll(each, fragment_limit);
-        Handler::run(handler, &header, Payload::new(copy), poll, action_of)
+        let count = Handler::run(handler, &header, Payload::new(copy), poll, action_of)?;
+        self.unless_ended(count)
     }
 
     /// As `poll`, only fragments that begin before `limit_position`.
@@ -76,7 +107,8 @@ impl PyImage {
         let poll = |each: &mut OnFragment<'_>| {
             image.try_bounded_controlled_poll(each, limit_position, fragment_limit)
         };
-        Handler::run(handler, &header, Payload::new(copy), poll, always_continue)
+        let count = Handler::run(handler, &header, Payload::new(copy), poll, always_continue)?;
+        self.unless_ended(count)
     }
 
     /// As `controlled_poll`, only fragments that begin before `limit_position`.
@@ -92,7 +124,8 @@ impl PyImage {
         let poll = |each: &mut OnFragment<'_>| {
             image.try_bounded_controlled_poll(each, limit_position, fragment_limit)
         };
-        Handler::run(handler, &header, Payload::new(copy), poll, action_of)
+        let count = Handler::run(handler, &header, Payload::new(copy), poll, action_of)?;
+        self.unless_ended(count)
     }
 
     /// Hands a block of whole frames with their headers, at most `block_length_limit` bytes, to
@@ -108,7 +141,7 @@ impl PyImage {
             |block| outcome = call_with_block(handler, block),
             block_length_limit,
         );
-        finish_block_poll(length, outcome)
+        self.unless_ended(finish_block_poll(length, outcome)?)
     }
 
     /// As `block_poll`, calling `handler(file_offset, block, session_id, term_id)` with the block's offset in the log's file.
@@ -123,7 +156,7 @@ impl PyImage {
             |file_offset, block| outcome = call_with_raw_block(handler, file_offset, block),
             block_length_limit,
         );
-        finish_block_poll(length, outcome)
+        self.unless_ended(finish_block_poll(length, outcome)?)
     }
 
     /// Asks the driver to reject the image, telling the publisher `reason` (at most 1023 bytes), and waits for its answer.

@@ -31,7 +31,8 @@ const DEFAULT_MAX_BYTES: usize = 16 << 20;
 /// A subscription to a channel and stream, with an image for each publisher.
 ///
 /// It is polled by one thread at a time: a second poll meanwhile, also from inside a handler, raises `ReentrantCallError`.
-/// Everything else may be called from any thread. A closed subscription has no images, and polling it answers 0.
+/// Everything else may be called from any thread. A closed subscription has no images, and polling it returns 0. If the driver or
+/// the client died, every poll raises `SubscriptionClosedError`, which names the last position of each image.
 #[pyclass(frozen, module = "aeron._aeron", name = "Subscription")]
 pub struct PySubscription {
     inner: OfProcess<Subscription>,
@@ -99,8 +100,45 @@ impl PySubscription {
         // What was read before an error was found is not lost: the error comes with the next poll.
         match rest {
             Err(error) if messages.is_empty() => Err(from_client(&error)),
-            _ => Ok(Batch::new(messages, &self.pool, subscription.stream_id())),
+            _ => {
+                self.unless_ended(messages.len())?;
+                Ok(Batch::new(messages, &self.pool, subscription.stream_id()))
+            }
         }
+    }
+
+    /// What a poll found, unless it found nothing because the client was closed by anything but its owner.
+    #[inline]
+    fn unless_ended(&self, found: usize) -> PyResult<usize> {
+        if found == 0 && self.get()?.is_closed() {
+            self.check_owner_closed()?;
+        }
+        Ok(found)
+    }
+
+    /// Raises if anything but the owner closed the subscription.
+    #[cold]
+    fn check_owner_closed(&self) -> PyResult<()> {
+        let subscription = self.get()?;
+        let cause = subscription.close_cause();
+        if cause.0.is_none() {
+            return Ok(());
+        }
+        let positions: Vec<_> = subscription
+            .last_positions()
+            .iter()
+            .map(|last| format!("session {} at {}", last.session_id, last.position))
+            .collect();
+        let positions = match positions.is_empty() {
+            true => "it had no image".to_owned(),
+            false => format!("last positions: {}", positions.join(", ")),
+        };
+        let text = format!(
+            "{}, stream {}: the subscription ended with its client; {positions}",
+            subscription.channel(),
+            subscription.stream_id()
+        );
+        Err(because(raise("SubscriptionClosedError", text), &cause))
     }
 }
 
@@ -148,7 +186,8 @@ impl PySubscription {
         let (subscription, header) = (self.get()?, self.header.bind(handler.py()));
         let poll =
             |each: &mut OnFragment<'_>| subscription.try_controlled_poll(each, fragment_limit);
-        Handler::run(handler, header, Payload::new(copy), poll, always_continue)
+        let count = Handler::run(handler, header, Payload::new(copy), poll, always_continue)?;
+        self.unless_ended(count)
     }
 
     /// As `poll`, the handler answering an `Action` after each fragment.
@@ -162,7 +201,8 @@ impl PySubscription {
         let (subscription, header) = (self.get()?, self.header.bind(handler.py()));
         let poll =
             |each: &mut OnFragment<'_>| subscription.try_controlled_poll(each, fragment_limit);
-        Handler::run(handler, header, Payload::new(copy), poll, action_of)
+        let count = Handler::run(handler, header, Payload::new(copy), poll, action_of)?;
+        self.unless_ended(count)
     }
 
     /// Hands a block of whole frames of each image to `handler(block, session_id, term_id)`; answers the bytes.
@@ -179,7 +219,7 @@ impl PySubscription {
             }
         };
         let length = self.get()?.block_poll(poll, block_length_limit);
-        finish_block_poll(length, outcome)
+        self.unless_ended(finish_block_poll(length, outcome)?)
     }
 
     /// As `block_poll`, calling `handler(file_offset, block, session_id, term_id)` with the block's offset in its log's file.
@@ -196,7 +236,7 @@ impl PySubscription {
             }
         };
         let length = self.get()?.raw_poll(poll, block_length_limit);
-        finish_block_poll(length, outcome)
+        self.unless_ended(finish_block_poll(length, outcome)?)
     }
 
     /// Copies at most `limit` whole messages that are there now into a batch, which may be empty. No message is begun once
@@ -212,6 +252,7 @@ impl PySubscription {
     }
 
     /// Batches of what arrives, until the subscription is closed or nothing came for `timeout` seconds (`None`: for ever).
+    /// Raises `SubscriptionClosedError` if the driver or the client died.
     #[pyo3(signature = (limit = 4096, *, timeout = None, max_bytes = 16_777_216))]
     fn batches(
         slf: Py<Self>,
@@ -243,12 +284,21 @@ impl PySubscription {
             if deadline.is_none_or(|deadline| Instant::now() >= deadline)
                 || subscription.is_closed()
             {
+                self.unless_ended(0)?;
                 return Ok(None);
             }
             std::hint::spin_loop();
         }
         let batch = self.next_batch(py, limits, None)?;
         Ok((!batch.is_empty()).then_some(batch))
+    }
+
+    /// Whether the owner closed the subscription, so that an iterator ends; raises if it ended with its client.
+    #[getter(_is_over)]
+    fn is_over(&self) -> PyResult<bool> {
+        let is_closed = self.get()?.is_closed();
+        self.unless_ended(0)?;
+        Ok(is_closed)
     }
 
     /// Whether a poll would find anything, or the subscription is closed. Consumes nothing.
@@ -259,7 +309,8 @@ impl PySubscription {
         Ok(Condition::new(is_ready))
     }
 
-    /// Batches as they arrive, for `async for`, until the subscription is closed.
+    /// Batches as they arrive, for `async for`, until the subscription is closed. Raises `SubscriptionClosedError` if the driver
+    /// or the client died.
     #[pyo3(signature = (limit = 4096, *, max_bytes = 16_777_216))]
     fn batches_async<'py>(
         slf: &Bound<'py, Self>,

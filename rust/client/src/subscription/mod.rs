@@ -3,7 +3,7 @@
 mod poller;
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::log::reader::Block;
@@ -32,7 +32,8 @@ use self::poller::PollState;
 ///
 /// It is polled by one thread at a time: a second poll meanwhile, also from inside a handler, is refused with
 /// [`Error::InUse`]. A loop that polls much takes a [`poller`](Self::poller) once and saves that check. Everything else may be
-/// called from any thread. A closed subscription has no images, and polling it answers 0.
+/// called from any thread. A closed subscription has no images, and polling it returns 0;
+/// [`close_cause`](Self::close_cause) tells why it is closed.
 #[derive(Clone)]
 pub struct Subscription {
     core: Arc<SubscriptionCore>,
@@ -50,9 +51,29 @@ pub(crate) struct SubscriptionCore {
     /// Changed by the conductor, which then raises `version`; pollers look at the version alone as long as it stays.
     images: Mutex<Arc<[Image]>>,
     version: AtomicU64,
+    /// Set before the state, if anything but the application closes the subscription.
+    last_positions: OnceLock<Vec<LastPosition>>,
     idle_part: Option<IdlePart>,
     /// Only ever tried, never waited for: taking it is one atomic instruction, giving it back a plain store.
     poll_state: SpinMutex<PollState>,
+}
+
+/// Where a subscription stood in an image that ended with the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastPosition {
+    /// Session of the image.
+    pub session_id: i32,
+    /// Position up to which the stream was consumed, in bytes.
+    pub position: i64,
+}
+
+impl LastPosition {
+    fn of(image: &Image) -> Self {
+        Self {
+            session_id: image.session_id(),
+            position: image.position(),
+        }
+    }
 }
 
 /// Channel status id before the driver has answered.
@@ -75,6 +96,7 @@ impl SubscriptionCore {
             state: OpenState::default(),
             images: Mutex::default(),
             version: AtomicU64::new(0),
+            last_positions: OnceLock::new(),
             idle_part,
             poll_state: SpinMutex::default(),
         }
@@ -133,9 +155,15 @@ impl SubscriptionCore {
         Some(removed)
     }
 
-    /// Closes the subscription; answers the images that it had.
+    /// Closes the subscription; returns the images that it had.
     pub(crate) fn close(&self, cause: &CloseCause) -> Arc<[Image]> {
         let images = self.images();
+        if cause.0.is_some() {
+            // If the subscription is closed already, its first positions stay.
+            let _ = self
+                .last_positions
+                .set(images.iter().map(LastPosition::of).collect());
+        }
         if self.state.close(cause.clone()) {
             self.change_images(|_| Arc::default());
         }
@@ -178,9 +206,18 @@ impl Subscription {
         self.core.state.is_closed()
     }
 
-    /// What closed the subscription.
+    /// What closed the subscription. A loop that polls must look here when [`is_closed`](Self::is_closed): polling a closed
+    /// subscription returns 0, also if the driver or the client has died.
     pub fn close_cause(&self) -> CloseCause {
         self.core.state.cause()
+    }
+
+    /// Where the subscription stood in each image when it was closed, if anything but the application closed it; else empty.
+    pub fn last_positions(&self) -> &[LastPosition] {
+        match self.close_cause().0 {
+            Some(_) => self.core.last_positions.get().map_or(&[], Vec::as_slice),
+            None => &[],
+        }
     }
 
     /// Closes the subscription and its images without waiting for the driver; does nothing when it is closed already. From
