@@ -125,6 +125,38 @@ def test_what_a_killed_source_missed_of_the_network_is_the_gap(
     query.source.close()
 
 
+def test_a_source_that_did_not_run_for_too_long_goes_on_with_a_gap_that_is_told(
+    home: Path, driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int
+) -> None:
+    """As on an overloaded machine: the driver takes the client for dead, and the query goes on with another one."""
+    other = client.add_subscription(CHANNEL, stream_id)
+    publication = client.add_exclusive_publication(CHANNEL, stream_id)
+    reader = _Reader(other)
+    publisher = Publisher(publication, size=992, per_second=2000)
+    process = SourceProcess(home / "checkpoint", options(home, driver, stream_id))
+    query = Query(home / "checkpoint", None)  # type: ignore[arg-type]
+    eventually(lambda: len(query.rows()) > 100, timeout=20)
+    process.process.send_signal(signal.SIGSTOP)
+    published = publisher.count
+    # More than its window lets a publisher send beyond a subscriber that stands still.
+    eventually(lambda: publisher.count > published + 500, timeout=LIVENESS_S + 20)
+    process.process.send_signal(signal.SIGCONT)
+    late = publisher.count
+    eventually(lambda: number(query.rows()[-1]) > late, timeout=30)
+    assert process.process.poll() is None, "it is the same process"
+    process.end(signal.SIGTERM)
+    query = restart(home, options(home, driver, stream_id))
+    finish(query, publisher)
+    reader.stop()
+    report = query.report()
+    assert report["gapBytes"] == missing_bytes(query.rows())
+    assert report["lostBytes"] == 0
+    first = report["gaps"][0]
+    assert first["reason"].startswith("sent while the query had no connection to its media driver: the client of the")
+    assert first["bytes"] > 500 * 992
+    query.source.close()
+
+
 class _Reader:
     """Another subscriber, which goes on."""
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,6 +77,57 @@ def test_without_fear_of_loss_a_new_driver_is_connected_to(start: Start, aeron_d
         rows = query.run_until(150)
         assert [number(row) for row in rows] == list(range(150))
         query.source.close()
+
+
+@pytest.fixture
+def driver_process(aeron_dir: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A media driver in a process of its own, which can be made to stand still."""
+    command = [sys.executable, "-m", "aeron", "driver", "--dir", str(aeron_dir), "-Daeron.dir.delete.on.start=true"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    eventually(lambda: aeron.is_driver_active(aeron_dir), 20)
+    yield process
+    process.kill()
+    process.wait(20)
+
+
+def test_a_driver_that_did_not_run_for_too_long_is_connected_to_again(
+    start: Start, aeron_dir: Path, driver_process: subprocess.Popen[bytes], stream_id: int
+) -> None:
+    """As on an overloaded machine; also with ``failOnDataLoss``, because nothing is known to be lost."""
+    query = start(client={"aeron_dir": str(aeron_dir), "driver_timeout_ms": 1000})
+    query.run_batch()
+    with aeron.connect(aeron_dir, driver_timeout_ms=30_000) as client:
+        publication = client.add_exclusive_publication(CHANNEL, stream_id)
+        publication.wait_connected(timeout=10)
+        publish(publication, 10)
+        query.run_until(10)
+        driver_process.send_signal(signal.SIGSTOP)
+        lines: list[str] = []
+
+        def is_told(text: str) -> bool:
+            query.run_batch()
+            lines.extend(query.source.take_lines())
+            return any(text in line for line in lines)
+
+        eventually(lambda: is_told("stopped (no heartbeat for"), 20)
+        assert any(line.endswith("; connecting again") for line in lines), lines
+        driver_process.send_signal(signal.SIGCONT)
+        eventually(lambda: is_told("connected to a media driver again"), 20)
+        publication.wait_connected(timeout=20)
+        publish(publication, 10, first=10)
+        rows = query.run_until(20)
+        assert [number(row) for row in rows] == list(range(20))
+        assert query.report()["images"] == 1
+
+
+def test_a_driver_that_does_not_run_again_ends_the_query(
+    start: Start, aeron_dir: Path, driver_process: subprocess.Popen[bytes]
+) -> None:
+    query = start(client={"aeron_dir": str(aeron_dir), "driver_timeout_ms": 1000})
+    query.run_batch()
+    driver_process.send_signal(signal.SIGSTOP)
+    with pytest.raises(AeronDriverTimeout, match=r"media driver in .* stopped \(no heartbeat for \d+ ms"):
+        query.run_until(1)
 
 
 @pytest.mark.parametrize("fail_on_data_loss", [True, False])

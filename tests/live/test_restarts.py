@@ -297,6 +297,12 @@ def test_an_archive_that_was_deleted_is_data_loss(
     # Nobody is subscribed before that batch is planned.
     publish(publication, 10, first=100)
     assert [number(row) for row in query.run_until(10)] == list(range(100, 110))
+    report = query.report()
+    assert (report["lostBytes"], report["unknownGaps"]) == (lost, 1), "kept in the new archive"
+    (gap,) = report["gaps"]
+    assert gap["bytes"] is None, "how much more the old one held is not known"
+    assert "is gone" in gap["reason"]
+    assert not any("is gone" in line for line in query.source.take_lines()), "logged once"
 
 
 def _end(offset: str) -> int:

@@ -53,6 +53,51 @@ def test_what_dead_drivers_and_ended_queries_left_is_told_and_is_no_failure(
     assert archives.found.startswith(f"1 in {shared_memory}/archives, 0 MiB")
 
 
+def test_a_python_of_spark_without_this_package_is_told(monkeypatch: pytest.MonkeyPatch, shared_memory: Path) -> None:
+    """As after ``.venv/bin/python job.py`` without an activated environment."""
+    other = shared_memory / "python3"
+    other.write_text("#!/bin/sh\necho \"ModuleNotFoundError: No module named 'aeron'\" >&2; exit 1\n")
+    other.chmod(0o700)
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    monkeypatch.setenv("PATH", str(shared_memory))
+    line = named(check(archive_dir=str(shared_memory)), "Python of Spark")
+    assert not line.ok
+    assert line.found == "python3: ModuleNotFoundError: No module named 'aeron'"
+    assert f"export PYSPARK_PYTHON={sys.executable}" in line.remedy
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    assert named(check(archive_dir=str(shared_memory)), "Python of Spark").ok
+    monkeypatch.setenv("PYSPARK_PYTHON", "python-that-is-not-there")
+    line = named(check(archive_dir=str(shared_memory)), "Python of Spark")
+    assert (line.ok, line.found) == (False, "python-that-is-not-there is not on the path")
+
+
+JOB = """
+import sys
+from pyspark.sql import SparkSession
+import aeron.spark
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+aeron.spark.register(spark)
+frame = spark.readStream.format("aeron").options(channel="aeron:ipc", streamId="1").load()
+print(frame.columns[0], spark.sparkContext.pythonExec == sys.executable)
+"""
+
+
+def test_a_job_of_an_environment_that_is_not_activated_runs_in_it(java: None, shared_memory: Path) -> None:
+    other = shared_memory / "python3"
+    other.write_text("#!/bin/sh\nexit 1\n")
+    other.chmod(0o700)
+    job = shared_memory / "job.py"
+    job.write_text(JOB)
+    environment = {key: value for key, value in os.environ.items() if key != "PYSPARK_PYTHON"}
+    environment["PATH"] = f"{shared_memory}:{environment['PATH']}"
+    command = [sys.executable, str(job)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.stdout.split() == ["value", "True"], done.stderr
+    environment["PYSPARK_PYTHON"] = str(other)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode != 0, "what the user says is left as it is"
+
+
 def test_java_is_looked_for_in_java_home(monkeypatch: pytest.MonkeyPatch, shared_memory: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(shared_memory))
     java = named(check(archive_dir=str(shared_memory)), "Java")
@@ -183,7 +228,15 @@ def test_doctor_prints_texts_as_they_are(
 
 
 def test_doctor_ends_well_where_all_is_there(java: None, media_driver: aeron.MediaDriver, shared_memory: Path) -> None:
-    result = run("doctor", "--dir", media_driver.dir, "--archive-dir", shared_memory, COLUMNS="200")
+    result = run(
+        "doctor",
+        "--dir",
+        media_driver.dir,
+        "--archive-dir",
+        shared_memory,
+        COLUMNS="200",
+        PYSPARK_PYTHON=sys.executable,
+    )
     assert result.exit_code == 0, result.stdout
 
 

@@ -21,6 +21,7 @@ from aeron.spark.errors import (
     AeronRecordError,
     AeronSparkError,
 )
+from aeron.spark.interpreters import use_this_python
 from aeron.spark.layouts import layout
 from aeron.spark.progress import Gap, Progress, progress
 from aeron.spark.versions import check_pyspark
@@ -49,11 +50,15 @@ __all__ = [
 def register(spark: SparkSession) -> None:
     """Makes ``format("aeron")`` known to a session; may be repeated, and wins over a module found by Spark.
 
+    Spark starts ``PYSPARK_PYTHON`` for its sources and workers, else the first ``python3`` on the path. If neither the
+    variable nor ``spark.pyspark.python`` is set, a local session starts the Python of the caller from now on.
+
     Raises :class:`~aeron.spark.errors.AeronSparkError` for a PySpark that is too old.
     """
     import pyspark
 
     check_pyspark(pyspark.__version__)
+    use_this_python(spark)
     from aeron.spark.source import AeronDataSource  # of modules that an old PySpark does not have
 
     spark.dataSource.register(AeronDataSource)

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import aeron
 from aeron import _aeron
+from aeron.spark.interpreters import is_this_python, spark_python
 from aeron.spark.versions import check_pyspark
 
 __all__ = ["Check", "check", "default_archive_directory"]
@@ -25,6 +26,7 @@ __all__ = ["Check", "check", "default_archive_directory"]
 _OLDEST_JAVA = 17
 _OLDEST_PYARROW = 18
 _TIMEOUT_S = 60
+_SPARKS_PYTHON = "Python of Spark"
 _ROOM = (1 << 30) + (128 << 20)
 """Free bytes that an archive with the default ``maxRetainedBytes`` wants."""
 
@@ -49,6 +51,7 @@ def check(aeron_dir: str | None = None, archive_dir: str | None = None) -> list[
         _java(),
         _pyspark(),
         _pyarrow(),
+        _spark_python(),
         *_modules(),
         _driver(aeron_dir or os.environ.get("AERON_DIR") or str(aeron.default_directory())),
         _archive_directory(Path(archive_dir or default_archive_directory())),
@@ -121,6 +124,23 @@ def _package(what: str, module: str, check_version: Callable[[str], None]) -> Ch
     except (aeron.AeronError, ValueError) as error:
         return Check(what, False, str(error), remedy)
     return Check(what, True, version)
+
+
+def _spark_python() -> Check:
+    """The Python that Spark starts, which need not be this one."""
+    command = spark_python()
+    remedy = f"export PYSPARK_PYTHON={sys.executable}, or call aeron.spark.register(spark) in a local session"
+    if is_this_python(command):
+        return Check(_SPARKS_PYTHON, True, command)
+    if shutil.which(command) is None:
+        return Check(_SPARKS_PYTHON, False, f"{command} is not on the path", remedy)
+    try:
+        done = _run(command, "-c", "import pyspark, pyarrow, aeron.spark, sys; print(sys.executable)")
+    except (OSError, subprocess.SubprocessError) as error:
+        return Check(_SPARKS_PYTHON, False, f"{command}: {error}", remedy)
+    said = (done.stderr if done.returncode else done.stdout).strip().splitlines()
+    found = f"{command}: {said[-1] if said else f'ends with status {done.returncode}'}"
+    return Check(_SPARKS_PYTHON, done.returncode == 0, found, remedy)
 
 
 # ---- modules that Spark imports to find formats ----------------------------------------------------------------------

@@ -9,7 +9,7 @@ use aeron_agent::{BackoffIdleStrategy, IdleStrategy};
 use aeron_archive::storage::Directory;
 use aeron_client::{Context, Image};
 
-use super::connection::{Connection, ImageEvent, is_driver_there};
+use super::connection::{Connection, Ended, ImageEvent, is_driver_there};
 use super::counters::Counters;
 use super::home::Home;
 use super::ledger::Joined;
@@ -51,12 +51,36 @@ pub(super) struct Agent {
     lost_sessions: HashSet<Session>,
     /// Why nothing was recorded before this connection.
     absence: String,
+    /// Why there is no connection, as long as another one is tried.
+    outage: Option<Outage>,
+    /// How long a driver is waited for that does not run in time.
+    driver_timeout: Duration,
     has_warned_of_space: bool,
     is_purging: bool,
     next_second: Instant,
     next_report: Instant,
     /// Since when nothing is polled because too much is retained.
     full_since: Option<Instant>,
+}
+
+/// A time without a connection, in which another one is tried.
+struct Outage {
+    error: LiveError,
+    /// When the query fails instead.
+    give_up_at: Option<Instant>,
+}
+
+impl Outage {
+    fn endless(error: LiveError) -> Self {
+        Self {
+            error,
+            give_up_at: None,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.give_up_at.is_some_and(|at| Instant::now() >= at)
+    }
 }
 
 impl Agent {
@@ -101,6 +125,8 @@ impl Agent {
             taken: HashMap::new(),
             lost_sessions: HashSet::new(),
             absence: "sent while no query ran".to_owned(),
+            outage: None,
+            driver_timeout: Duration::from_millis(context.driver_timeout_ms),
             has_warned_of_space: false,
             is_purging: true,
             next_second: now,
@@ -111,7 +137,8 @@ impl Agent {
         agent.show_recordings();
         agent.home.ledger.store_changes(now_ms(), shared);
         if let Err(error) = agent.connect(context) {
-            agent.set_fault(error, false);
+            agent.set_fault(error.clone(), false);
+            agent.outage = (!agent.settings.fail_on_data_loss).then(|| Outage::endless(error));
         }
         shared.change(|state| state.phase = Phase::Open(opened));
         Ok(agent)
@@ -165,10 +192,8 @@ impl Agent {
                     self.show_recordings();
                 }
                 Command::ArchiveLost { bytes, reason } => {
-                    self.shared.statistics.lost_bytes.add(bytes);
                     let ledger = &mut self.home.ledger;
-                    ledger.has_run_before = true;
-                    ledger.add_unknown(None, (None, None), reason, &self.shared);
+                    ledger.add_lost_archive(bytes, reason, &self.shared);
                 }
             }
         }
@@ -181,7 +206,12 @@ impl Agent {
             return 0;
         };
         let mut work = connection.do_work();
-        let failure = connection.failure();
+        let ended = connection.ended();
+        // Those of a client that was late are not lost: nothing is wrong with their publishers.
+        let late: Vec<Session> = match &ended {
+            Some(ended) if ended.is_late => self.recorded.iter().map(Recorded::session).collect(),
+            _ => Vec::new(),
+        };
         while let Some(event) = self.connection.as_ref().and_then(Connection::next_event) {
             work += 1;
             match event {
@@ -189,8 +219,11 @@ impl Agent {
                 ImageEvent::Unavailable(image) => self.end(&image),
             }
         }
-        if let Some(error) = failure {
-            self.disconnect(error);
+        if let Some(ended) = ended {
+            self.disconnect(ended);
+        }
+        for session in &late {
+            self.lost_sessions.remove(session);
         }
         // Before the first frame of a new image is recorded.
         self.home.ledger.store_urgent(now_ms(), &self.shared);
@@ -398,17 +431,27 @@ impl Agent {
         self.set_fault(error, false);
     }
 
-    /// The client has ended: its images are gone.
-    fn disconnect(&mut self, error: LiveError) {
+    /// The client has ended: its images are gone. Whether another one is tried depends on why.
+    fn disconnect(&mut self, ended: Ended) {
         self.end_all();
         self.connection = None;
         self.counters = None;
         self.subscribed_since_ms = None;
-        if self.settings.fail_on_data_loss {
-            self.set_fault(error, false);
-        } else {
-            self.shared
-                .add_line(format!("{error}; looking for another one every second"));
+        let Ended { error, is_late } = ended;
+        self.absence =
+            format!("sent while the query had no connection to its media driver: {error}");
+        self.next_second = Instant::now();
+        self.outage = match (self.settings.fail_on_data_loss, is_late) {
+            (false, _) => Some(Outage::endless(error)),
+            (true, true) => Some(Outage {
+                error,
+                give_up_at: Some(self.next_second + self.driver_timeout),
+            }),
+            (true, false) => return self.set_fault(error, false),
+        };
+        if let Some(outage) = &self.outage {
+            let error = &outage.error;
+            self.shared.add_line(format!("{error}; connecting again"));
         }
     }
 
@@ -466,22 +509,29 @@ impl Agent {
         self.is_purging = true;
     }
 
-    /// Connects to the driver that has taken the place of the one that stopped, if there is one.
+    /// Connects again after an outage, if there is a driver.
     fn reconnect(&mut self) {
-        if self.connection.is_some() || self.settings.fail_on_data_loss {
-            return;
-        }
-        let context = (self.settings.make_context)();
-        let Some(context) = context.ok().filter(is_driver_there) else {
+        let Some(outage) = self.outage.take() else {
             return;
         };
-        self.home.ledger.has_run_before = true;
-        match self.connect(context) {
-            Ok(()) => self
-                .shared
-                .add_line("connected to a media driver again".to_owned()),
-            Err(error) => self.shared.add_line(error.to_string()),
+        let context = (self.settings.make_context)();
+        let context = context.ok().filter(is_driver_there);
+        let tried = context.map(|context| {
+            self.home.ledger.has_run_before = true;
+            self.connect(context)
+        });
+        match tried {
+            Some(Ok(())) => {
+                let line = "connected to a media driver again".to_owned();
+                return self.shared.add_line(line);
+            }
+            Some(Err(error)) => self.shared.add_line(error.to_string()),
+            None => {}
         }
+        if outage.is_over() {
+            return self.set_fault(outage.error, false);
+        }
+        self.outage = Some(outage);
     }
 
     fn warn_of_space(&mut self) {

@@ -1,6 +1,6 @@
 //! [`Connection`]: the receiver's client and its subscriptions, run by the receiver's thread.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -11,8 +11,12 @@ use aeron_client::{
     SubscriptionHandlers, is_driver_active,
 };
 
+use aeron_memory::cnc::{CncFile, Reader};
+use aeron_memory::directory;
+
 use super::shared::Shared;
 use crate::live::{LiveCode, LiveError};
+use crate::machine;
 
 /// How the client names itself in its heartbeat counter.
 const CLIENT_NAME: &str = "spark-source";
@@ -21,6 +25,13 @@ const CLIENT_NAME: &str = "spark-source";
 pub(super) enum ImageEvent {
     Available(Image),
     Unavailable(Image),
+}
+
+/// Why a client ended.
+pub(super) struct Ended {
+    pub error: LiveError,
+    /// Whether client or driver only did not run in time, as on an overloaded machine: another client may go on.
+    pub is_late: bool,
 }
 
 /// A client and its subscriptions.
@@ -81,11 +92,15 @@ impl Connection {
     }
 
     /// Why the client ended by itself.
-    pub fn failure(&self) -> Option<LiveError> {
+    pub fn ended(&self) -> Option<Ended> {
         if !self.aeron.is_closed() {
             return None;
         }
-        Some(end_error(&self.aeron.close_cause(), &self.aeron_dir))
+        let cause = self.aeron.close_cause();
+        Some(Ended {
+            error: end_error(&cause, &self.aeron_dir),
+            is_late: is_late(&cause, &self.aeron_dir),
+        })
     }
 
     /// Removes the subscriptions at once.
@@ -112,6 +127,29 @@ fn handlers(events: &Sender<ImageEvent>) -> SubscriptionHandlers {
             let _ = unavailable.send(ImageEvent::Unavailable(image.clone()));
         })),
     }
+}
+
+/// Whether a client ended only because it did not run in time, or its driver did not. A driver is late as long as its process
+/// exists; that of a driver in another pid namespace is not found, and counts as dead.
+fn is_late(cause: &CloseCause, aeron_dir: &Path) -> bool {
+    match cause.0.as_deref() {
+        Some(
+            Error::ServiceTimeout { .. }
+            | Error::ClientTimeout { .. }
+            | Error::HeartbeatCounterClosed { .. },
+        ) => true,
+        Some(Error::DriverTimeout(DriverTimeout::Keepalive { .. })) => is_process_there(aeron_dir),
+        _ => false,
+    }
+}
+
+/// Whether the process exists that runs the driver of a directory.
+fn is_process_there(aeron_dir: &Path) -> bool {
+    let cnc = CncFile::map(&directory::cnc_file(aeron_dir), Reader::Tool);
+    let Ok(Ok(cnc)) = cnc else {
+        return false;
+    };
+    i32::try_from(cnc.identity().pid).is_ok_and(machine::is_process)
 }
 
 fn start_error(error: &Error, aeron_dir: &std::path::Path, channel: &str) -> LiveError {

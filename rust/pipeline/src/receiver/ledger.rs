@@ -227,8 +227,8 @@ impl Ledger {
         }
     }
 
-    /// Keeps a gap of unknown length, counts it, and logs it.
-    pub fn add_unknown(
+    /// Keeps a gap of unknown length, and logs it.
+    fn add_unknown(
         &mut self,
         key: Option<&SessionKey>,
         (from, to): (Option<i64>, Option<i64>),
@@ -245,6 +245,26 @@ impl Ledger {
             recording: None,
         };
         shared.add_line(gap.to_string());
+        self.keep_unknown(gap, shared);
+    }
+
+    /// Takes over what was lost with an earlier archive, which was logged when that was found.
+    pub fn add_lost_archive(&mut self, bytes: i64, reason: String, shared: &Shared) {
+        self.has_run_before = true;
+        shared.statistics.lost_bytes.add(bytes);
+        let gap = Gap {
+            stream: None,
+            session: None,
+            from: None,
+            to: None,
+            bytes: None,
+            reason,
+            recording: None,
+        };
+        self.keep_unknown(gap, shared);
+    }
+
+    fn keep_unknown(&mut self, gap: Gap, shared: &Shared) {
         shared.statistics.unknown_gaps.add(1);
         self.totals.push_gap(gap);
         self.is_urgent = true;
@@ -418,8 +438,7 @@ mod tests {
     fn a_killed_process_leaves_its_sums_and_takes_back_the_gap_of_a_recording_without_a_message() {
         let runs = Runs::new();
         let (mut ledger, shared) = runs.start();
-        shared.statistics.lost_bytes.add(96);
-        ledger.add_unknown(None, (None, None), "gone".to_owned(), &shared);
+        ledger.add_lost_archive(96, "gone".to_owned(), &shared);
         ledger.begin(&joined(&runs.key, 640, Some(64)), &shared);
         ledger.store_urgent(NOW_MS, &shared);
         drop(ledger);

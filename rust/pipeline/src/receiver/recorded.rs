@@ -85,6 +85,11 @@ impl Recorded {
         })
     }
 
+    /// The session of the image.
+    pub fn session(&self) -> Session {
+        Session::of(&self.image)
+    }
+
     /// Whether nothing more will come.
     pub fn is_over(&self) -> bool {
         self.image.is_closed() || self.image.is_end_of_stream()
