@@ -57,6 +57,7 @@ impl Home {
             path: owned.ownership.path().display().to_string(),
             ownership: owned.ownership,
         };
+        shared.add_line(home.opened_line(settings));
         match home.accept(owned.report, settings, shared) {
             Ok(given_up) => {
                 let location = home.location();
@@ -150,6 +151,16 @@ impl Home {
         format!(
             "arrival times of recording {recording_id} from {from} to {to} of {path} are lost: timestamp is null there"
         )
+    }
+
+    /// Which archive belongs to the query.
+    fn opened_line(&self, settings: &ReceiverSettings) -> String {
+        let streams = match settings.stream_ids.as_slice() {
+            [stream] => format!("stream {stream}"),
+            streams => format!("{} streams", streams.len()),
+        };
+        let (path, channel) = (&self.path, &settings.channel);
+        format!("{streams} of {channel} recorded into private archive {path}")
     }
 
     fn location(&self) -> ArchiveLocation {

@@ -248,9 +248,9 @@ impl Ledger {
         self.keep_unknown(gap, shared);
     }
 
-    /// Takes over what was lost with an earlier archive, which was logged when that was found.
+    /// Takes over what was lost with an earlier archive, which was logged when that was found. One gap stands for all sessions
+    /// of that archive.
     pub fn add_lost_archive(&mut self, bytes: i64, reason: String, shared: &Shared) {
-        self.has_run_before = true;
         shared.statistics.lost_bytes.add(bytes);
         let gap = Gap {
             stream: None,
