@@ -30,7 +30,7 @@ impl ErrorRecorder {
     /// Writes a failure down, unless all it says is "try again".
     pub fn record(&self, error: &DriverError) {
         if !error.is_temporary() {
-            self.note(error.text());
+            self.note(error.entry());
         }
     }
 

@@ -11,6 +11,8 @@ use aeron_protocol::{DecodeError, ErrorCode};
 pub struct DriverError {
     code: ErrorCode,
     text: String,
+    /// What the error log gets in place of `text`.
+    entry: Option<String>,
 }
 
 impl DriverError {
@@ -19,6 +21,7 @@ impl DriverError {
         DriverError {
             code,
             text: format!("({}) {}\n{message}\n", -code.value(), code.text()),
+            entry: None,
         }
     }
 
@@ -27,6 +30,7 @@ impl DriverError {
         DriverError {
             code: ErrorCode::GenericError,
             text: format!("(22) Invalid argument\n{message}\n"),
+            entry: None,
         }
     }
 
@@ -44,12 +48,27 @@ impl DriverError {
                 "({}) {reason}\n{message}\n",
                 error.raw_os_error().unwrap_or(-code.value())
             ),
+            entry: None,
         }
+    }
+
+    /// The same failure with `message` in its place in the error log.
+    ///
+    /// The error log keeps each different text for ever. A text with a number in it that changes with each occurrence would
+    /// fill the log, so the log gets a text without the number; the client still gets the number.
+    pub fn noted_as(mut self, message: impl fmt::Display) -> Self {
+        let reason = self.text.lines().next().unwrap_or_default();
+        self.entry = Some(format!("{reason}\n{message}\n"));
+        self
     }
 
     /// The same failure with one more line that says where it happened.
     pub fn context(mut self, line: impl fmt::Display) -> Self {
-        self.text.push_str(&format!("{line}\n"));
+        let line = format!("{line}\n");
+        self.text.push_str(&line);
+        if let Some(entry) = &mut self.entry {
+            entry.push_str(&line);
+        }
         self
     }
 
@@ -63,9 +82,14 @@ impl DriverError {
         self.code == ErrorCode::ResourceTemporarilyUnavailable
     }
 
-    /// What people are told.
+    /// What the client is told in words.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// The entry in the error log.
+    pub fn entry(&self) -> &str {
+        self.entry.as_deref().unwrap_or(&self.text)
     }
 }
 

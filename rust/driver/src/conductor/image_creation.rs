@@ -168,16 +168,15 @@ impl Conductor {
     fn check_datagrams(&self, request: &ImageRequest, plan: &ImagePlan) -> Result<(), DriverError> {
         let (mtu_length, window) = (i64::from(request.setup.mtu_length), plan.window_length);
         let buffer = self.receive_buffer_length(&plan.endpoint_channel);
+        // Without the MTU, which is whatever the SETUP says: one entry for each would fill the error log.
         let problem = if mtu_length > window {
-            format!("mtuLength={mtu_length} > initialWindowLength={window}")
+            format!("mtuLength > initialWindowLength={window}")
         } else if window > buffer {
             format!(
                 "Max Window length greater than socket SO_RCVBUF, increase OS socket buffer: rcv-wnd={window} so-rcvbuf={buffer}"
             )
         } else if mtu_length > buffer {
-            format!(
-                "Sender MTU greater than socket SO_RCVBUF: mtuLength={mtu_length} so-rcvbuf={buffer}"
-            )
+            format!("Sender MTU greater than socket SO_RCVBUF: so-rcvbuf={buffer}")
         } else {
             return Ok(());
         };

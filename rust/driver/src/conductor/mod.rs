@@ -22,6 +22,7 @@ mod publications;
 mod re_resolution;
 mod receive_destinations;
 mod receive_endpoints;
+mod rejections;
 mod responses;
 mod send_endpoints;
 mod subscriptions;
@@ -58,6 +59,7 @@ use links::Subscription;
 use pending::{Pending, SlowCommand};
 use re_resolution::ReResolution;
 use receive_endpoints::ReceiveEndpointRecord;
+use rejections::NotedRejections;
 use send_endpoints::SendEndpoints;
 use timers::BlockedCommandTimer;
 
@@ -147,6 +149,7 @@ pub(crate) struct Outlets {
     counters: CountersManager<SharedBuffer>,
     system: SystemCounters<SharedBuffer>,
     errors: ErrorRecorder,
+    noted_rejections: NotedRejections,
     now_ms: i64,
 }
 
@@ -184,6 +187,7 @@ impl Conductor {
                 counters: parts.counters,
                 system: parts.system_counters,
                 errors: parts.errors,
+                noted_rejections: NotedRejections::default(),
                 now_ms: 0,
             },
             resource_commands: parts.resource_commands,

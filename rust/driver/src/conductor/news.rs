@@ -1,12 +1,12 @@
 //! What the other agents tell the conductor.
 
+use super::Conductor;
 use super::pending::Resolved;
 use super::re_resolution::Whose;
-use super::{Conductor, Outlets};
 use crate::log_storage::LogId;
 use crate::receiver::ReceiverEvent;
 use crate::resources::ResourceReply;
-use crate::sender::{PublicationErrorReport, SenderEvent};
+use crate::sender::SenderEvent;
 
 /// Replies of the native resource agent in one duty cycle: more than the agent sends in one of its own, so that the reply that a
 /// client waits for is not delayed by others.
@@ -107,24 +107,5 @@ impl Conductor {
             ReceiverEvent::EndpointReleased(id) => self.on_receive_endpoint_released(id),
             ReceiverEvent::ImageReleased(id) => self.on_image_released(id),
         }
-    }
-}
-
-impl Outlets {
-    /// Tells clients, and the error log, that a publication is refused.
-    pub(super) fn announce_publication_error(&mut self, report: &PublicationErrorReport) {
-        self.events.on_publication_error(report);
-        self.errors.note(&format!(
-            "onPublicationError: registrationId={}, destinationRegistrationId={}, sessionId={}, streamId={}, \
-             receiverId={}, groupId={}, errorCode={}, errorMessage={}\n",
-            report.registration_id,
-            report.destination_registration_id,
-            report.session_id,
-            report.stream_id,
-            report.receiver_id,
-            report.group_tag,
-            report.error_code,
-            String::from_utf8_lossy(&report.message),
-        ));
     }
 }

@@ -151,9 +151,13 @@ impl Outbound<'_> {
                 true
             }
             Err(error) => {
-                let message = match destination.link.control.address() {
-                    Some(address) if address == to => format!("failed to send to {to}"),
-                    // Its address is whatever it says: one entry for each would fill the error log.
+                // The channel's own words do not change; a resolved address or that of a source does, and one entry for each
+                // would fill the error log.
+                let message = match &destination.link.control {
+                    Control::Explicit { name, address } if *address == to => {
+                        format!("failed to send to {name}")
+                    }
+                    Control::Group(group) if *group == to => format!("failed to send to {group}"),
                     _ => "failed to send to the source of a datagram".to_owned(),
                 };
                 self.errors.record(&DriverError::io(&error, message));

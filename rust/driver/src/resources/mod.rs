@@ -289,7 +289,11 @@ impl NativeResourceAgent {
                     "insufficient usable storage for new log of length={log_length} usable={usable} in {}",
                     self.limits.dir
                 ),
-            ));
+            )
+            .noted_as(format_args!(
+                "insufficient usable storage for new log in {}",
+                self.limits.dir
+            )));
         }
         if usable <= self.limits.low_space_warning {
             // The text must not change with each log: the error log would fill up.
@@ -354,6 +358,7 @@ impl NativeResourceAgent {
             error,
             format!("{action}: registrationId={id} in {}", self.limits.dir),
         )
+        .noted_as(format_args!("{action} in {}", self.limits.dir))
     }
 }
 

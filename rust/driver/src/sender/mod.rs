@@ -312,8 +312,9 @@ impl Sender {
             outcome = endpoint.on_resolution_change(name, address);
         });
         if let Err(error) = outcome {
+            // The address is the name server's: one entry for each would fill the error log.
             self.context
-                .on_socket_error(&error, &format!("failed to connect to {name} at {address}"));
+                .on_socket_error(&error, &format!("failed to connect to {name}"));
         }
     }
 

@@ -9,7 +9,7 @@ use aeron_protocol::ErrorCode;
 use aeron_protocol::command::{Command, RejectImage};
 use aeron_protocol::event::Event;
 
-use crate::harness::{STREAM, TICK, TestDriver, names};
+use crate::harness::{CLIENT, STREAM, TICK, TestDriver, names};
 
 /// 04-79, 03-65, 01-77 for the end of the stream
 #[test]
@@ -171,6 +171,38 @@ fn a_tail_with_nothing_behind_it_is_not_unblocked() {
     aeron_memory::words::Words::store_i32_release(publication.log.term(0), 0, 0);
     driver.advance(Duration::from_secs(40));
     assert_eq!(driver.system(SystemCounter::UnblockedPublications), 0);
+}
+
+#[test]
+fn rejections_have_a_bounded_number_of_entries_in_the_error_log() {
+    const MAX_NOTED: usize = 64;
+    let mut driver = TestDriver::new();
+    let publication = driver.add_publication("aeron:ipc", STREAM);
+    let reject = |driver: &mut TestDriver, reason: &str| {
+        let correlation_id = driver.next_id();
+        let heard = driver.ask(Command::RejectImage(RejectImage {
+            client_id: CLIENT,
+            correlation_id,
+            image_correlation_id: publication.registration_id,
+            position: 0,
+            reason: reason.as_bytes(),
+        }));
+        // Clients are told of each one in its own words.
+        let told = heard.iter().any(|heard| match heard.event() {
+            Event::PublicationError(error) => error.error_message == reason.as_bytes(),
+            _ => false,
+        });
+        assert!(told, "{reason}");
+    };
+    for number in 0..200 {
+        reject(&mut driver, &format!("reason {number}"));
+    }
+    let errors = driver.errors();
+    assert_eq!(errors.len(), MAX_NOTED + 1);
+    assert!(errors[MAX_NOTED].contains("more than 64 different ones"));
+    assert_eq!(driver.system(SystemCounter::Errors), 200);
+    reject(&mut driver, "reason 5");
+    assert_eq!(driver.errors().len(), MAX_NOTED + 1);
 }
 
 /// 04-85, 03-46 to 03-48

@@ -36,6 +36,26 @@ fn a_log_that_does_not_fit_is_refused() {
     );
 }
 
+#[test]
+fn refusals_for_lack_of_space_are_one_entry_in_the_error_log() {
+    let mut driver = TestDriver::with(|context| context.perform_storage_checks = false);
+    for space in 0..5 {
+        driver.logs.set_usable_space(space);
+        let (code, text) = driver.publication_error("aeron:ipc", STREAM);
+        assert_eq!(code, ErrorCode::StorageSpace);
+        assert!(text.contains("registrationId="), "{text}");
+    }
+    assert_eq!(driver.errors().len(), 1, "{:?}", driver.errors());
+    assert!(!driver.errors()[0].contains("registrationId="));
+    let mut driver = TestDriver::new();
+    for space in 0..5 {
+        driver.logs.set_usable_space(LOG_LENGTH - 1 - space);
+        let (_, text) = driver.publication_error("aeron:ipc", STREAM);
+        assert!(text.contains("usable="), "{text}");
+    }
+    assert_eq!(driver.errors().len(), 1, "{:?}", driver.errors());
+}
+
 /// 04-58, 03-57, 03-59
 #[test]
 fn a_log_for_the_network_that_does_not_fit_is_refused_and_leaves_nothing() {
@@ -62,6 +82,14 @@ fn an_image_that_does_not_fit_is_refused_and_made_when_there_is_space() {
     driver.work();
     assert!(driver.errors()[0].contains("insufficient usable storage"));
     assert_eq!(driver.logs.count(), 0);
+    // Other tries meet other free space, and are the same entry.
+    for missing in 2..10 {
+        driver.logs.set_usable_space(LOG_LENGTH - missing);
+        source.setup(&driver, 0);
+        driver.work();
+    }
+    assert_eq!(driver.errors().len(), 1, "{:?}", driver.errors());
+    assert_eq!(driver.system(SystemCounter::Errors), 9);
     driver.logs.set_usable_space(10 * LOG_LENGTH);
     source.setup(&driver, 0);
     driver.work();
