@@ -45,6 +45,17 @@ pub enum Error {
         /// The counter that was lost.
         counter_id: i32,
     },
+    /// The driver freed the position counter of an image that this client has open, and gave it to somebody else: the driver
+    /// removed the subscription on the command of another process, or the client was timed out and does not know it yet.
+    #[error(
+        "unexpected close of subscriber position counter: {counter_id} of image {correlation_id}: the media driver removed its subscription"
+    )]
+    PositionCounterClosed {
+        /// Id of the image.
+        correlation_id: i64,
+        /// The counter that was lost.
+        counter_id: i32,
+    },
     /// The driver's events came faster than the conductor read them, or are damaged; some are lost, so the client ended.
     #[error("events of the media driver are lost: {0}")]
     EventsLost(ReceiveError),
@@ -226,7 +237,9 @@ impl Error {
     pub fn code(&self) -> i32 {
         match self {
             Self::DriverTimeout(DriverTimeout::NotInitialised(_)) => 1001,
-            Self::DriverTimeout(_) | Self::HeartbeatCounterClosed { .. } => 1000,
+            Self::DriverTimeout(_)
+            | Self::HeartbeatCounterClosed { .. }
+            | Self::PositionCounterClosed { .. } => 1000,
             Self::ClientTimeout { .. } => 1001,
             Self::ServiceTimeout { .. } => 1002,
             Self::CommandBufferFull { .. } => 1004,

@@ -73,7 +73,11 @@ impl Image {
             return;
         }
         let (metadata, last) = (self.log().metadata(), &self.core.last);
-        let position = self.core.parts.position.get();
+        let position = match self.has_position_counter() {
+            true => self.core.parts.position.get(),
+            // Somebody else's value; what was consumed is not known any more.
+            false => self.core.join_position,
+        };
         let end = metadata.end_of_stream_position();
         last.position.store(position, Ordering::Relaxed);
         last.end_of_stream_position.store(end, Ordering::Relaxed);
@@ -86,6 +90,16 @@ impl Image {
 
     pub(crate) fn log(&self) -> &Arc<LogBuffers<SharedBuffer>> {
         &self.core.parts.log
+    }
+
+    /// Whether the position counter is still the one of this image.
+    ///
+    /// A driver that has removed the subscription without being asked to by this client frees the counter, and gives it to the
+    /// next who needs one. Its value and its registration id lie in one cache line.
+    #[inline(always)]
+    fn has_position_counter(&self) -> bool {
+        let parts = &self.core.parts;
+        parts.position.registration_id() == parts.subscription_registration_id
     }
 
     /// Id of the image: the publication's original registration id for IPC and spies, else chosen by the driver.
@@ -424,11 +438,14 @@ impl Image {
         )
     }
 
-    /// Whether a poll would find anything: a fragment, padding, or a corrupt log. Consumes nothing; from any thread.
+    /// Whether a poll would find anything: a fragment, padding, or an error. Consumes nothing; from any thread.
     pub(crate) fn is_readable(&self) -> bool {
         let position = self.core.parts.position.get();
         if self.is_closed() {
             return false;
+        }
+        if !self.has_position_counter() {
+            return true;
         }
         let Ok(mut cursor) = self.log().cursor(position) else {
             return true;
@@ -489,6 +506,9 @@ impl Image {
         if self.is_closed() {
             return Ok(None);
         }
+        if !self.has_position_counter() {
+            return Err(self.position_counter_closed());
+        }
         let position = self.core.parts.position.get_relaxed();
         if limit_position.is_some_and(|limit| position >= limit) {
             return Ok(None);
@@ -511,10 +531,22 @@ impl Image {
     /// Closes the image because of what was found in its log.
     #[cold]
     fn corrupt(&self, reason: CorruptLog) -> Error {
-        let error = Error::CorruptLog {
+        self.fail(Error::CorruptLog {
             correlation_id: self.correlation_id(),
             reason,
-        };
+        })
+    }
+
+    /// Closes the image because its position counter is somebody else's.
+    #[cold]
+    fn position_counter_closed(&self) -> Error {
+        self.fail(Error::PositionCounterClosed {
+            correlation_id: self.correlation_id(),
+            counter_id: self.subscriber_position_id(),
+        })
+    }
+
+    fn fail(&self, error: Error) -> Error {
         self.close(&CloseCause::error(error.clone()));
         self.core.parts.client.dispatcher.report(error.clone());
         error

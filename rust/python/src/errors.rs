@@ -65,6 +65,7 @@ pub fn from_client(error: &Error) -> PyErr {
         }
         Error::InvalidCncFile { .. } | Error::Io { .. } => raise("DriverError", message),
         Error::CorruptLog { .. } => raise("CorruptLogError", message),
+        Error::PositionCounterClosed { .. } => raise("ImageClosedError", message),
         Error::Forked => raise("ForkedError", message),
         Error::Interrupted => interruption(),
         _ => raise("AeronError", message),

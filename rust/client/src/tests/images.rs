@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use aeron_memory::counters::{NewCounter, types};
 use aeron_protocol::command::{Command, type_id};
 
 use super::{Log, text};
@@ -566,6 +567,35 @@ fn an_impossible_frame_length_closes_the_image() {
         assert_eq!(stream.log.take(), ["error 5"]);
         std::mem::forget(claim);
     }
+}
+
+#[test]
+fn an_image_whose_position_counter_went_to_somebody_else_is_closed_and_leaves_it_alone() {
+    let stream = stream();
+    stream.offer(&[b"a"]);
+    let image = stream.subscription.image_at(0).unwrap();
+    let id = image.subscriber_position_id();
+    stream.driver.free_counter(id);
+    // The counter rests for a while before it is given away.
+    stream.driver.run_ms(&stream.aeron, 2_000);
+    let heartbeat = stream.driver.allocate_counter(&NewCounter {
+        type_id: types::CLIENT_HEARTBEAT,
+        key: b"",
+        label: b"another client",
+        registration_id: 4711,
+        owner_id: 4711,
+        reference_id: 0,
+        value: 1_795_394_662_325,
+    });
+    assert_eq!(heartbeat.id(), id);
+    assert!(matches!(
+        image.poll(|_| (), 10),
+        Err(Error::PositionCounterClosed { counter_id, .. }) if counter_id == id
+    ));
+    assert!(image.is_closed());
+    assert_eq!(image.position(), image.join_position());
+    assert_eq!(heartbeat.get(), 1_795_394_662_325);
+    assert_eq!(stream.subscription.poll(|_| (), 10).unwrap(), 0);
 }
 
 #[test]
