@@ -28,6 +28,8 @@ mod send_endpoints;
 mod subscriptions;
 mod timers;
 
+pub use rejections::MAX_NOTED_REJECTIONS;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
