@@ -69,7 +69,7 @@ def test_include_headers_and_string_payloads_show_in_the_schema(spark: SparkSess
             {"subscribe": "trades"},
             "option subscribe: refused, got 'trades'; an Aeron stream is named by channel and streamId",
         ),
-        ({"channel": "aeron:udp?endpoint=localhost:99999"}, "option channel: port '99999' of endpoint is no number"),
+        ({"channel": "aeron:udp?endpoint=localhost:99999"}, 'the port "99999" is not a number in range 0-65535'),
         (
             {"valueFormat": "struct", "valueSchema": "px f64, PX f64"},
             "option valueSchema: 'PX' at offset 8: the name is there twice",

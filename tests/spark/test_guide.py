@@ -93,9 +93,12 @@ def names(
     source.partitions(offset, offset)
     eventually(lambda: json.loads(source.report())["recordings"], 20)
     source.close()
-    yield {"spark": spark, "aeron": aeron, "archive_directory": str(directory)}
+    names = {"spark": spark, "aeron": aeron, "archive_directory": str(directory)}
+    yield names
     for query in spark.streams.active:
         query.stop()
+    if "done" in names:
+        names["done"].set()
 
 
 def test_the_guide_has_blocks() -> None:

@@ -178,10 +178,13 @@ def test_what_spark_hands_on_of_its_own_is_passed_over() -> None:
         ("aeron:ipc?term-length=100", "term length less than min length of 65536"),
         ("aeron:udp?mtu=1408", "URIs for UDP must specify endpoint"),
         ("ipc", "invalid URI scheme or transport: ipc"),
-        ("aeron:udp?endpoint=localhost:99999", "port '99999' of endpoint is no number from 0 to 65535"),
-        ("aeron:udp?endpoint=[::1]:65536", "port '65536' of endpoint is no number from 0 to 65535"),
-        ("aeron:udp?endpoint=localhost:http", "port 'http' of endpoint is no number from 0 to 65535"),
-        ("aeron:udp?control=localhost:70000|control-mode=dynamic", "port '70000' of control is no number from"),
+        (
+            "aeron:udp?endpoint=localhost:99999",
+            'endpoint=localhost:99999: the port "99999" is not a number in range 0-65535',
+        ),
+        ("aeron:udp?endpoint=[::1]:65536", 'endpoint=[::1]:65536: the port "65536" is not a number'),
+        ("aeron:udp?endpoint=localhost:http", 'endpoint=localhost:http: the port "http" is not a number'),
+        ("aeron:udp?control=localhost:70000|control-mode=dynamic", 'control=localhost:70000: the port "70000" is not'),
     ],
 )
 def test_a_channel_is_read_by_the_parser_of_aeron(channel: str, problem: str) -> None:

@@ -113,19 +113,9 @@ def channel(text: str) -> str:
         for parameter in re.finditer(r"[?|]([^=|]+)=", text):
             _known_parameter(uri, parameter.group(1), parameter.start(1))
         uri.validate()
-        for name in ("endpoint", "control"):
-            _check_port(name, uri.get(name))
     except AeronError as error:
         raise ValueError(str(error)) from error
     return text
-
-
-def _check_port(name: str, address: object) -> None:
-    """A media driver refuses a wrong port only when a query starts; here that is said when its options are read."""
-    port = re.search(r":([^:\]]*)$", str(address or ""))
-    if port is None or (re.fullmatch(r"[0-9]{1,5}", port.group(1)) and int(port.group(1)) <= 65535):
-        return
-    raise ValueError(f"port '{port.group(1)}' of {name} is no number from 0 to 65535")
 
 
 def _known_parameter(uri: ChannelUriBuilder, name: str, place: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
+from aeron.spark.logs import logger
 from aeron.spark.options import ReadStreamOptions, SourceOptions
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AeronPartition", "read_partition"]
 
-_log = logging.getLogger("aeron.spark")
+_log = logger()
 
 
 @dataclass(frozen=True)

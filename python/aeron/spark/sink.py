@@ -8,7 +8,6 @@ with an :class:`AeronCommitMessage`. Delivery is at least once: what was offered
 from __future__ import annotations
 
 import fcntl
-import logging
 import os
 import tempfile
 import time
@@ -24,6 +23,7 @@ from pyspark.sql.types import BinaryType, DataType, IntegerType, LongType, Strin
 from aeron._aeron import Layout, SharedPublications
 from aeron.spark.clients import client_settings
 from aeron.spark.errors import AeronOptionError, AeronSparkError
+from aeron.spark.logs import logger
 from aeron.spark.options import WriteOptions, write_options
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ PUBLICATION_IDLE_MS = 30_000
 _COLUMNS = "select value [, stream_id] [, reserved_value], or set valueFormat=struct"
 _OPTIONAL: Mapping[str, DataType] = {"stream_id": IntegerType(), "reserved_value": LongType()}
 
-_log = logging.getLogger("aeron.spark")
+_log = logger()
 
 
 @dataclass(frozen=True)

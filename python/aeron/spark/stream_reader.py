@@ -7,7 +7,6 @@ Only the first ever opens anything: what it holds is not part of the reader but 
 from __future__ import annotations
 
 import json
-import logging
 import os
 import signal
 import threading
@@ -30,6 +29,7 @@ from aeron import _aeron
 from aeron.spark.clients import client_settings
 from aeron.spark.columns import has_arrival_time
 from aeron.spark.errors import AeronSparkError
+from aeron.spark.logs import logger
 from aeron.spark.options import ReadStreamOptions
 from aeron.spark.rows import AeronPartition, read_partition
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AeronStreamReader", "RefusingStreamReader"]
 
-_log = logging.getLogger("aeron.spark")
+_log = logger()
 
 _live: dict[str, _aeron.LiveSource] = {}
 """The open sources of this process, by the id of their reader."""
