@@ -161,14 +161,24 @@ impl Fixture {
     }
 }
 
+const FIRST_PAGE: PageRequest = PageRequest {
+    offset: 0,
+    length: 4096,
+};
+
+fn allocate_command(log: LogId, pages: PageRequest) -> ResourceCommand {
+    ResourceCommand::AllocateLog {
+        log,
+        pages,
+        promise: 0,
+    }
+}
+
 fn create_command(log: LogId) -> ResourceCommand {
     ResourceCommand::CreateLog {
         log,
         length: 200_704,
-        sparse: Some(PageRequest {
-            offset: 0,
-            length: 4096,
-        }),
+        sparse: Some(FIRST_PAGE),
     }
 }
 
@@ -219,6 +229,7 @@ fn pages_are_allocated_in_slices_and_each_is_answered() {
             offset: 4096,
             length,
         },
+        promise: 0,
     });
     for expected in [1 << 20; 10] {
         fixture.agent.do_work();
@@ -242,6 +253,7 @@ fn slices_of_logs_take_turns_and_commands_are_executed_between_them() {
         fixture.commands.send(ResourceCommand::AllocateLog {
             log: LogId::Publication(log),
             pages: PageRequest { offset: 0, length },
+            promise: 0,
         });
     }
     fixture.commands.send(create_command(LogId::Publication(3)));
@@ -277,14 +289,10 @@ fn a_log_that_is_removed_is_not_allocated_any_further() {
         offset: 0,
         length: 8 << 20,
     };
-    fixture
-        .commands
-        .send(ResourceCommand::AllocateLog { log, pages });
+    fixture.commands.send(allocate_command(log, pages));
     fixture.agent.do_work();
     fixture.commands.send(ResourceCommand::RemoveLog { log });
-    fixture
-        .commands
-        .send(ResourceCommand::AllocateLog { log, pages });
+    fixture.commands.send(allocate_command(log, pages));
     fixture.agent.do_work();
     let count = fixture.logs.0.lock().unwrap().allocated.len();
     for _ in 0..10 {
@@ -315,17 +323,35 @@ fn a_command_of_a_client_does_not_wait_for_images() {
 
 #[test]
 fn two_logs_are_not_granted_the_same_bytes() {
+    check_that_the_second_log_finds_no_room(8 << 20, 0);
+}
+
+#[test]
+fn bytes_that_are_promised_to_a_log_are_not_granted_to_another() {
+    check_that_the_second_log_finds_no_room(1 << 20, 7 << 20);
+}
+
+/// Of 12 MiB, two logs ask for 8 MiB each.
+fn check_that_the_second_log_finds_no_room(granted: usize, promised: usize) {
     let mut fixture = Fixture::new();
-    fixture.create(1);
-    fixture.create(2);
+    for log in [1, 2] {
+        fixture.commands.send(ResourceCommand::CreateLog {
+            log: LogId::Publication(log),
+            length: 64 << 20,
+            sparse: Some(FIRST_PAGE),
+        });
+        fixture.agent.do_work();
+        fixture.replies.pop().unwrap();
+    }
     fixture.logs.0.lock().unwrap().usable = 12 << 20;
     for log in [1, 2] {
         fixture.commands.send(ResourceCommand::AllocateLog {
             log: LogId::Publication(log),
             pages: PageRequest {
                 offset: 0,
-                length: 8 << 20,
+                length: granted,
             },
+            promise: promised,
         });
     }
     let mut failed = Vec::new();

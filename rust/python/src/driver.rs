@@ -98,6 +98,10 @@ pub fn launch_embedded() -> Result<MediaDriver, StartError> {
     embedded.launch()
 }
 
+/// Room for 16,384 counters of an embedded driver, about four for each stream. Their 10 MiB fit the 64 MiB of shared memory that
+/// containers have by default; the usual 8 MiB of values need 40 MiB.
+const EMBEDDED_COUNTERS_VALUES_LENGTH: usize = 2 * 1024 * 1024;
+
 /// The settings of an embedded driver, before it is launched.
 struct Embedded {
     context: Context,
@@ -109,6 +113,7 @@ impl Embedded {
     fn new() -> Self {
         let mut context = Context {
             threading_mode: ThreadingMode::Shared,
+            counters_values_buffer_length: EMBEDDED_COUNTERS_VALUES_LENGTH,
             ..Context::default()
         };
         let private_dir = fresh_directory(&context.dir);

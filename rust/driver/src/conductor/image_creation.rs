@@ -30,6 +30,9 @@ use crate::stream::{PageRequest, Pages, Stream, TetherTimeouts};
 /// Of a long term, an image may be sent at least this much beyond its window before pages for it are asked for.
 const FIRST_PAGES_LENGTH: i64 = 256 * 1024;
 
+/// Counters of an image with one subscriber.
+const COUNTERS_PER_IMAGE: usize = 4;
+
 /// An image that waits for its log.
 #[derive(Debug)]
 pub(super) struct PendingImage {
@@ -62,6 +65,7 @@ impl Conductor {
             return Ok(());
         };
         self.check_image_count(&request, &plan)?;
+        self.check_counters()?;
         self.check_datagrams(&request, &plan)?;
         let join_position = join_position(&request)?;
         let is_sparse = self.is_sparse(&request);
@@ -162,6 +166,18 @@ impl Conductor {
             "exceeded {MAX_IMAGES} images: channel={}",
             plan.endpoint_channel.text
         )))
+    }
+
+    /// Checks that images leave half of the counters that are free without them to clients.
+    fn check_counters(&self) -> Result<(), DriverError> {
+        let of_images = (self.images.len() + self.pending_images.len()) * COUNTERS_PER_IMAGE;
+        let without_images = self.outlets.counters.available() + of_images;
+        if of_images + COUNTERS_PER_IMAGE <= without_images / 2 {
+            return Ok(());
+        }
+        Err(DriverError::invalid_argument(
+            "images may not take more than half of the free counters: raise counters_values_buffer_length",
+        ))
     }
 
     /// Checks that the sender's datagrams fit the window, and that both fit the socket's buffer.

@@ -35,8 +35,11 @@ impl Conductor {
             work_count += usize::from(image.track_rebuild(now_ns, report));
             if let Some(pages) = image.page_request() {
                 let log = LogId::Image(image.config().correlation_id);
-                self.resource_commands
-                    .send(ResourceCommand::AllocateLog { log, pages });
+                self.resource_commands.send(ResourceCommand::AllocateLog {
+                    log,
+                    pages,
+                    promise: 0,
+                });
                 work_count += 1;
             }
         }

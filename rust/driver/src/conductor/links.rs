@@ -212,6 +212,9 @@ impl Outlets {
             && subscription.matches((identity.stream_id, identity.session_id), origin)
             && stream.is_accepting_subscribers()
         {
+            if !stream.is_ready_for_subscribers() {
+                return stream.await_pages();
+            }
             // The subscription is there already, and its client has been told; only this image is missing.
             if let Err(error) = self.link(stream, subscription, now_ns) {
                 self.errors.record(&error);

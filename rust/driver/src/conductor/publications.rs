@@ -23,7 +23,7 @@ use crate::config::Context;
 use crate::error::DriverError;
 use crate::log_storage::LogId;
 use crate::media::ChannelRole;
-use crate::publication::{PublicationConfig, PublisherCounters};
+use crate::publication::{PublicationConfig, PublisherCounters, PublisherPages};
 use crate::resources::ResourceCommand;
 use crate::stream::{PageRequest, TetherTimeouts};
 
@@ -138,27 +138,30 @@ impl Conductor {
         Ok(())
     }
 
-    /// Pages that a publication needs were allocated, or there are none left.
+    /// Pages that a publication needs were allocated, or there are none left. Subscribers that waited for them are linked.
     pub(super) fn on_publication_pages(&mut self, id: i64, result: Result<usize, DriverError>) {
         let mut is_first_failure = false;
-        let ipc = self
-            .ipc_publications
-            .iter_mut()
-            .filter(|publication| publication.config().registration_id == id);
-        for publication in ipc {
+        let has_id = |config: &PublicationConfig| config.registration_id == id;
+        let mut ipc = self.ipc_publications.iter_mut();
+        if let Some(index) = ipc.position(|publication| has_id(publication.config())) {
+            let publication = &mut self.ipc_publications[index];
             match result {
                 Ok(length) => publication.on_pages_allocated(length),
-                Err(_) => is_first_failure |= publication.on_pages_missing(),
+                Err(_) => is_first_failure = publication.on_pages_missing(),
+            }
+            if publication.take_awaited() {
+                self.link_ipc_publication(index);
             }
         }
-        let network = self
-            .network_publications
-            .iter_mut()
-            .filter(|publication| publication.config().registration_id == id);
-        for publication in network {
+        let mut network = self.network_publications.iter_mut();
+        if let Some(index) = network.position(|publication| has_id(publication.config())) {
+            let publication = &mut self.network_publications[index];
             match result {
                 Ok(length) => publication.on_pages_allocated(length),
-                Err(_) => is_first_failure |= publication.on_pages_missing(),
+                Err(_) => is_first_failure = publication.on_pages_missing(),
+            }
+            if publication.take_awaited() {
+                self.link_network_publication(index);
             }
         }
         if let (true, Err(error)) = (is_first_failure, result) {
@@ -170,10 +173,15 @@ impl Conductor {
     pub(super) fn update_publications(&mut self) -> usize {
         let mut work_count = 0;
         let commands = &mut self.resource_commands;
-        let mut ask = |id: i64, pages: Option<PageRequest>| {
+        let mut ask = |id: i64, request: Option<PublisherPages>| {
             let log = LogId::Publication(id);
-            pages
-                .map(|pages| commands.send(ResourceCommand::AllocateLog { log, pages }))
+            let allocate = |PublisherPages { pages, promise }| ResourceCommand::AllocateLog {
+                log,
+                pages,
+                promise,
+            };
+            request
+                .map(|request| commands.send(allocate(request)))
                 .is_some()
         };
         for publication in &mut self.network_publications {

@@ -4,11 +4,9 @@ use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::log::LogBuffers;
 use aeron_memory::log::unblock::unblock;
 
-use super::published_log::{BlockedPublisher, PublishedLog, PublisherCounters};
+use super::published_log::{BlockedPublisher, PublishedLog, PublisherCounters, PublisherPages};
 use super::{PublicationConfig, Tick};
-use crate::stream::{
-    IPC_SOURCE_IDENTITY, PageRequest, Stream, StreamIdentity, Subscribers, TetherAction,
-};
+use crate::stream::{IPC_SOURCE_IDENTITY, Stream, StreamIdentity, Subscribers, TetherAction};
 
 /// Where a publication is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +34,8 @@ pub struct IpcPublication {
     consumer_position: i64,
     blocked: BlockedPublisher,
     cool_down_expiry_ns: Option<i64>,
+    /// A subscriber waits for the pages of the first window.
+    is_awaited: bool,
 }
 
 impl IpcPublication {
@@ -50,7 +50,7 @@ impl IpcPublication {
     ) -> Self {
         let position = config.start_position;
         Self {
-            published: PublishedLog::new(log, counters, position, config.is_sparse),
+            published: PublishedLog::new(log, counters, &config),
             config,
             image_liveness_timeout_ns,
             subscribers: Subscribers::default(),
@@ -60,6 +60,7 @@ impl IpcPublication {
             consumer_position: position,
             blocked: BlockedPublisher::new(position, now_ns),
             cool_down_expiry_ns: None,
+            is_awaited: false,
         }
     }
 
@@ -149,15 +150,22 @@ impl IpcPublication {
         }
     }
 
-    /// What to allocate next so that the limit can move on.
-    pub fn page_request(&mut self) -> Option<PageRequest> {
+    /// The pages to allocate next so that the limit can move on, or that a subscriber waits for.
+    pub fn page_request(&mut self) -> Option<PublisherPages> {
         if self.published.has_all_pages() || self.state != State::Active {
             return None;
         }
-        let (min, _) = self.subscribers.position_range()?;
-        let window = self.config.window_length;
-        let limit = self.published.sanitize(min) + window;
-        self.published.page_request(limit, window)
+        let position = match self.subscribers.position_range() {
+            Some((min, _)) => self.published.sanitize(min),
+            None if self.is_awaited => self.consumer_position,
+            None => return None,
+        };
+        self.published.page_request(position)
+    }
+
+    /// Whether a subscriber waits for pages; it does no longer.
+    pub fn take_awaited(&mut self) -> bool {
+        std::mem::take(&mut self.is_awaited)
     }
 
     /// The next `length` bytes of what was asked for are allocated.
@@ -238,7 +246,8 @@ impl IpcPublication {
     }
 
     fn raise_limit(&mut self, min: i64, producer_position: i64) -> bool {
-        let limit = min + self.config.window_length;
+        let window = self.published.window();
+        let limit = min + window;
         if limit <= self.trip_limit {
             return false;
         }
@@ -249,7 +258,7 @@ impl IpcPublication {
             self.published.set_limit(allowed);
         }
         if allowed == limit {
-            self.trip_limit = limit + self.config.window_length / 8;
+            self.trip_limit = limit + window / 8;
         }
         if self.published.opens(limit, allowed) {
             self.update_connection();
@@ -317,7 +326,15 @@ impl Stream for IpcPublication {
         }
     }
 
-    /// Who is told of the image finds the publisher connected, if the pages are there.
+    fn is_ready_for_subscribers(&self) -> bool {
+        self.published.is_ready(self.join_position())
+    }
+
+    fn await_pages(&mut self) {
+        self.is_awaited = true;
+    }
+
+    /// When the client is told of the image, the publication already reports connected: its pages are there.
     fn on_subscriber_added(&mut self) {
         self.update_connection();
         self.update_limit();

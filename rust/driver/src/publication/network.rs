@@ -8,13 +8,11 @@ use aeron_memory::counters::AtomicCounter;
 use aeron_memory::log::LogBuffers;
 use aeron_memory::log::unblock::unblock;
 
-use super::published_log::{BlockedPublisher, PublishedLog, PublisherCounters};
+use super::published_log::{BlockedPublisher, PublishedLog, PublisherCounters, PublisherPages};
 use super::{PublicationConfig, PublicationStatus, Tick};
 use crate::rules::{Rule, reach};
 use crate::sender::EndpointId;
-use crate::stream::{
-    IPC_SOURCE_IDENTITY, PageRequest, Stream, StreamIdentity, Subscribers, TetherAction,
-};
+use crate::stream::{IPC_SOURCE_IDENTITY, Stream, StreamIdentity, Subscribers, TetherAction};
 
 /// Where a publication is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +82,8 @@ pub struct NetworkPublication {
     blocked: BlockedPublisher,
     time_of_last_activity_ns: i64,
     is_released_by_sender: bool,
+    /// A spy waits for the pages of the first window.
+    is_awaited: bool,
 }
 
 impl NetworkPublication {
@@ -100,7 +100,7 @@ impl NetworkPublication {
         counters.sender_position.set(position);
         counters.sender_limit.set(position);
         Self {
-            published: PublishedLog::new(log, counters.publisher, position, config.is_sparse),
+            published: PublishedLog::new(log, counters.publisher, &config),
             config,
             options,
             sender_position: counters.sender_position,
@@ -112,6 +112,7 @@ impl NetworkPublication {
             blocked: BlockedPublisher::new(position, now_ns),
             time_of_last_activity_ns: now_ns,
             is_released_by_sender: false,
+            is_awaited: false,
         }
     }
 
@@ -214,15 +215,19 @@ impl NetworkPublication {
         }
     }
 
-    /// What to allocate next so that the limit can move on.
-    pub fn page_request(&mut self) -> Option<PageRequest> {
-        let is_needed = self.state == State::Active && self.status.has_subscribers();
-        if !is_needed || self.published.has_all_pages() {
+    /// The pages to allocate next so that the limit can move on, or that a spy waits for.
+    pub fn page_request(&mut self) -> Option<PublisherPages> {
+        let has_readers = self.status.has_subscribers() || self.is_awaited;
+        if self.state != State::Active || !has_readers || self.published.has_all_pages() {
             return None;
         }
-        let window = self.config.window_length;
         let min = self.min_consumer_position(self.sender_position(), self.spies.position_range());
-        self.published.page_request(min + window, window)
+        self.published.page_request(min)
+    }
+
+    /// Whether a spy waits for pages; it does no longer.
+    pub fn take_awaited(&mut self) -> bool {
+        std::mem::take(&mut self.is_awaited)
     }
 
     /// The next `length` bytes of what was asked for are allocated.
@@ -318,7 +323,7 @@ impl NetworkPublication {
             }
         }
         let min = self.min_consumer_position(sender_position, spies);
-        let limit = min + self.config.window_length;
+        let limit = min + self.published.window();
         if limit <= self.published.limit() {
             self.open_at(limit, limit);
             return false;
@@ -408,7 +413,16 @@ impl Stream for NetworkPublication {
         self.sender_position()
     }
 
-    /// Who is told of the image finds the publisher connected, if spies count and the pages are there.
+    /// A spy that does not simulate a connection has nothing to wait for.
+    fn is_ready_for_subscribers(&self) -> bool {
+        !self.options.spies_simulate_connection || self.published.is_ready(self.join_position())
+    }
+
+    fn await_pages(&mut self) {
+        self.is_awaited = true;
+    }
+
+    /// If spies simulate a connection, the publication reports connected before the client is told of the image.
     fn on_subscriber_added(&mut self) {
         self.status.set_has_spies(true);
         self.update_connection();

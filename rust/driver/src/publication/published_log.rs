@@ -5,6 +5,7 @@ use aeron_memory::counters::AtomicCounter;
 use aeron_memory::log::unblock::unblock;
 use aeron_memory::log::{LogBuffers, LogMetadata};
 
+use super::PublicationConfig;
 use crate::stream::{ManagedLog, PageRequest, Pages};
 
 /// The counters that clients see of every publication.
@@ -20,14 +21,32 @@ impl PublisherCounters {
     }
 }
 
+/// The first window of a publication, or its usual window if that is shorter, in bytes.
+const FIRST_WINDOW_LENGTH: i64 = 4 * 1024 * 1024;
+/// The window has this many times the bytes that were published, until it has its usual length. So publishers get twice the pages
+/// that they have filled, and do not wait for consumers while the window grows.
+const WINDOW_GROWTH: i64 = 2;
+
 /// The log of a publication, and how far its publishers may go.
 #[derive(Debug)]
 pub struct PublishedLog {
     managed: ManagedLog,
     counters: PublisherCounters,
+    start_position: i64,
+    /// The window once enough was published.
+    usual_window: i64,
+    /// The window now.
+    window: i64,
     /// The value of the limit counter.
     limit: i64,
     gate: Gate,
+}
+
+/// Pages to allocate for publishers, and the bytes to keep free for the log after them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PublisherPages {
+    pub pages: PageRequest,
+    pub promise: usize,
 }
 
 /// Whether publishers may see that they have subscribers. Not before they were given a window: who is told of a connection offers
@@ -42,24 +61,32 @@ enum Gate {
 }
 
 impl PublishedLog {
-    /// A log that starts at `start_position`, and so do its counters.
+    /// The log of a publication with this configuration, with its counters at the start position.
     pub fn new(
         log: LogBuffers<SharedBuffer>,
         counters: PublisherCounters,
-        start_position: i64,
-        is_sparse: bool,
+        config: &PublicationConfig,
     ) -> Self {
+        let start_position = config.start_position;
         counters.position.set(start_position);
         counters.limit.set(start_position);
-        let pages = Pages::for_publishers(
-            is_sparse,
+        let mut pages = Pages::for_publishers(
+            config.is_sparse,
             start_position,
             log.term_length() as i64,
             log.framing().max_framed_length() as i64,
         );
+        let window = match config.is_sparse {
+            true => config.window_length.min(FIRST_WINDOW_LENGTH),
+            false => config.window_length,
+        };
+        pages.fit_reach(window);
         Self {
             managed: ManagedLog::new(log, pages, start_position),
             counters,
+            start_position,
+            usual_window: config.window_length,
+            window,
             limit: start_position,
             gate: Gate::Closed,
         }
@@ -89,13 +116,34 @@ impl PublishedLog {
         self.log().producer_position()
     }
 
-    /// Tells clients how far the publishers are.
-    pub fn update_publisher_position(&self) -> i64 {
+    /// Tells clients how far the publishers are, and lets the window grow with them.
+    pub fn update_publisher_position(&mut self) -> i64 {
         let producer_position = self.producer_position();
         if self.counters.position.get() != producer_position {
             self.counters.position.set(producer_position);
+            self.grow_window(producer_position);
         }
         producer_position
+    }
+
+    fn grow_window(&mut self, producer_position: i64) {
+        let published = producer_position - self.start_position;
+        let grown = published.saturating_mul(WINDOW_GROWTH);
+        if self.window < self.usual_window && grown > self.window {
+            self.window = grown.min(self.usual_window);
+            self.managed.pages.fit_reach(self.window);
+        }
+    }
+
+    /// Bytes beyond the slowest consumer that publishers may have now.
+    pub fn window(&self) -> i64 {
+        self.window
+    }
+
+    /// Whether a subscriber that joins at `position` finds the publishers connected: they have, or can be given, their window.
+    pub fn is_ready(&self, position: i64) -> bool {
+        let limit = position + self.window;
+        self.is_open() || self.managed.pages.allowed_limit(limit) >= limit
     }
 
     /// The stream ends where it is now.
@@ -169,9 +217,14 @@ impl PublishedLog {
         self.managed.pages.is_complete()
     }
 
-    /// What to allocate so that `limit` can be given to publishers; some way ahead, so that they do not wait for pages.
-    pub fn page_request(&mut self, limit: i64, window: i64) -> Option<PageRequest> {
-        self.managed.pages.request(limit + window / 4)
+    /// The pages to allocate if the slowest consumer is at `position`; some way ahead, so that publishers do not wait for pages.
+    pub fn page_request(&mut self, position: i64) -> Option<PublisherPages> {
+        let limit = position + self.window + self.window / 4;
+        let pages = self.managed.pages.request(limit)?;
+        Some(PublisherPages {
+            pages,
+            promise: self.managed.pages.promise(),
+        })
     }
 
     /// The next `length` bytes of what was asked for are allocated.

@@ -28,6 +28,8 @@ pub enum ResourceCommand {
         log: LogId,
         /// The part.
         pages: PageRequest,
+        /// Bytes after the part that are not allocated, but kept free for the log.
+        promise: usize,
     },
     /// Remove a log that no client is told of any more.
     RemoveLog {

@@ -73,6 +73,9 @@ pub struct NativeResourceAgent {
 /// without them.
 const IMAGE_SPACE_DIVISOR: u64 = 2;
 
+/// A sparse log is created if so many bytes are free, or its length if that is shorter: its first window needs less.
+const SPARSE_LOG_SPACE: usize = 16 * 1024 * 1024;
+
 impl NativeResourceAgent {
     /// An agent that takes commands from `inbox` and sends `replies`.
     pub fn new(
@@ -139,7 +142,11 @@ impl NativeResourceAgent {
                 let result = self.create(log, length, sparse);
                 self.replies.send(ResourceReply::LogCreated { log, result });
             }
-            ResourceCommand::AllocateLog { log, pages } => self.begin_allocation(log, pages),
+            ResourceCommand::AllocateLog {
+                log,
+                pages,
+                promise,
+            } => self.begin_allocation(log, pages, promise),
             ResourceCommand::RemoveLog { log } => {
                 self.remove(log);
             }
@@ -178,15 +185,17 @@ impl NativeResourceAgent {
         count - self.looking_up.len()
     }
 
-    /// Grants a part of a log, or refuses all of it: the publisher that sees the first slice relies on the last one.
-    fn begin_allocation(&mut self, log: LogId, pages: PageRequest) {
+    /// Grants a part of a log and promises bytes after it, or refuses all of it: the publisher that sees the first slice relies on
+    /// the rest.
+    fn begin_allocation(&mut self, log: LogId, pages: PageRequest, promise: usize) {
         // A removal on the other lane can overtake the last allocation of an image.
-        if !self.space.contains(log) {
+        let Some(rest) = self.space.rest(log) else {
             return;
-        }
-        match self.check_room(log, pages.length) {
+        };
+        let needed = pages.length.max(rest.min(pages.length + promise));
+        match self.check_room(log, needed) {
             Ok(()) => {
-                self.space.grant(log, pages.length);
+                self.space.grant(log, pages.length, promise);
                 self.slices.push(log, pages);
             }
             Err(error) => {
@@ -202,7 +211,7 @@ impl NativeResourceAgent {
         let Ok(usable) = self.storage.usable_space() else {
             return Ok(());
         };
-        let free = self.space.free(usable);
+        let free = self.space.free_for(log, usable);
         let image_bytes = self.space.image_bytes();
         let image_limit = free.saturating_add(image_bytes) / IMAGE_SPACE_DIVISOR;
         let is_image = matches!(log, LogId::Image(_));
@@ -246,7 +255,7 @@ impl NativeResourceAgent {
     ) -> Result<SharedBuffer, DriverError> {
         let first_length = sparse.map_or(length, |pages| pages.length + METADATA_LENGTH);
         if self.limits.perform_checks {
-            self.check_space(length as u64)?;
+            self.check_space(log, length, sparse.is_some())?;
         }
         self.check_room(log, first_length)
             .map_err(|error| self.explain(error, "failed to create log", log))?;
@@ -274,19 +283,23 @@ impl NativeResourceAgent {
         Ok(memory)
     }
 
-    fn check_space(&self, log_length: u64) -> Result<(), DriverError> {
+    fn check_space(&self, log: LogId, length: usize, is_sparse: bool) -> Result<(), DriverError> {
         let usable = self.storage.usable_space().map_err(|error| {
             DriverError::io(
                 &error,
                 format!("failed to find the usable space in {}", self.limits.dir),
             )
         })?;
-        let usable = self.space.free(usable);
-        if usable < log_length {
+        let usable = self.space.free_for(log, usable);
+        let needed = match is_sparse {
+            true => length.min(SPARSE_LOG_SPACE),
+            false => length,
+        };
+        if usable < needed as u64 {
             return Err(DriverError::coded(
                 ErrorCode::StorageSpace,
                 format!(
-                    "insufficient usable storage for new log of length={log_length} usable={usable} in {}",
+                    "insufficient usable storage for new log of length={length} usable={usable} in {}",
                     self.limits.dir
                 ),
             )

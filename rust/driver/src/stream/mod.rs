@@ -35,6 +35,14 @@ pub trait Stream {
     /// Whether a new subscriber may join.
     fn is_accepting_subscribers(&self) -> bool;
 
+    /// Whether publishers have room when a new subscriber is told of the stream. If not, the subscriber is linked later.
+    fn is_ready_for_subscribers(&self) -> bool {
+        true
+    }
+
+    /// A subscriber waits for the stream to be ready.
+    fn await_pages(&mut self) {}
+
     /// Where a new subscriber begins.
     fn join_position(&self) -> i64;
 

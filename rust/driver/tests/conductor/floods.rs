@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use aeron_driver::Context;
 use aeron_protocol::event::Event;
 
 use crate::harness::{CLIENT, STREAM, TestDriver};
@@ -11,7 +12,11 @@ const PORTS: [u16; 2] = [20_121, 20_122];
 const SESSIONS: i32 = 1_000;
 
 fn flooded() -> TestDriver {
-    let mut driver = TestDriver::new();
+    flooded_with(|_| {})
+}
+
+fn flooded_with(configure: impl FnOnce(&mut Context)) -> TestDriver {
+    let mut driver = TestDriver::with(configure);
     for port in PORTS {
         driver.add_subscription(&format!("aeron:udp?endpoint=localhost:{port}"), STREAM);
     }
@@ -53,4 +58,19 @@ fn images_are_made_at_a_rate_once_a_burst_of_them_was_made() {
     assert_eq!(driver.logs.count(), 1_024 + 500);
     driver.advance(Duration::from_secs(1));
     assert_eq!(driver.logs.count(), PORTS.len() * SESSIONS as usize);
+}
+
+#[test]
+fn images_leave_half_of_the_counters_to_clients() {
+    let mut driver = flooded_with(|context| context.counters_values_buffer_length = 1 << 20);
+    let unused = driver.unused_counters();
+    driver.advance(Duration::from_secs(3));
+    let taken = unused - driver.unused_counters();
+    assert!((unused / 2 - 10..=unused / 2).contains(&taken), "{taken}");
+    let errors = driver.errors();
+    assert!(
+        errors[0].contains("half of the free counters"),
+        "{errors:?}"
+    );
+    driver.add_counter(CLIENT);
 }

@@ -5,9 +5,10 @@ use std::time::Duration;
 use aeron_memory::counters::system::SystemCounter;
 use aeron_memory::counters::types;
 use aeron_protocol::ErrorCode;
+use aeron_protocol::event::Event;
 use aeron_protocol::frame::flags;
 
-use crate::harness::{CLIENT, STREAM, TERM, TICK, TestDriver, WINDOW, names};
+use crate::harness::{CLIENT, Heard, STREAM, TERM, TICK, TestDriver, WINDOW, names};
 use crate::source::Source;
 
 const CHANNEL: &str = "aeron:udp?endpoint=localhost:20121";
@@ -278,6 +279,70 @@ fn a_publisher_that_does_not_wait_is_connected_after_the_first_window_too() {
         let position = publication.log.producer_position();
         assert!(position <= 48 * MIB, "{channel}: {position}");
     }
+}
+
+#[test]
+fn a_client_that_is_told_of_an_image_finds_the_publication_connected() {
+    for (channel, subscribed) in [ROUTES[0], ROUTES[2]] {
+        let mut driver = TestDriver::new();
+        let separator = if channel.contains('?') { '|' } else { '?' };
+        let channel = format!("{channel}{separator}term-length=64m");
+        let publication = driver.add_publication(&channel, STREAM);
+        let command = driver.subscription_command(CLIENT, subscribed, STREAM);
+        driver.send(command);
+        for _ in 0..1_000 {
+            driver.duty_cycle();
+            let is_told = |heard: &Heard| matches!(heard.event(), Event::AvailableImage(_));
+            if driver.hear().iter().any(is_told) {
+                break;
+            }
+            assert!(!publication.is_connected(), "{channel}");
+        }
+        assert!(publication.is_connected(), "{channel}");
+        publication.offer(1_000);
+    }
+}
+
+#[test]
+fn the_first_message_of_a_long_term_takes_little_memory() {
+    const MIB: u64 = 1024 * 1024;
+    for (channel, subscribed) in ROUTES {
+        let mut driver = TestDriver::new();
+        let separator = if channel.contains('?') { '|' } else { '?' };
+        let channel = format!("{channel}{separator}term-length=1g");
+        let before = driver.logs.usable_space_left();
+        let publication = driver.add_publication(&channel, STREAM);
+        let command = driver.subscription_command(CLIENT, subscribed, STREAM);
+        driver.send(command);
+        for _ in 0..1_000 {
+            driver.step();
+            if publication.is_connected() {
+                break;
+            }
+        }
+        publication.offer(1_000);
+        driver.advance(10 * TICK);
+        let taken = before - driver.logs.usable_space_left();
+        assert!(taken < 16 * MIB, "{channel}: {taken}");
+    }
+}
+
+#[test]
+fn the_window_grows_to_its_usual_length_while_subscribers_do_not_read() {
+    const MIB: usize = 1024 * 1024;
+    let mut driver = TestDriver::new();
+    let publication = driver.add_publication("aeron:ipc?term-length=64m", STREAM);
+    driver.add_subscription("aeron:ipc", STREAM);
+    let mut limits = Vec::new();
+    while limits.last() != Some(&publication.limit.get()) {
+        limits.push(publication.limit.get());
+        while publication.log.producer_position() < publication.limit.get() {
+            publication.try_offer(MIB);
+        }
+        driver.work();
+    }
+    assert_eq!(limits[0], 4 * MIB as i64);
+    assert_eq!(limits.last(), Some(&(32 * MIB as i64)), "{limits:?}");
 }
 
 #[test]

@@ -111,6 +111,12 @@ impl<W: Words> CountersManager<W> {
         Ok(())
     }
 
+    /// Counters that can still be allocated, now or after their time to be reused has come.
+    pub fn available(&self) -> usize {
+        let fresh = self.reader.max_counter_id() + 1 - self.next_id;
+        fresh as usize + self.free.len()
+    }
+
     /// Replaces the label of a counter.
     pub fn set_label(&self, id: i32, label: &[u8]) {
         let Some(record) = self.reader.metadata_offset(id) else {

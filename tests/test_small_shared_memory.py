@@ -1,0 +1,71 @@
+"""Drivers whose shared memory is small: 64 MiB, as containers have it if nobody asks for more."""
+
+import subprocess
+import sys
+
+import pytest
+
+# Without a limit of its own, a wait that never ends would end with the time limit of the test.
+TIMEOUT_S = 60
+
+TEN_LINES = """
+import aeron
+
+with aeron.MediaDriver() as driver, aeron.connect(driver) as client:
+    publication = client.add_exclusive_publication("{channel}", 1001)
+    subscription = client.add_subscription("{channel}", 1001)
+    publication.wait_connected(timeout=5)
+    publication.publish(b"hello", timeout=1)
+    while not subscription.poll(lambda payload, header: print(payload, header.position)):
+        pass
+"""
+
+# Both publishers go on until neither gets another page. A store to a page that is not there would be SIGBUS.
+TWO_PUBLISHERS = """
+import aeron
+
+MESSAGE = bytes(1024 * 1024)
+
+with aeron.MediaDriver() as driver, aeron.connect(driver) as client:
+    subscriptions = [client.add_subscription("aeron:ipc", stream) for stream in (1, 2)]
+    publications = [client.add_publication("aeron:ipc", stream) for stream in (1, 2)]
+    for publication in publications:
+        publication.wait_connected(timeout=5)
+    sent, refused = [0, 0], [False, False]
+    while not all(refused):
+        for index, publication in enumerate(publications):
+            try:
+                publication.publish(MESSAGE, timeout=1)
+                sent[index] += 1
+            except aeron.BackPressureTimeoutError:
+                refused[index] = True
+    received = [len(subscription.poll_batch(max_bytes=1 << 30)) for subscription in subscriptions]
+    print(received == sent, min(sent) >= 4)
+"""
+
+
+def run(script):
+    """Runs a script with a `/dev/shm` of its own of 64 MiB; returns its output."""
+    mount = "mount -t tmpfs -o size=64m tmpfs /dev/shm"
+    command = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c")
+    probe = subprocess.run((*command, mount), check=False, capture_output=True, text=True)
+    if probe.returncode:
+        pytest.skip(f"no file system can be mounted: {probe.stderr.strip()}")
+    done = subprocess.run(
+        (*command, f'{mount} && exec "$0" -c "$1"', sys.executable, script),
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@pytest.mark.parametrize("channel", ["aeron:ipc", "aeron:udp?endpoint=localhost:20121"])
+def test_the_ten_lines_of_the_readme_run_in_64_mib(channel):
+    assert run(TEN_LINES.format(channel=channel)) == "b'hello' 64\n"
+
+
+def test_two_publishers_that_compete_for_the_last_pages_see_back_pressure_and_lose_nothing():
+    assert run(TWO_PUBLISHERS) == "True True\n"
