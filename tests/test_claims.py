@@ -99,6 +99,43 @@ def test_a_claim_is_true_and_what_is_answered_instead_is_false(stream: Stream) -
     assert claim in (aeron.BACK_PRESSURED, aeron.ADMIN_ACTION)
 
 
+@pytest.mark.parametrize("end", ["commit", "abort"])
+def test_nothing_of_a_claim_that_is_kept_changes_the_log(stream: Stream, end: str) -> None:
+    claim = stream.publication.try_claim(32)
+    view = claim.view
+    kept = [view[:16], np.frombuffer(view, dtype="<i8"), memoryview(view)]
+    view[:] = bytes(range(32))
+    assert getattr(claim, end)() in (None, claim.position)
+    kept[0][:] = b"\xff" * 16
+    kept[1][:] = -1
+    kept[2][:] = b"\xff" * 32
+    assert stream.publication.offer(b"next")
+    expected = [bytes(range(32))] if end == "commit" else []
+    assert stream.receive(len(expected) + 1) == [*expected, b"next"]
+    assert kept[1].sum() == -4, "the array keeps working"
+
+
+def test_an_array_that_is_alive_at_the_end_of_the_block_is_sent_once(stream: Stream) -> None:
+    with stream.publication.claim(16) as view:
+        array = np.frombuffer(view, dtype="<i8")
+        array[:] = [1, 2]
+    array[:] = [3, 4]
+    stream.publication.offer(b"next")
+    assert stream.receive(2) == [np.array([1, 2], dtype="<i8").tobytes(), b"next"]
+
+
+def test_a_direct_claim_lends_the_log_itself(stream: Stream) -> None:
+    with stream.publication.claim(4, direct=True) as view:
+        view[:] = b"1234"
+        kept = view[:1]
+    kept[:] = b"x"
+    assert stream.receive() == [b"x234"], "as the documentation of BufferClaim warns"
+    claim = stream.publication.try_claim(4, direct=True)
+    claim.view[:] = b"abcd"
+    claim.commit()
+    assert stream.receive() == [b"abcd"]
+
+
 def test_an_array_over_a_claim_outlives_everything_without_a_crash(stream: Stream) -> None:
     with stream.publication.claim(16) as view:
         array = np.frombuffer(view, dtype="<i8")

@@ -95,31 +95,6 @@ def test_wrong_types_are_refused_before_anything_is_sent(client: aeron.Aeron) ->
     assert not client.has_active_commands()
 
 
-def test_adds_without_waiting(client: aeron.Aeron, stream_id: int) -> None:
-    """03-78: pending, ready, and a refusal that is reported once."""
-    ids = {
-        client.get_publication: client.async_add_publication("aeron:ipc", stream_id),
-        client.get_exclusive_publication: client.async_add_exclusive_publication("aeron:ipc", stream_id),
-        client.get_subscription: client.async_add_subscription("aeron:ipc", stream_id),
-        client.get_counter: client.async_add_counter(1001, "a counter"),
-    }
-    for get, registration_id in ids.items():
-        found = []
-        eventually(lambda get=get, id=registration_id, found=found: found.append(get(id)) or found[-1] is not None)
-        assert found[-1].registration_id == registration_id
-        assert not client.is_command_active(registration_id)
-
-    refused = client.async_add_publication("aeron:foo", stream_id)
-    with pytest.raises(aeron.InvalidChannelError):
-        eventually(lambda: client.get_publication(refused))
-    assert client.get_publication(refused) is None
-
-    removed = client.async_add_subscription("aeron:ipc", stream_id)
-    assert client.async_remove_subscription(removed)
-    assert not client.async_remove_subscription(removed)
-    assert not client.async_remove_counter(12345)
-
-
 def test_ids_are_handed_out_once(client: aeron.Aeron, stream_id: int) -> None:
     assert client.next_correlation_id() < client.next_correlation_id()
     assert client.next_session_id(stream_id) != client.next_session_id(stream_id)

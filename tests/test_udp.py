@@ -216,37 +216,35 @@ def test_destinations_are_added_without_waiting(client: aeron.Aeron, stream_id: 
     subscription = client.add_subscription(channel, stream_id)
     publication = _manual(client, stream_id)
     destination = publication.async_add_destination(channel)
-    eventually(lambda: client.poll_operation(destination) is not None)
-    assert not client.is_command_active(destination)
+    assert destination.result(5) == destination.correlation_id
+    assert not client.is_command_active(destination.correlation_id)
     connected(publication, subscription)
     exchange(publication, subscription)
-    removal = publication.async_remove_destination(destination)
-    eventually(lambda: client.poll_operation(removal) is not None)
+    removal = publication.async_remove_destination(destination.correlation_id)
+    assert removal.result(5) is None
     eventually(lambda: not subscription.is_connected)
-    with pytest.raises(ValueError, match=str(removal)):
-        client.poll_operation(removal)
 
 
 def test_destinations_are_awaited(driver: aeron.MediaDriver, stream_id: int) -> None:
     async def main() -> None:
         async with aeron.connect(driver) as client:
             channel = unicast()
-            subscription = await client.add_subscription_async("aeron:udp?control-mode=manual", stream_id)
-            await subscription.add_destination_async(channel)
-            publication = await client.add_publication_async(
+            subscription = await client.async_add_subscription("aeron:udp?control-mode=manual", stream_id)
+            await subscription.async_add_destination(channel)
+            publication = await client.async_add_publication(
                 f"aeron:udp?control=127.0.0.1:{free_port()}|control-mode=manual", stream_id
             )
-            destination = await publication.add_destination_async(channel)
+            destination = await publication.async_add_destination(channel)
             await publication.offer_async(b"hello")
             batch = await anext(aiter(subscription))
             assert batch.to_list() == [b"hello"]
-            await publication.remove_destination_async(destination)
-            assert await publication.remove_destination_async(channel) is None
-            await subscription.remove_destination_async(channel)
-            ordinary = await client.add_publication_async(unicast(), stream_id)
+            await publication.async_remove_destination(destination)
+            assert await publication.async_remove_destination(channel) is None
+            await subscription.async_remove_destination(channel)
+            ordinary = await client.async_add_publication(unicast(), stream_id)
             with pytest.raises(aeron.GenericDriverError, match="manual"):
-                await ordinary.add_destination_async(channel)
-            assert isinstance(await client.next_session_id_async(stream_id), int)
+                await ordinary.async_add_destination(channel)
+            assert isinstance(await client.async_next_session_id(stream_id), int)
 
     asyncio.run(asyncio.wait_for(main(), 30))
 
@@ -290,7 +288,7 @@ def test_a_subscription_receives_on_several_destinations(client: aeron.Aeron, st
     subscription.remove_destination("aeron:ipc")
     eventually(lambda: subscription.image_count == 2)
     removal = subscription.async_remove_destination(first)
-    eventually(lambda: client.poll_operation(removal) is not None)
+    assert removal.result(5) is None
     eventually(lambda: not one.is_connected)
     exchange(two, subscription)
 
@@ -356,7 +354,7 @@ def test_a_rejected_image_goes_away_and_its_publisher_is_told_why(
             image.reject("too old")
         else:
             rejection = image.async_reject("too old")
-            eventually(lambda: client.poll_operation(rejection) is not None)
+            assert rejection.result(5) is None
 
     error, publication = _rejected(driver, stream_id, reject)
     assert (error.error_message, error.error_code) == ("too old", 13)
@@ -372,9 +370,9 @@ def test_a_rejection_is_awaited(driver: aeron.MediaDriver, stream_id: int) -> No
 
 
 async def _reject(image: aeron.Image) -> None:
-    await image.reject_async("no longer")
+    await image.async_reject("no longer")
     with pytest.raises(aeron.AeronError):
-        await image.reject_async("x" * 1024)
+        await image.async_reject("x" * 1024)
 
 
 # ---- flow and congestion control -----------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ _WARM_UP = 200
 
 async def subscribe(arguments):
     async with aeron.connect(arguments.directory) as client:
-        subscription = await client.add_subscription_async(arguments.channel, STREAM)
+        subscription = await client.async_add_subscription(arguments.channel, STREAM)
         ready()
         check, dtype = Check(arguments.length), record_type(arguments.length)
         async for batch in subscription:
@@ -25,8 +25,8 @@ async def subscribe(arguments):
 
 async def ping(arguments):
     async with aeron.connect(arguments.directory) as client:
-        subscription = await client.add_subscription_async(arguments.channel, PONG_STREAM)
-        publication = await client.add_exclusive_publication_async(arguments.channel, PING_STREAM)
+        subscription = await client.async_add_subscription(arguments.channel, PONG_STREAM)
+        publication = await client.async_add_exclusive_publication(arguments.channel, PING_STREAM)
         messages, times = ring_of_bytes(arguments.length), []
         answers = aiter(subscription)
         deadline = float("inf")
@@ -46,8 +46,8 @@ async def ping(arguments):
 
 async def pong(arguments):
     async with aeron.connect(arguments.directory) as client:
-        subscription = await client.add_subscription_async(arguments.channel, PING_STREAM)
-        publication = await client.add_exclusive_publication_async(arguments.channel, PONG_STREAM)
+        subscription = await client.async_add_subscription(arguments.channel, PING_STREAM)
+        publication = await client.async_add_exclusive_publication(arguments.channel, PONG_STREAM)
         ready()
         end = last(arguments.length).tobytes()
         async for batch in subscription:

@@ -27,7 +27,7 @@ def subscriber(arguments):
 
 async def async_subscriber(arguments):
     async with aeron.connect(arguments.directory) as client:
-        subscription = await client.add_subscription_async(arguments.channel, STREAM)
+        subscription = await client.async_add_subscription(arguments.channel, STREAM)
         ready()
         async for _ in subscription:
             pass

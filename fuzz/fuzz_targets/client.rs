@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 use aeron_agent::{CachedEpochClock, CachedNanoClock};
 use aeron_client::{
     Action, Aeron, Batch, BatchLimits, Context, Counter, ExclusivePublication, FragmentAssembler,
-    Publication, Subscription,
+    PendingOperation, Publication, Subscription,
 };
 use aeron_memory::broadcast::{self, BroadcastTransmitter};
 use aeron_memory::buffer::SharedBuffer;
@@ -149,7 +149,7 @@ fuzz_target!(|steps: Vec<Step>| {
             client.take(&peers, step);
         }
         peers.aeron.do_work();
-        client.find(&peers.aeron);
+        client.find();
     }
     peers.aeron.close();
 });
@@ -341,10 +341,19 @@ impl Drop for Peers {
     }
 }
 
+/// Adds that the driver has not answered.
+#[derive(Default)]
+struct Adding {
+    publications: Vec<PendingOperation<Publication>>,
+    exclusive: Vec<PendingOperation<ExclusivePublication>>,
+    subscriptions: Vec<PendingOperation<Subscription>>,
+    counters: Vec<PendingOperation<Counter>>,
+}
+
 /// What the application holds.
 #[derive(Default)]
 struct Handles {
-    asked: Vec<i64>,
+    adding: Adding,
     publications: Vec<Publication>,
     exclusive_publications: Vec<ExclusivePublication>,
     subscriptions: Vec<Subscription>,
@@ -355,22 +364,17 @@ struct Handles {
 
 impl Handles {
     /// Takes what the driver has answered meanwhile.
-    fn find(&mut self, aeron: &Aeron) {
-        self.asked.retain(|&id| {
-            let publication = aeron.find_publication(id).ok().flatten();
-            let exclusive = aeron.find_exclusive_publication(id).ok().flatten();
-            let subscription = aeron.find_subscription(id).ok().flatten();
-            let counter = aeron.find_counter(id).ok().flatten();
-            let found = publication.is_some()
-                || exclusive.is_some()
-                || subscription.is_some()
-                || counter.is_some();
-            self.publications.extend(publication);
-            self.exclusive_publications.extend(exclusive);
-            self.subscriptions.extend(subscription);
-            self.counters.extend(counter);
-            !found
-        });
+    fn find(&mut self) {
+        fn take<T: Clone>(pending: &mut Vec<PendingOperation<T>>, open: &mut Vec<T>) {
+            pending.retain_mut(|operation| {
+                open.extend(operation.poll().ok().flatten());
+                !operation.is_finished()
+            });
+        }
+        take(&mut self.adding.publications, &mut self.publications);
+        take(&mut self.adding.exclusive, &mut self.exclusive_publications);
+        take(&mut self.adding.subscriptions, &mut self.subscriptions);
+        take(&mut self.adding.counters, &mut self.counters);
     }
 
     fn take(&mut self, peers: &Peers, step: &Step<'_>) {
@@ -378,20 +382,25 @@ impl Handles {
         let channel = "aeron:ipc";
         match step {
             Step::AddPublication { exclusive: false } => self
-                .asked
+                .adding
+                .publications
                 .extend(aeron.async_add_publication(channel, 1001)),
             Step::AddPublication { exclusive: true } => {
-                self.asked
+                self.adding
+                    .exclusive
                     .extend(aeron.async_add_exclusive_publication(channel, 1001));
             }
             Step::AddSubscription => self
-                .asked
+                .adding
+                .subscriptions
                 .extend(aeron.async_add_subscription(channel, 1001)),
             Step::AddCounter { is_static: false } => self
-                .asked
+                .adding
+                .counters
                 .extend(aeron.async_add_counter(1, b"key", "label")),
             Step::AddCounter { is_static: true } => {
-                self.asked
+                self.adding
+                    .counters
                     .extend(aeron.async_add_static_counter(1, b"key", "label", 5));
             }
             Step::AskSessionId => drop(aeron.async_next_session_id(1001)),

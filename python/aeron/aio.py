@@ -10,17 +10,35 @@ whose looks are cheaper, looks for it every 10 ms.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 import weakref
-from collections.abc import AsyncIterator, Callable, Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from aeron import _aeron
+from aeron.results import NotSent
 
 if TYPE_CHECKING:
-    from aeron._aeron import Aeron, Batch, ExclusivePublication, Publication, Subscription
+    from aeron._aeron import (
+        Aeron,
+        Batch,
+        BufferClaim,
+        ExclusivePublication,
+        PendingOperation,
+        Publication,
+        Subscription,
+    )
 
 T = TypeVar("T")
+
+
+class Closable(Protocol):
+    """A resource that ``async with`` closes."""
+
+    def close(self) -> None:
+        """Closes it."""
+
 
 _MIN_PARK_NS = 20_000
 _MAX_PARK_NS = 1_000_000
@@ -198,50 +216,38 @@ async def offer_batch(publication: Publication | ExclusivePublication, messages:
     return sent
 
 
-async def added(
-    client: Aeron, get: Callable[[int], T | None], remove: Callable[[int], object], registration_id: int
-) -> T:
-    """Waits for the driver's answer to an add; one that is cancelled is taken back."""
-
-    def is_answered() -> bool:
-        client.do_work()
-        return not client.is_command_active(registration_id)
-
+async def finished(operation: PendingOperation[T]) -> T:
+    """What ``await operation`` runs: waits for the result. Cancelling it cancels the operation."""
     try:
-        while (resource := get(registration_id)) is None:
-            await _looker().wait(is_answered)
+        if not operation.done():
+            await _looker().wait(operation._is_done)
     except asyncio.CancelledError:
-        remove(registration_id)
+        operation.cancel()
         raise
-    return resource
+    return operation.result(0)
 
 
-async def operation(poll: Callable[[], int | None]) -> int:
-    """Waits for the driver's answer to a command that adds no resource; answers its value."""
-    outcome: list[int | Exception] = []
-
-    def is_answered() -> bool:
-        try:
-            value = poll()
-        except Exception as error:
-            outcome.append(error)
-        else:
-            if value is not None:
-                outcome.append(value)
-        return bool(outcome)
-
-    if not is_answered():
-        await _looker().wait(is_answered)
-    [answer] = outcome
-    if isinstance(answer, Exception):
-        raise answer
-    return answer
+async def connected(stream: Publication | ExclusivePublication | Subscription, timeout_s: float | None) -> None:
+    """Waits for a peer; what is missing then, `wait_connected` says."""
+    if not stream._is_connected_or_closed():
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await _looker().wait(stream._is_connected_or_closed)
+    stream.wait_connected(0)
 
 
-async def done(operation: Coroutine[Any, Any, int], result: T) -> T:
-    """Waits for an operation; answers `result`."""
-    await operation
-    return result
+async def claim(
+    publication: Publication | ExclusivePublication, length: int, timeout_s: float | None, direct: bool
+) -> BufferClaim:
+    """Claims as soon as there is room; what is missing when the time is up, `claim` says."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(timeout_s):
+            while True:
+                claimed = publication.try_claim(length, direct=direct)
+                if not isinstance(claimed, NotSent):
+                    return claimed
+                await _looker().wait(publication._is_ready)
+    return publication.claim(length, 0, direct=direct)
 
 
 async def enter(client: Aeron) -> Aeron:
@@ -249,6 +255,6 @@ async def enter(client: Aeron) -> Aeron:
     return client
 
 
-async def leave(client: Aeron) -> None:
-    """Closes without blocking the loop: handlers that are due may take their time."""
-    await asyncio.get_running_loop().run_in_executor(None, client.close)
+async def leave(resource: Aeron | Closable) -> None:
+    """Closes without blocking the loop: handlers of a client that are due may take their time."""
+    await asyncio.get_running_loop().run_in_executor(None, resource.close)

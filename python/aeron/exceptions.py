@@ -34,6 +34,8 @@ __all__ = [
     "MessageTooLongError",
     "NotConnectedError",
     "NotSupportedError",
+    "OperationCancelledError",
+    "OperationTimeoutError",
     "PublicationClosedError",
     "PublicationRevokedError",
     "ReentrantCallError",
@@ -153,6 +155,14 @@ class MessageTooLongError(AeronError, ValueError):
 
 class NotConnectedError(AeronError, TimeoutError):
     """No subscriber connected within the time given."""
+
+
+class OperationTimeoutError(AeronError, TimeoutError):
+    """A pending operation is not finished within the time given; it goes on."""
+
+
+class OperationCancelledError(AeronError, RuntimeError):
+    """The result of an operation that was cancelled."""
 
 
 class BackPressureTimeoutError(AeronError, TimeoutError):

@@ -8,14 +8,17 @@ use aeron_memory::cnc::CncFile;
 use aeron_memory::counters::CountersReader;
 
 use crate::client::Client;
-use crate::conductor::{ClientHandlers, Conductor, Progress};
-use crate::connect;
+use crate::conductor::{ClientHandlers, Conductor, RemovalById};
+use crate::connect::{self, Connecting};
 use crate::context::Context;
 use crate::counter::{self, Counter};
-use crate::error::{CloseCause, Error, Result};
+#[cfg(doc)]
+use crate::error::Error;
+use crate::error::{CloseCause, Result};
 use crate::handlers::{CloseHandler, CounterHandler, ImageHandler};
 use crate::lifetime::ResourceKind;
 use crate::log_source::LogSource;
+use crate::operation::{CommandSteps, PendingOperation, RemovalSteps};
 use crate::publication::{ExclusivePublication, Publication};
 use crate::subscription::Subscription;
 
@@ -23,9 +26,8 @@ use crate::subscription::Subscription;
 /// is dropped. Usable from any thread.
 ///
 /// # Adding
-/// Each resource can be added in two ways: `add_…` waits for the driver, `async_add_…` answers a registration id at once,
-/// and `find_…` later has the resource: `None` as long as the driver has not answered (or the id is not known), the
-/// driver's refusal once. What was added and never found stays open until the client closes, or `async_remove_…`.
+/// Each resource can be added in two ways: `add_…` waits for the driver; `async_add_…` sends the command and returns a
+/// [`PendingOperation`], which has the resource later. An operation that is dropped before it is finished is cancelled.
 ///
 /// # Errors
 /// All calls that send something fail with [`Error::ClientClosed`] once the client is closed, and with
@@ -65,10 +67,22 @@ impl Aeron {
     /// [`Error::Configuration`]; [`Error::DriverTimeout`] saying what is missing when no live driver is found within the
     /// driver timeout; [`Error::VersionMismatch`] or [`Error::InvalidCncFile`] at once for a foreign driver or file.
     pub fn connect(context: Context) -> Result<Self> {
-        let client = connect::connect(context)?;
-        Ok(Self {
+        Self::async_connect(context)?.wait()
+    }
+
+    /// As [`connect`](Self::connect), without waiting.
+    ///
+    /// # Errors
+    /// [`Error::Configuration`]; the rest comes with the operation.
+    pub fn async_connect(context: Context) -> Result<PendingOperation<Self>> {
+        Connecting::new(context).map(PendingOperation::new)
+    }
+
+    /// The first handle of a client.
+    pub(crate) fn of(client: Arc<Client>) -> Self {
+        Self {
             owner: Arc::new(Owner { client }),
-        })
+        }
     }
 
     /// Connects to a driver that is alive and whose memory is at hand, such as one in this process that has no files. The
@@ -78,10 +92,7 @@ impl Aeron {
     /// [`Error::Configuration`], [`Error::InvalidCncFile`].
     pub fn attach(context: Context, cnc: &CncFile, logs: Box<dyn LogSource>) -> Result<Self> {
         context.validate()?;
-        let client = connect::attach(context, cnc, logs)?;
-        Ok(Self {
-            owner: Arc::new(Owner { client }),
-        })
+        connect::attach(context, cnc, logs).map(Self::of)
     }
 
     fn client(&self) -> &Arc<Client> {
@@ -165,44 +176,34 @@ impl Aeron {
 
 /// Publications.
 impl Aeron {
-    /// Adds a publication, sharing the one that exists on the channel and stream if there is one.
+    /// Adds a publication, sharing the one that exists on the channel and stream if there is one. Waits for the driver.
     ///
     /// # Errors
     /// See [`Aeron`].
     pub fn add_publication(&self, channel: &str, stream_id: i32) -> Result<Publication> {
-        self.add(
-            || self.async_add_publication(channel, stream_id),
-            |conductor, id| conductor.publications.fetch(id).map(Publication::new),
+        self.client().check_may_wait()?;
+        self.async_add_publication(channel, stream_id)?.wait()
+    }
+
+    /// As [`add_publication`](Self::add_publication), without waiting.
+    ///
+    /// # Errors
+    /// The command could not be sent; the rest comes with the operation.
+    pub fn async_add_publication(
+        &self,
+        channel: &str,
+        stream_id: i32,
+    ) -> Result<PendingOperation<Publication>> {
+        let channel = channel.to_owned();
+        self.send(
+            move |conductor, client| {
+                conductor.request_publication(client, &channel, stream_id, false)
+            },
+            |conductor, id, _| conductor.publications.fetch(id).map(Publication::new),
         )
     }
 
-    /// As [`add_publication`](Self::add_publication), without waiting; answers the registration id.
-    ///
-    /// # Errors
-    /// See [`Aeron`].
-    pub fn async_add_publication(&self, channel: &str, stream_id: i32) -> Result<i64> {
-        self.client().open_conductor()?.request_publication(
-            self.client(),
-            channel,
-            stream_id,
-            false,
-        )
-    }
-
-    /// The publication with this registration id, once the driver has answered.
-    ///
-    /// # Errors
-    /// See [`Aeron`].
-    pub fn find_publication(&self, registration_id: i64) -> Result<Option<Publication>> {
-        self.find(registration_id, |conductor| {
-            conductor
-                .publications
-                .fetch(registration_id)
-                .map(Publication::new)
-        })
-    }
-
-    /// Adds a publication that nobody shares.
+    /// Adds a publication that nobody shares. Waits for the driver.
     ///
     /// # Errors
     /// See [`Aeron`].
@@ -211,67 +212,57 @@ impl Aeron {
         channel: &str,
         stream_id: i32,
     ) -> Result<ExclusivePublication> {
-        self.add(
-            || self.async_add_exclusive_publication(channel, stream_id),
-            |conductor, id| {
-                conductor
-                    .exclusive_publications
-                    .fetch(id)
-                    .map(ExclusivePublication::new)
+        self.client().check_may_wait()?;
+        self.async_add_exclusive_publication(channel, stream_id)?
+            .wait()
+    }
+
+    /// As [`add_exclusive_publication`](Self::add_exclusive_publication), without waiting.
+    ///
+    /// # Errors
+    /// The command could not be sent; the rest comes with the operation.
+    pub fn async_add_exclusive_publication(
+        &self,
+        channel: &str,
+        stream_id: i32,
+    ) -> Result<PendingOperation<ExclusivePublication>> {
+        let channel = channel.to_owned();
+        self.send(
+            move |conductor, client| {
+                conductor.request_publication(client, &channel, stream_id, true)
+            },
+            |conductor, id, _| {
+                let found = conductor.exclusive_publications.fetch(id);
+                found.map(ExclusivePublication::new)
             },
         )
     }
 
-    /// As [`add_exclusive_publication`](Self::add_exclusive_publication), without waiting; answers the registration id.
-    ///
-    /// # Errors
-    /// See [`Aeron`].
-    pub fn async_add_exclusive_publication(&self, channel: &str, stream_id: i32) -> Result<i64> {
-        self.client()
-            .open_conductor()?
-            .request_publication(self.client(), channel, stream_id, true)
-    }
-
-    /// The exclusive publication with this registration id, once the driver has answered.
-    ///
-    /// # Errors
-    /// See [`Aeron`].
-    pub fn find_exclusive_publication(
-        &self,
-        registration_id: i64,
-    ) -> Result<Option<ExclusivePublication>> {
-        self.find(registration_id, |conductor| {
-            conductor
-                .exclusive_publications
-                .fetch(registration_id)
-                .map(ExclusivePublication::new)
-        })
-    }
-
-    /// Gives up a publication of either kind by its registration id, whether its add was answered or not; answers whether
-    /// the id was known.
+    /// Removes a publication of either kind by its registration id. The operation's result says whether there was one.
     ///
     /// # Errors
     /// [`Error::ClientClosed`].
-    pub fn async_remove_publication(&self, registration_id: i64) -> Result<bool> {
-        Ok(
-            self.async_remove(ResourceKind::Publication, registration_id)?
-                || self.async_remove(ResourceKind::ExclusivePublication, registration_id)?,
-        )
+    pub fn async_remove_publication(&self, registration_id: i64) -> Result<PendingOperation<bool>> {
+        let kinds = [
+            ResourceKind::Publication,
+            ResourceKind::ExclusivePublication,
+        ];
+        self.async_remove(&kinds, registration_id)
     }
 }
 
 /// Subscriptions.
 impl Aeron {
-    /// Adds a subscription, with the context's handlers for its images.
+    /// Adds a subscription, with the context's handlers for its images. Waits for the driver.
     ///
     /// # Errors
     /// See [`Aeron`].
     pub fn add_subscription(&self, channel: &str, stream_id: i32) -> Result<Subscription> {
-        self.wait_for_subscription(|| self.async_add_subscription(channel, stream_id))
+        self.client().check_may_wait()?;
+        self.async_add_subscription(channel, stream_id)?.wait()
     }
 
-    /// Adds a subscription with handlers of its own.
+    /// Adds a subscription with handlers of its own. Waits for the driver.
     ///
     /// # Errors
     /// See [`Aeron`].
@@ -281,90 +272,81 @@ impl Aeron {
         stream_id: i32,
         handlers: SubscriptionHandlers,
     ) -> Result<Subscription> {
-        self.wait_for_subscription(|| {
-            self.async_add_subscription_with(channel, stream_id, handlers.clone())
-        })
+        self.client().check_may_wait()?;
+        self.async_add_subscription_with(channel, stream_id, handlers)?
+            .wait()
     }
 
-    /// As [`add_subscription`](Self::add_subscription), without waiting; answers the registration id.
+    /// As [`add_subscription`](Self::add_subscription), without waiting.
     ///
     /// # Errors
-    /// See [`Aeron`].
-    pub fn async_add_subscription(&self, channel: &str, stream_id: i32) -> Result<i64> {
-        let mut conductor = self.client().open_conductor()?;
-        let handlers = conductor.default_image_handlers();
-        conductor.request_subscription(self.client(), channel, stream_id, handlers)
+    /// The command could not be sent; the rest comes with the operation.
+    pub fn async_add_subscription(
+        &self,
+        channel: &str,
+        stream_id: i32,
+    ) -> Result<PendingOperation<Subscription>> {
+        let handlers = self.client().open_conductor()?.default_image_handlers();
+        self.async_add_subscription_with(channel, stream_id, handlers)
     }
 
-    /// As [`add_subscription_with`](Self::add_subscription_with), without waiting; answers the registration id.
+    /// As [`add_subscription_with`](Self::add_subscription_with), without waiting.
     ///
     /// # Errors
-    /// See [`Aeron`].
+    /// The command could not be sent; the rest comes with the operation.
     pub fn async_add_subscription_with(
         &self,
         channel: &str,
         stream_id: i32,
         handlers: SubscriptionHandlers,
-    ) -> Result<i64> {
-        self.client().open_conductor()?.request_subscription(
-            self.client(),
-            channel,
-            stream_id,
-            handlers,
+    ) -> Result<PendingOperation<Subscription>> {
+        let channel = channel.to_owned();
+        self.send(
+            move |conductor, client| {
+                conductor.request_subscription(client, &channel, stream_id, handlers.clone())
+            },
+            |conductor, id, _| conductor.subscriptions.fetch(id).map(Subscription::new),
         )
     }
 
-    /// The subscription with this registration id, once the driver has answered.
-    ///
-    /// # Errors
-    /// See [`Aeron`].
-    pub fn find_subscription(&self, registration_id: i64) -> Result<Option<Subscription>> {
-        self.find(registration_id, |conductor| {
-            conductor
-                .subscriptions
-                .fetch(registration_id)
-                .map(Subscription::new)
-        })
-    }
-
-    /// Gives up a subscription by its registration id, whether its add was answered or not; answers whether the id was
-    /// known.
+    /// Removes a subscription by its registration id. The operation's result says whether there was one.
     ///
     /// # Errors
     /// [`Error::ClientClosed`].
-    pub fn async_remove_subscription(&self, registration_id: i64) -> Result<bool> {
-        self.async_remove(ResourceKind::Subscription, registration_id)
-    }
-
-    fn wait_for_subscription(&self, request: impl FnMut() -> Result<i64>) -> Result<Subscription> {
-        self.add(request, |conductor, id| {
-            conductor.subscriptions.fetch(id).map(Subscription::new)
-        })
+    pub fn async_remove_subscription(
+        &self,
+        registration_id: i64,
+    ) -> Result<PendingOperation<bool>> {
+        self.async_remove(&[ResourceKind::Subscription], registration_id)
     }
 }
 
 /// Counters.
 impl Aeron {
-    /// Adds a counter, which lives as long as the client. `key` has at most 112 bytes, `label` 380.
+    /// Adds a counter, which lives as long as the client. `key` has at most 112 bytes, `label` 380. Waits for the driver.
     ///
     /// # Errors
     /// See [`Aeron`]; [`Error::InvalidArgument`] for a key or label that is too long.
     pub fn add_counter(&self, type_id: i32, key: &[u8], label: &str) -> Result<Counter> {
-        self.wait_for_counter(|| self.async_add_counter(type_id, key, label))
+        self.client().check_may_wait()?;
+        self.async_add_counter(type_id, key, label)?.wait()
     }
 
-    /// As [`add_counter`](Self::add_counter), without waiting; answers the registration id.
+    /// As [`add_counter`](Self::add_counter), without waiting.
     ///
     /// # Errors
-    /// As [`add_counter`](Self::add_counter).
-    pub fn async_add_counter(&self, type_id: i32, key: &[u8], label: &str) -> Result<i64> {
-        counter::check_lengths(key, label)?;
-        self.client()
-            .open_conductor()?
-            .request_counter(self.client(), type_id, key, label, None)
+    /// [`Error::InvalidArgument`], or the command could not be sent; the rest comes with the operation.
+    pub fn async_add_counter(
+        &self,
+        type_id: i32,
+        key: &[u8],
+        label: &str,
+    ) -> Result<PendingOperation<Counter>> {
+        self.send_counter(type_id, key, label, None)
+            .map(CommandSteps::into_operation)
     }
 
-    /// Adds a counter that outlives the client, or finds the one with this type and registration id.
+    /// Adds a counter that outlives the client, or finds the one with this type and registration id. Waits for the driver.
     ///
     /// # Errors
     /// As [`add_counter`](Self::add_counter); the driver refuses when an ordinary counter has these ids.
@@ -375,88 +357,75 @@ impl Aeron {
         label: &str,
         registration_id: i64,
     ) -> Result<Counter> {
-        self.wait_for_counter(|| {
-            self.async_add_static_counter(type_id, key, label, registration_id)
-        })
+        self.client().check_may_wait()?;
+        self.async_add_static_counter(type_id, key, label, registration_id)?
+            .wait()
     }
 
-    /// As [`add_static_counter`](Self::add_static_counter), without waiting; answers the correlation id.
+    /// As [`add_static_counter`](Self::add_static_counter), without waiting. The operation cannot be cancelled: no client
+    /// can remove a static counter.
     ///
     /// # Errors
-    /// As [`add_static_counter`](Self::add_static_counter).
+    /// As [`async_add_counter`](Self::async_add_counter).
     pub fn async_add_static_counter(
         &self,
         type_id: i32,
         key: &[u8],
         label: &str,
         registration_id: i64,
-    ) -> Result<i64> {
-        counter::check_lengths(key, label)?;
-        self.client().open_conductor()?.request_counter(
-            self.client(),
-            type_id,
-            key,
-            label,
-            Some(registration_id),
-        )
+    ) -> Result<PendingOperation<Counter>> {
+        let steps = self.send_counter(type_id, key, label, Some(registration_id))?;
+        Ok(steps.irrevocable().into_operation())
     }
 
-    /// The counter that was added with this correlation id, once the driver has answered.
-    ///
-    /// # Errors
-    /// See [`Aeron`].
-    pub fn find_counter(&self, correlation_id: i64) -> Result<Option<Counter>> {
-        self.find(correlation_id, |conductor| {
-            conductor.counters.fetch(correlation_id).map(Counter::new)
-        })
-    }
-
-    /// Gives up a counter by its registration id, whether its add was answered or not; answers whether the id was known.
+    /// Removes a counter by its registration id. The operation's result says whether there was one.
     ///
     /// # Errors
     /// [`Error::ClientClosed`].
-    pub fn async_remove_counter(&self, registration_id: i64) -> Result<bool> {
-        self.async_remove(ResourceKind::Counter, registration_id)
+    pub fn async_remove_counter(&self, registration_id: i64) -> Result<PendingOperation<bool>> {
+        self.async_remove(&[ResourceKind::Counter], registration_id)
     }
 
-    fn wait_for_counter(&self, request: impl FnMut() -> Result<i64>) -> Result<Counter> {
-        self.add(request, |conductor, id| {
-            conductor.counters.fetch(id).map(Counter::new)
-        })
+    fn send_counter(
+        &self,
+        type_id: i32,
+        key: &[u8],
+        label: &str,
+        static_registration_id: Option<i64>,
+    ) -> Result<CommandSteps<Counter>> {
+        counter::check_lengths(key, label)?;
+        let (key, label) = (key.to_owned(), label.to_owned());
+        CommandSteps::send(
+            self.client(),
+            move |conductor, client| {
+                conductor.request_counter(client, type_id, &key, &label, static_registration_id)
+            },
+            |conductor, id, _| conductor.counters.fetch(id).map(Counter::new),
+        )
     }
 }
 
 /// Other requests.
 impl Aeron {
     /// A session id that no publication uses on the stream. The driver chooses it; one that does not know how leaves it to
-    /// chance.
+    /// chance. Waits for the driver.
     ///
     /// # Errors
     /// See [`Aeron`].
     pub fn next_session_id(&self, stream_id: i32) -> Result<i32> {
-        let request = || self.async_next_session_id(stream_id);
-        let (_, session_id) = self.client().perform_operation(request)?;
-        Ok(session_id)
+        self.client().check_may_wait()?;
+        self.async_next_session_id(stream_id)?.wait()
     }
 
-    /// As [`next_session_id`](Self::next_session_id), without waiting; answers a correlation id for
-    /// [`poll_operation`](Self::poll_operation).
+    /// As [`next_session_id`](Self::next_session_id), without waiting.
     ///
     /// # Errors
-    /// See [`Aeron`].
-    pub fn async_next_session_id(&self, stream_id: i32) -> Result<i64> {
-        self.client()
-            .open_conductor()?
-            .request_session_id(self.client(), stream_id)
-    }
-
-    /// What became of a destination command, a rejection or a request for a session id: `None` without an answer yet, its
-    /// value (0 but for session ids) once.
-    ///
-    /// # Errors
-    /// The driver's refusal, once; [`Error::InvalidArgument`] for an id that is not known.
-    pub fn poll_operation(&self, correlation_id: i64) -> Result<Option<i32>> {
-        self.client().poll_operation(correlation_id)
+    /// The command could not be sent; the rest comes with the operation.
+    pub fn async_next_session_id(&self, stream_id: i32) -> Result<PendingOperation<i32>> {
+        self.send(
+            move |conductor, client| conductor.request_session_id(client, stream_id),
+            |_, _, value| Some(value),
+        )
     }
 
     /// Adds a handler of counters that become available; answers an id for its removal.
@@ -506,52 +475,38 @@ impl Aeron {
         Some(change(&mut conductor.handlers))
     }
 
-    /// Requests a resource and waits until it is there.
-    fn add<T>(
+    fn send<T: Clone + 'static>(
         &self,
-        request: impl FnMut() -> Result<i64>,
-        fetch: impl Fn(&mut Conductor, i64) -> Option<T>,
-    ) -> Result<T> {
+        request: impl FnMut(&mut Conductor, &Arc<Client>) -> Result<i64> + Send + 'static,
+        take: fn(&mut Conductor, i64, i32) -> Option<T>,
+    ) -> Result<PendingOperation<T>> {
+        CommandSteps::send(self.client(), request, take).map(CommandSteps::into_operation)
+    }
+
+    /// Removes the resource with this id, which has one of these kinds.
+    fn async_remove(
+        &self,
+        kinds: &[ResourceKind],
+        registration_id: i64,
+    ) -> Result<PendingOperation<bool>> {
         let client = self.client();
-        client.request_and_wait(request, |conductor, id| {
-            match conductor.poll_command(client, id)? {
-                Progress::Awaiting => Ok(None),
-                Progress::Succeeded(_) => Ok(fetch(conductor, id)),
-                Progress::Unknown => Err(removed_meanwhile(id)),
+        let operation = {
+            let mut conductor = client.open_conductor()?;
+            let outcome = kinds
+                .iter()
+                .map(|kind| conductor.remove_by_id(client, *kind, registration_id))
+                .find(|outcome| !matches!(outcome, RemovalById::Unknown));
+            match outcome {
+                Some(RemovalById::Asked) => {
+                    PendingOperation::new(RemovalSteps::new(client, registration_id))
+                }
+                Some(RemovalById::Unanswered) => PendingOperation::finished(true),
+                Some(RemovalById::Unknown) | None => PendingOperation::finished(false),
             }
-        })
-    }
-
-    /// Looks for a resource, after giving the driver's answer a chance to arrive.
-    fn find<T>(
-        &self,
-        id: i64,
-        fetch: impl FnOnce(&mut Conductor) -> Option<T>,
-    ) -> Result<Option<T>> {
-        let client = self.client();
-        client.service();
-        let mut conductor = client.open_conductor()?;
-        match conductor.poll_command(client, id)? {
-            Progress::Awaiting => Ok(None),
-            Progress::Succeeded(_) | Progress::Unknown => Ok(fetch(&mut conductor)),
-        }
-    }
-
-    fn async_remove(&self, kind: ResourceKind, registration_id: i64) -> Result<bool> {
-        let client = self.client();
-        let was_there = client
-            .open_conductor()?
-            .remove_by_id(client, kind, registration_id);
+        };
         client.dispatcher.run_inline();
-        Ok(was_there)
+        Ok(operation)
     }
-}
-
-/// Another thread removed what this one is waiting for.
-fn removed_meanwhile(id: i64) -> Error {
-    Error::InvalidArgument(format!(
-        "registration {id} was removed while it was being added"
-    ))
 }
 
 fn remove<T>(handlers: &mut Vec<(i64, T)>, id: i64) -> bool {

@@ -8,9 +8,8 @@ use std::time::Duration;
 use aeron_agent::{EpochClock, IdleStrategy, NanoClock};
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::{AtomicCounter, CountersReader};
-use aeron_protocol::ErrorCode;
 
-use crate::conductor::{Conductor, Progress, check_driver};
+use crate::conductor::{Conductor, check_driver};
 use crate::context::{Context, DriverInvoker, InterruptCheck};
 use crate::error::{CloseCause, Error, Result};
 use crate::handlers::{Dispatcher, lock};
@@ -142,73 +141,18 @@ impl Client {
         work + self.dispatcher.run_inline()
     }
 
-    /// Makes a request and waits for its outcome.
-    ///
-    /// A refusal with [`ErrorCode::ResourceTemporarilyUnavailable`] says that the driver is just closing an endpoint that the
-    /// request needs. Then the request is made again, until the driver timeout has passed since the first one.
-    ///
-    /// # Errors
-    /// [`Error::ReentrantCall`] inside a handler, what `request` and `outcome` return, and those of [`wait_for`](Self::wait_for).
-    pub(crate) fn request_and_wait<T>(
-        self: &Arc<Self>,
-        mut request: impl FnMut() -> Result<i64>,
-        outcome: impl Fn(&mut Conductor, i64) -> Result<Option<T>>,
-    ) -> Result<T> {
-        self.check_may_wait()?;
-        let deadline_ns = self.now_ns() + self.settings.driver_timeout().as_nanos() as i64;
-        let mut retries = 0;
-        loop {
-            let id = request()?;
-            match self.wait_for(id, |conductor| outcome(conductor, id)) {
-                Err(error) if is_temporary(&error) && self.now_ns() - deadline_ns < 0 => {
-                    self.idle_while_waiting(retries);
-                    retries += 1;
-                }
-                result => return result,
-            }
-        }
+    /// Whether the application wants waits to end.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupt_check.as_ref().is_some_and(|check| check())
     }
 
-    /// Runs the conductor until `answer` has one to this command, the driver timeout included.
-    ///
-    /// # Errors
-    /// What `answer` says, [`Error::ClientClosed`] when the client ends, [`Error::Interrupted`], which gives the command up.
-    fn wait_for<T>(
-        self: &Arc<Self>,
-        correlation_id: i64,
-        mut answer: impl FnMut(&mut Conductor) -> Result<Option<T>>,
-    ) -> Result<T> {
-        let mut waits = 0;
-        loop {
-            self.service();
-            if let Some(value) = answer(&mut *self.open_conductor()?)? {
-                return Ok(value);
-            }
-            if self.interrupt_check.as_ref().is_some_and(|check| check()) {
-                self.open_conductor()?.abandon(self, correlation_id);
-                self.dispatcher.run_inline();
-                return Err(Error::Interrupted);
-            }
-            self.idle_while_waiting(waits);
-            waits += 1;
-        }
-    }
-
-    /// What became of an operation, after giving the driver's answer a chance to arrive: its value once it succeeded.
-    pub(crate) fn poll_operation(self: &Arc<Self>, correlation_id: i64) -> Result<Option<i32>> {
-        self.service();
-        operation_outcome(&mut *self.open_conductor()?, self, correlation_id)
-    }
-
-    /// Requests something that adds no resource, and waits. Returns the correlation id and the value of the driver's answer.
-    pub(crate) fn perform_operation(
-        self: &Arc<Self>,
-        mut request: impl FnMut() -> Result<i64>,
-    ) -> Result<(i64, i32)> {
-        self.request_and_wait(&mut request, |conductor, id| {
-            let value = operation_outcome(conductor, self, id)?;
-            Ok(value.map(|value| (id, value)))
-        })
+    /// Runs a driver that has no threads. Returns whether there is one.
+    pub(crate) fn run_driver(&self) -> bool {
+        let Some(invoke) = &self.driver_invoker else {
+            return false;
+        };
+        invoke();
+        true
     }
 
     /// The counter of this id, which the driver named.
@@ -227,11 +171,12 @@ impl Client {
     }
 
     /// Most answers come within tens of microseconds, so a few turns yield before the first sleep.
-    fn idle_while_waiting(&self, waits: u32) {
+    pub(crate) fn idle_while_waiting(&self, waits: u32) {
         const YIELDS: u32 = 50;
-        if let Some(invoke) = &self.driver_invoker {
-            invoke();
-        } else if waits < YIELDS {
+        if self.run_driver() {
+            return;
+        }
+        if waits < YIELDS {
             std::thread::yield_now();
         } else {
             std::thread::sleep(Duration::from_nanos(
@@ -316,31 +261,6 @@ impl Client {
             // A panic of the conductor was printed by its thread; closing goes on.
             let _ = thread.join();
         }
-    }
-}
-
-/// Whether the same request may succeed a moment later.
-fn is_temporary(error: &Error) -> bool {
-    matches!(
-        error,
-        Error::Registration {
-            code: ErrorCode::ResourceTemporarilyUnavailable,
-            ..
-        }
-    )
-}
-
-fn operation_outcome(
-    conductor: &mut Conductor,
-    client: &Arc<Client>,
-    correlation_id: i64,
-) -> Result<Option<i32>> {
-    match conductor.poll_command(client, correlation_id)? {
-        Progress::Awaiting => Ok(None),
-        Progress::Succeeded(value) => Ok(Some(value)),
-        Progress::Unknown => Err(Error::InvalidArgument(format!(
-            "no command has the correlation id {correlation_id}"
-        ))),
     }
 }
 

@@ -9,11 +9,13 @@ use aeron_memory::broadcast::BroadcastReceiver;
 use aeron_memory::cnc::{CNC_VERSION, CncError, CncFile, DriverState, Reader};
 use aeron_memory::directory;
 
+use crate::aeron::Aeron;
 use crate::client::{Client, Settings};
 use crate::conductor::{ClientHandlers, Conductor};
 use crate::context::Context;
 use crate::error::{DriverTimeout, Error, Result};
 use crate::log_source::{LogSource, MappedLogs};
+use crate::operation::{NO_COMMAND, Steps};
 use crate::proxy::DriverProxy;
 
 /// Sleep between looks for the file, in milliseconds.
@@ -23,24 +25,104 @@ const CONTENT_SLEEP_MS: u64 = 1;
 /// Sleep before a file whose driver is dead is mapped anew, in milliseconds: another driver may replace it.
 const DEAD_DRIVER_SLEEP_MS: u64 = 100;
 
-/// Connects a client and starts its conductor.
-pub(crate) fn connect(context: Context) -> Result<Arc<Client>> {
-    context.validate()?;
-    let path = directory::cnc_file(&context.aeron_dir);
-    let cnc = await_driver(
-        &path,
-        &*context.epoch_clock,
-        context.driver_timeout_ms,
-        || {
-            if let Some(invoke) = &context.driver_invoker {
-                invoke();
+/// A connection that is being made: looks for the driver until it is there or the driver timeout is over.
+pub(crate) struct Connecting {
+    /// `None` once the client is made.
+    context: Option<Context>,
+    path: PathBuf,
+    start_ms: i64,
+    next_look_ms: i64,
+}
+
+impl Connecting {
+    pub(crate) fn new(context: Context) -> Result<Self> {
+        context.validate()?;
+        let start_ms = context.epoch_clock.time_ms();
+        Ok(Self {
+            path: directory::cnc_file(&context.aeron_dir),
+            context: Some(context),
+            start_ms,
+            next_look_ms: start_ms,
+        })
+    }
+
+    /// Looks for the driver if that is due. Returns the client once it is connected.
+    fn look(&mut self, context: &Context) -> Result<Option<CncFile>> {
+        let now_ms = context.epoch_clock.time_ms();
+        if now_ms < self.next_look_ms {
+            return Ok(None);
+        }
+        let timeout_ms = context.driver_timeout_ms as i64;
+        match look(&self.path, now_ms, timeout_ms)? {
+            Look::Alive(cnc) => Ok(Some(cnc)),
+            Look::NotYet(reason, sleep_ms) => {
+                let waited_ms = context.epoch_clock.time_ms() - self.start_ms;
+                if waited_ms > timeout_ms {
+                    return Err(reason.after(&self.path, waited_ms as u64).into());
+                }
+                self.next_look_ms = now_ms + sleep_ms.min(context.driver_timeout_ms.max(1)) as i64;
+                Ok(None)
             }
-        },
-    )?;
-    let logs = MappedLogs {
-        pre_touch: context.pre_touch_mapped_memory,
-    };
-    attach(context, &cnc, Box::new(logs))
+        }
+    }
+}
+
+impl Steps<Aeron> for Connecting {
+    fn correlation_id(&self) -> i64 {
+        NO_COMMAND
+    }
+
+    fn poll(&mut self) -> Result<Option<Aeron>> {
+        let Some(context) = self.context.take() else {
+            return Ok(None);
+        };
+        let Some(cnc) = self.look(&context)? else {
+            self.context = Some(context);
+            return Ok(None);
+        };
+        let logs = MappedLogs {
+            pre_touch: context.pre_touch_mapped_memory,
+        };
+        attach(context, &cnc, Box::new(logs)).map(|client| Some(Aeron::of(client)))
+    }
+
+    fn is_revocable(&self) -> bool {
+        true
+    }
+
+    fn abandon(&mut self) {
+        self.context = None;
+    }
+
+    fn check_may_wait(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn is_interrupted(&self) -> bool {
+        let check = self
+            .context
+            .as_ref()
+            .and_then(|context| context.interrupt_check.as_ref());
+        check.is_some_and(|check| check())
+    }
+
+    fn run_driver(&self) -> bool {
+        let invoker = self
+            .context
+            .as_ref()
+            .and_then(|context| context.driver_invoker.as_ref());
+        invoker.map(|invoke| invoke()).is_some()
+    }
+
+    fn idle(&self, _waits: u32) {
+        self.run_driver();
+        let now_ms = |context: &Context| context.epoch_clock.time_ms();
+        let left_ms = self
+            .context
+            .as_ref()
+            .map_or(0, |context| self.next_look_ms - now_ms(context));
+        std::thread::sleep(Duration::from_millis(left_ms.max(1) as u64));
+    }
 }
 
 /// Makes the client of a driver that is alive and whose logs are in `logs`.
@@ -78,31 +160,6 @@ pub(crate) fn attach(
         })?;
     }
     Ok(client)
-}
-
-/// Waits until there is a CnC file with a live driver behind it. `invoke` is called before each sleep.
-fn await_driver(
-    path: &Path,
-    clock: &dyn EpochClock,
-    driver_timeout_ms: u64,
-    mut invoke: impl FnMut(),
-) -> Result<CncFile> {
-    let start_ms = clock.time_ms();
-    let timeout_ms = driver_timeout_ms as i64;
-    loop {
-        let (reason, sleep_ms) = match look(path, clock.time_ms(), timeout_ms)? {
-            Look::Alive(cnc) => return Ok(cnc),
-            Look::NotYet(reason, sleep_ms) => (reason, sleep_ms),
-        };
-        let waited_ms = clock.time_ms() - start_ms;
-        if waited_ms > timeout_ms {
-            return Err(reason.after(path, waited_ms as u64).into());
-        }
-        invoke();
-        std::thread::sleep(Duration::from_millis(
-            sleep_ms.min(driver_timeout_ms.max(1)),
-        ));
-    }
 }
 
 enum Look {

@@ -111,6 +111,9 @@ pub enum Error {
     /// The application's [`InterruptCheck`](crate::InterruptCheck) ended a wait for the driver; what was asked for is taken back.
     #[error("interrupted while waiting for the media driver")]
     Interrupted,
+    /// The operation was cancelled.
+    #[error("the operation was cancelled")]
+    OperationCancelled,
     /// The object is being used by another thread, or by a handler that is still running.
     #[error("{0} is in use by another call; it serves one thread at a time")]
     InUse(&'static str),
@@ -137,14 +140,6 @@ pub enum Error {
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
-    },
-    /// There is no memory for a batch or a message of several fragments. Its messages were not consumed.
-    #[error(
-        "out of memory: {bytes} bytes for messages could not be allocated; they come again with the next poll"
-    )]
-    OutOfMemory {
-        /// Bytes that were asked for.
-        bytes: usize,
     },
     /// A file could not be opened or mapped.
     #[error("{path}: {source}", path = path.display())]
@@ -241,7 +236,7 @@ impl CloseCause {
 impl Error {
     /// The number that Aeron's C client reports for this error: the driver's code (1 to 14) for refused commands, 1000
     /// driver timeout, 1001 client timeout, 1002 service timeout, 1004 full command buffer, else an `errno` (EINVAL 22,
-    /// EPERM 1, EINTR 4, EIO 5, ENOMEM 12, EBUSY 16 or the system's own).
+    /// EPERM 1, EINTR 4, EIO 5, EBUSY 16 or the system's own).
     pub fn code(&self) -> i32 {
         match self {
             Self::DriverTimeout(DriverTimeout::NotInitialised(_)) => 1001,
@@ -261,8 +256,7 @@ impl Error {
             | Self::ResourceClosed { .. }
             | Self::ReentrantCall
             | Self::Forked => 1,
-            Self::Interrupted => 4,
-            Self::OutOfMemory { .. } => 12,
+            Self::Interrupted | Self::OperationCancelled => 4,
             Self::InUse(_) => 16,
             Self::InvalidCommand { .. }
             | Self::InvalidArgument(_)

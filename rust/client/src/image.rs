@@ -11,6 +11,7 @@ use aeron_memory::log::{CorruptLog, LogBuffers};
 use crate::client::Client;
 use crate::error::{CloseCause, Error, Result, TryPollError};
 use crate::fragment::{Action, Fragment};
+use crate::operation::{CommandSteps, PendingOperation};
 use crate::state::OpenState;
 
 /// One publisher's stream as one subscription sees it. Clones are the same image.
@@ -221,25 +222,16 @@ impl Image {
     /// # Errors
     /// [`Error::SpyCannotReject`], [`Error::ResourceClosed`], the driver's refusal, no answer.
     pub fn reject(&self, reason: &str) -> Result<()> {
-        let request = || self.async_reject(reason);
-        self.core.parts.client.perform_operation(request).map(drop)
+        self.core.parts.client.check_may_wait()?;
+        self.async_reject(reason)?.wait()
     }
 
-    /// What became of a rejection of this image: `Some` once the driver has taken it.
+    /// As [`reject`](Self::reject), without waiting. The operation cannot be cancelled.
     ///
     /// # Errors
-    /// The driver's refusal, once; [`Error::InvalidArgument`] for an id that is not known.
-    pub fn poll_rejection(&self, correlation_id: i64) -> Result<Option<i32>> {
-        self.core.parts.client.poll_operation(correlation_id)
-    }
-
-    /// As [`reject`](Self::reject), without waiting; answers a correlation id for
-    /// [`Aeron::poll_operation`](crate::Aeron::poll_operation).
-    ///
-    /// # Errors
-    /// As [`reject`](Self::reject).
-    pub fn async_reject(&self, reason: &str) -> Result<i64> {
-        let client = &self.core.parts.client;
+    /// [`Error::SpyCannotReject`], [`Error::ResourceClosed`], or the command could not be sent; the rest comes with the
+    /// operation.
+    pub fn async_reject(&self, reason: &str) -> Result<PendingOperation<()>> {
         if self.core.parts.is_spy {
             return Err(Error::SpyCannotReject);
         }
@@ -249,12 +241,16 @@ impl Image {
                 cause: self.close_cause(),
             });
         }
-        client.open_conductor()?.request_rejection(
-            client,
-            self.correlation_id(),
-            self.position(),
-            reason,
-        )
+        let (image_id, position, reason) =
+            (self.correlation_id(), self.position(), reason.to_owned());
+        let steps = CommandSteps::send(
+            &self.core.parts.client,
+            move |conductor, client| {
+                conductor.request_rejection(client, image_id, position, &reason)
+            },
+            |_, _, _| Some(()),
+        )?;
+        Ok(steps.irrevocable().into_operation())
     }
 }
 

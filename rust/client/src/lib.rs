@@ -38,6 +38,7 @@ mod idle_work;
 mod image;
 mod lifetime;
 mod log_source;
+mod operation;
 mod proxy;
 mod publication;
 mod state;
@@ -70,6 +71,7 @@ pub use crate::handlers::{
 };
 pub use crate::image::Image;
 pub use crate::log_source::LogSource;
+pub use crate::operation::PendingOperation;
 pub use crate::publication::{
     ExclusivePublication, ExclusiveWriter, OfferError, Publication, error_string,
 };

@@ -39,7 +39,8 @@ fn in_a_forked_child_the_parents_client_is_dead_and_a_new_one_works() {
         .unwrap()
     };
     let aeron = connect();
-    let id = aeron.async_add_publication("aeron:ipc", 1).unwrap();
+    let mut pending = aeron.async_add_publication("aeron:ipc", 1).unwrap();
+    let id = pending.correlation_id();
     assert!(aeron.is_command_active(id));
     let subscription = add_network_subscription(&aeron, &cnc);
     let poll = || subscription.poll(|_| {}, 1).unwrap();
@@ -52,7 +53,7 @@ fn in_a_forked_child_the_parents_client_is_dead_and_a_new_one_works() {
         aeron.async_add_publication("aeron:ipc", 1),
         Err(Error::Forked)
     ));
-    assert!(matches!(aeron.find_publication(id), Err(Error::Forked)));
+    assert!(matches!(pending.poll(), Err(Error::Forked)));
     assert!(!aeron.is_command_active(id));
     assert_eq!(aeron.do_work(), 0);
     assert_eq!(poll(), 0);
@@ -64,16 +65,16 @@ fn in_a_forked_child_the_parents_client_is_dead_and_a_new_one_works() {
     assert_eq!(cnc.to_driver().producer_position(), sent);
 
     let own = connect();
-    assert!(own.async_add_publication("aeron:ipc", 1).is_ok());
+    let _pending = own.async_add_publication("aeron:ipc", 1).unwrap();
     assert!(cnc.to_driver().producer_position() > sent);
 }
 
 /// A subscription that the driver, which is nobody, has said yes to.
 fn add_network_subscription(aeron: &Aeron, cnc: &CncFile) -> Subscription {
     let channel = "aeron:udp?endpoint=localhost:40123";
-    let id = aeron.async_add_subscription(channel, 1).unwrap();
+    let mut pending = aeron.async_add_subscription(channel, 1).unwrap();
     let ready = Event::SubscriptionReady(SubscriptionReady {
-        correlation_id: id,
+        correlation_id: pending.correlation_id(),
         channel_status_indicator_id: -1,
     });
     let mut body = vec![0; ready.encoded_length()];
@@ -81,5 +82,5 @@ fn add_network_subscription(aeron: &Aeron, cnc: &CncFile) -> Subscription {
     let mut events = BroadcastTransmitter::new(cnc.to_clients().clone()).unwrap();
     events.transmit(ready.type_id(), &body).unwrap();
     aeron.do_work();
-    aeron.find_subscription(id).unwrap().unwrap()
+    pending.poll().unwrap().unwrap()
 }

@@ -1,4 +1,7 @@
-//! [`PyBufferClaim`]: a frame of the log, lent to Python to be written in place.
+//! [`PyBufferClaim`]: a frame of the log that Python fills.
+//!
+//! A view of the log would stay writable as long as any slice or array of it exists, also over messages that were committed. So
+//! the view is private memory, unless the program asks for the log itself.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,10 +21,15 @@ pub trait ClaimedIn: Send + Sync + 'static {
     fn attach(&self, frame: ClaimedFrame) -> Claim<'_, SharedBuffer>;
 }
 
-/// A message being written into the log in place: a context manager around a writable memoryview.
+/// A message whose place in the log is claimed: a context manager around a writable memoryview of its payload.
 ///
-/// The block's end commits, an exception aborts; so does dropping the claim. Subscribers of the stream wait for it, so be
-/// quick. Serves one thread at a time.
+/// The end of the block commits the message, an exception aborts it; so does dropping the claim. Subscribers of the stream wait
+/// for it, so be quick. Serves one thread at a time.
+///
+/// The view is private memory, all zero at first; the commit copies it into the log. Slices and arrays of the view stay usable
+/// after the block and change nothing that was sent. A claim with `direct=True` lends the log itself, without a copy. Then a
+/// slice or array that is kept stays writable: writing to it later overwrites the message, which subscribers may be reading,
+/// and once the log has gone round other messages and their headers.
 #[pyclass(frozen, module = "aeron._aeron", name = "BufferClaim")]
 pub struct PyBufferClaim {
     inner: OfProcess<Inner>,
@@ -34,11 +42,13 @@ struct Inner {
     frame: Mutex<Option<ClaimedFrame>>,
     exporter: Py<Exporter>,
     view: Py<PyAny>,
+    /// Memory that the commit copies into the log; `None` if the view is the log.
+    private: Option<SharedBuffer>,
 }
 
-/// The payload of a claimed frame.
+/// The memory of a claim's view: the payload in the log, or a private copy of it.
 struct Payload {
-    term: SharedBuffer,
+    memory: SharedBuffer,
     offset: usize,
     length: usize,
 }
@@ -46,7 +56,7 @@ struct Payload {
 impl Lent for Payload {
     fn start(&self) -> *mut u8 {
         // The claim lies within its term.
-        self.term.as_ptr().wrapping_add(self.offset)
+        self.memory.as_ptr().wrapping_add(self.offset)
     }
 
     fn len(&self) -> usize {
@@ -63,15 +73,21 @@ impl PyBufferClaim {
         py: Python<'_>,
         publication: Box<dyn ClaimedIn>,
         frame: ClaimedFrame,
+        direct: bool,
     ) -> PyResult<Self> {
         let claim = publication.attach(frame);
         let (length, position) = (claim.payload_length(), claim.position());
+        let private = (!direct).then(|| SharedBuffer::heap(length));
+        let (memory, offset) = match &private {
+            Some(memory) => (memory.clone(), 0),
+            None => (claim.term().clone(), claim.payload_offset()),
+        };
         let payload = Payload {
-            term: claim.term().clone(),
-            offset: claim.payload_offset(),
+            memory,
+            offset,
             length,
         };
-        debug_assert!(payload.offset + length <= payload.term.len());
+        debug_assert!(payload.offset + length <= payload.memory.len());
         // Should Python have no memory for a view, dropping the claim aborts it.
         let (exporter, view) = Exporter::view(py, Arc::new(payload))?;
         let frame = Mutex::new(Some(claim.detach()));
@@ -80,6 +96,7 @@ impl PyBufferClaim {
             frame,
             exporter: exporter.unbind(),
             view: view.unbind(),
+            private,
         };
         Ok(Self {
             inner: OfProcess::new(inner),
@@ -148,15 +165,21 @@ impl PyBufferClaim {
         }
     }
 
-    /// The payload: a writable memoryview, released when the claim is finished.
+    /// The payload: a writable memoryview, released when the claim is finished. See the class for slices of it.
     #[getter]
     fn view(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         Ok(self.inner.get()?.view.clone_ref(py))
     }
 
-    /// Makes the message readable; answers the stream position after it.
+    /// Makes the message readable. Returns the stream position after it.
     fn commit(&self, py: Python<'_>) -> PyResult<i64> {
+        let private = self.inner.get()?.private.as_ref();
         self.finish(py, |claim| {
+            if let Some(memory) = private {
+                let mut payload = vec![0; claim.payload_length()];
+                memory.copy_out(0, &mut payload);
+                claim.put(0, &payload);
+            }
             claim.commit();
         })?;
         Ok(self.position)
@@ -189,7 +212,7 @@ impl PyBufferClaim {
         self.length
     }
 
-    /// A claim is true, whatever its length; what `try_claim` answers otherwise is false.
+    /// A claim is true, whatever its length; the other results of `try_claim` are false.
     fn __bool__(&self) -> bool {
         true
     }

@@ -1,31 +1,36 @@
 //! [`PyAeron`]: a client of a media driver.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aeron_client::{Aeron, Context, Error, HandlerMode, SubscriptionHandlers};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
-use crate::argument::{self, Callable};
+use crate::argument::{self, Argument, Callable};
 use crate::channel::Channel;
 use crate::connection::{Connection, DriverName, find_driver};
 use crate::counters::{PyCounter, PyCountersReader};
 use crate::driver::PyMediaDriver;
-use crate::errors::from_client;
-use crate::events::ErrorReporter;
+use crate::errors::{from_client, raise};
+use crate::events::{ErrorReporter, Handler};
 use crate::fork::OfProcess;
-use crate::operations;
+use crate::operations::PyPendingOperation;
 use crate::publication::{PyExclusivePublication, PyPublication};
 use crate::subscription::PySubscription;
-use crate::waiting::is_interrupted;
+use crate::waiting::{DEFAULT_MAX_IDLE_PARK_NS, is_interrupted};
 
 /// A client of a media driver. Thread-safe.
 ///
-/// Close it, or use it as a context manager: everything that was opened through it is closed with it.
-#[pyclass(frozen, module = "aeron._aeron", name = "Aeron")]
+/// Close it, or use it as a context manager: everything that was opened through it is closed with it. It stays open as long as
+/// anything refers to it: publications, subscriptions, counters and pending operations do. Handlers are let go when it is closed;
+/// those of a client that is dropped without being closed are not called any more.
+#[pyclass(frozen, weakref, module = "aeron._aeron", name = "Aeron")]
 pub struct PyAeron {
     inner: OfProcess<Arc<Connection>>,
     reporter: ErrorReporter,
+    /// The handlers of the client itself, for the garbage collector.
+    handlers: Mutex<Vec<Handler>>,
     max_idle_park_ns: u64,
     is_invoked: bool,
     /// Keeps an embedded driver alive for as long as its client.
@@ -34,17 +39,171 @@ pub struct PyAeron {
 
 impl Drop for PyAeron {
     fn drop(&mut self) {
+        // Nobody has closed the client. If the garbage collector drops it together with the owner of its handlers, the owner may
+        // be half gone.
+        self.__clear__();
         if let Ok(connection) = self.inner.get() {
-            // Handlers that are due now may need the GIL on their own thread.
+            // Other handlers that are due now may need the GIL on their own thread.
             Python::attach(|py| py.detach(|| connection.close()));
         }
     }
+}
+
+/// What a client is made with.
+struct Settings {
+    context: Context,
+    reporter: ErrorReporter,
+    handlers: Vec<Handler>,
+    max_idle_park_ns: u64,
+    driver: Option<Py<PyMediaDriver>>,
+}
+
+impl Settings {
+    /// Reads the arguments of `connect`. What is not given comes from the environment.
+    fn read(
+        driver: Option<DriverName<'_>>,
+        settings: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let mut context = Context::from_env().map_err(|error| from_client(&error))?;
+        let driver = find_driver(&mut context, driver)?;
+        context.handler_mode = HandlerMode::Queued;
+        context.interrupt_check = Some(Arc::new(is_interrupted));
+        let mut this = Self {
+            context,
+            reporter: ErrorReporter::default(),
+            handlers: Vec::new(),
+            max_idle_park_ns: DEFAULT_MAX_IDLE_PARK_NS,
+            driver,
+        };
+        let given = || {
+            let items = settings.into_iter().flatten();
+            items.filter(|(_, value)| !value.is_none())
+        };
+        // Other handlers report to it.
+        for (name, value) in given() {
+            if name.extract::<&str>()? == "error_handler" {
+                let handler = this.handler(&value, "error_handler")?;
+                this.reporter = ErrorReporter::new(Some(handler));
+            }
+        }
+        for (name, value) in given() {
+            this.set(name.extract()?, &value)?;
+        }
+        this.context.error_handler = this.reporter.error_handler();
+        Ok(this)
+    }
+
+    fn handler(&mut self, value: &Bound<'_, PyAny>, name: &str) -> PyResult<Handler> {
+        let handler = Handler::new(Callable::convert(value, name)?.0);
+        self.handlers.push(handler.clone());
+        Ok(handler)
+    }
+
+    fn set(&mut self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let number = || u64::convert(value, name);
+        let context = &mut self.context;
+        match name {
+            "error_handler" => {}
+            "driver_timeout_ms" => context.driver_timeout_ms = number()?,
+            "keepalive_interval_ns" => context.keepalive_interval_ns = number()?,
+            "idle_sleep_duration_ns" => context.idle_sleep_duration_ns = number()?,
+            "awaiting_sleep_duration_ns" => context.awaiting_sleep_duration_ns = number()?,
+            "resource_linger_duration_ns" => context.resource_linger_duration_ns = number()?,
+            "close_linger_duration_ns" => context.close_linger_duration_ns = number()?,
+            "max_idle_park_ns" => self.max_idle_park_ns = number()?,
+            "pre_touch_mapped_memory" => context.pre_touch_mapped_memory = value.extract()?,
+            "client_name" => context.client_name = value.extract()?,
+            "use_conductor_agent_invoker" => {
+                context.use_conductor_agent_invoker = value.extract()?;
+            }
+            handler => return self.set_handler(handler, value),
+        }
+        Ok(())
+    }
+
+    fn set_handler(&mut self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let reporter = self.reporter.clone();
+        match name {
+            "on_available_image" => {
+                let handler = self.handler(value, name)?;
+                self.context.available_image_handler = Some(reporter.image_handler(&handler));
+            }
+            "on_unavailable_image" => {
+                let handler = self.handler(value, name)?;
+                self.context.unavailable_image_handler = Some(reporter.image_handler(&handler));
+            }
+            "on_available_counter" => {
+                let handler = self.handler(value, name)?;
+                self.context.available_counter_handler = Some(reporter.counter_handler(&handler));
+            }
+            "on_unavailable_counter" => {
+                let handler = self.handler(value, name)?;
+                self.context.unavailable_counter_handler = Some(reporter.counter_handler(&handler));
+            }
+            "on_close" => {
+                let handler = self.handler(value, name)?;
+                self.context.close_handler = Some(reporter.close_handler(&handler));
+            }
+            "on_publication_error" => {
+                let handler = self.handler(value, name)?;
+                self.context.publication_error_handler =
+                    Some(reporter.publication_error_handler(&handler));
+            }
+            unknown => {
+                let reason =
+                    format!("connect has no setting {unknown:?}; help(aeron.Aeron) lists all");
+                return Err(raise("ArgumentTypeError", reason));
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks for the driver until it is there or the driver timeout is over.
+    fn connect(mut self) -> PyResult<PyPendingOperation> {
+        let context = std::mem::take(&mut self.context);
+        let is_invoked = context.use_conductor_agent_invoker;
+        let what = format!("connecting to {}", context.aeron_dir.display());
+        let operation = Aeron::async_connect(context).map_err(|error| from_client(&error))?;
+        let max_idle_park_ns = self.max_idle_park_ns;
+        let handlers = self.handlers.clone();
+        let open = move |py: Python<'_>, aeron| {
+            let client = PyAeron {
+                inner: OfProcess::new(Connection::open(aeron, is_invoked)?),
+                reporter: self.reporter.clone(),
+                handlers: Mutex::new(self.handlers.clone()),
+                max_idle_park_ns,
+                is_invoked,
+                _driver: self.driver.as_ref().map(|driver| driver.clone_ref(py)),
+            };
+            Ok(Py::new(py, client)?.into_any())
+        };
+        let operation = PyPendingOperation::without_client(what, operation, max_idle_park_ns, open);
+        Ok(operation.with_handlers(handlers))
+    }
+}
+
+/// As the class `Aeron`, without waiting for the driver: returns a `PendingOperation`. `async with` closes the client.
+#[pyfunction]
+#[pyo3(
+    signature = (driver = None, **settings),
+    text_signature = "(driver=None, **settings)"
+)]
+pub fn async_connect(
+    driver: Option<DriverName<'_>>,
+    settings: Option<&Bound<'_, PyDict>>,
+) -> PyResult<PyPendingOperation> {
+    Settings::read(driver, settings)?.connect()
 }
 
 impl PyAeron {
     #[inline]
     fn get(&self) -> PyResult<&Aeron> {
         self.inner.get().map(|connection| &connection.aeron)
+    }
+
+    /// After a second without success a wait parks up to this long.
+    pub fn max_idle_park_ns(&self) -> u64 {
+        self.max_idle_park_ns
     }
 
     /// Calls what waits for the driver, without the GIL.
@@ -57,169 +216,129 @@ impl PyAeron {
         py.detach(|| f(aeron)).map_err(|error| from_client(&error))
     }
 
-    fn image_handlers(
-        &self,
-        available: Option<Callable>,
-        unavailable: Option<Callable>,
-    ) -> SubscriptionHandlers {
+    fn image_handlers(&self, handlers: &ImageHandlers) -> SubscriptionHandlers {
+        let native = |handler: &Option<Handler>| {
+            let handler = handler.as_ref()?;
+            Some(self.reporter.image_handler(handler))
+        };
         SubscriptionHandlers {
-            available_image: available.map(|handler| self.reporter.image_handler(handler.0)),
-            unavailable_image: unavailable.map(|handler| self.reporter.image_handler(handler.0)),
+            available_image: native(&handlers.available),
+            unavailable_image: native(&handlers.unavailable),
         }
+    }
+
+    /// Shows a handler of the client to the garbage collector.
+    fn keep(&self, handler: Callable) -> Handler {
+        let handler = Handler::new(handler.0);
+        let mut handlers = self.handlers.lock().unwrap_or_else(PoisonError::into_inner);
+        handlers.retain(Handler::is_set);
+        handlers.push(handler.clone());
+        handler
+    }
+}
+
+/// The handlers that a subscription is added with.
+struct ImageHandlers {
+    available: Option<Handler>,
+    unavailable: Option<Handler>,
+}
+
+impl ImageHandlers {
+    fn new(available: Option<Callable>, unavailable: Option<Callable>) -> Self {
+        let handler = |callable: Callable| Handler::new(callable.0);
+        Self {
+            available: available.map(handler),
+            unavailable: unavailable.map(handler),
+        }
+    }
+
+    /// The handlers, for the garbage collector.
+    fn all(&self) -> Vec<Handler> {
+        let all = [&self.available, &self.unavailable];
+        all.into_iter().flatten().cloned().collect()
     }
 }
 
 #[pymethods]
 impl PyAeron {
     #[new]
-    #[pyo3(signature = (
-        driver = None,
-        *,
-        driver_timeout_ms = None,
-        keepalive_interval_ns = None,
-        idle_sleep_duration_ns = None,
-        awaiting_sleep_duration_ns = None,
-        resource_linger_duration_ns = None,
-        close_linger_duration_ns = None,
-        pre_touch_mapped_memory = None,
-        client_name = None,
-        use_conductor_agent_invoker = None,
-        max_idle_park_ns = 10_000_000,
-        error_handler = None,
-        on_available_image = None,
-        on_unavailable_image = None,
-        on_available_counter = None,
-        on_unavailable_counter = None,
-        on_close = None,
-        on_publication_error = None,
-    ))]
-    #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    #[pyo3(
+        signature = (driver = None, **settings),
+        text_signature = "(driver=None, *, driver_timeout_ms=None, keepalive_interval_ns=None, idle_sleep_duration_ns=None, awaiting_sleep_duration_ns=None, resource_linger_duration_ns=None, close_linger_duration_ns=None, pre_touch_mapped_memory=None, client_name=None, use_conductor_agent_invoker=None, max_idle_park_ns=10000000, error_handler=None, on_available_image=None, on_unavailable_image=None, on_available_counter=None, on_unavailable_counter=None, on_close=None, on_publication_error=None)"
+    )]
     fn new(
         py: Python<'_>,
         driver: Option<DriverName<'_>>,
-        #[pyo3(from_py_with = argument::driver_timeout_ms)] driver_timeout_ms: Option<u64>,
-        #[pyo3(from_py_with = argument::keepalive_interval_ns)] keepalive_interval_ns: Option<u64>,
-        #[pyo3(from_py_with = argument::idle_sleep_duration_ns)] idle_sleep_duration_ns: Option<
-            u64,
-        >,
-        #[pyo3(from_py_with = argument::awaiting_sleep_duration_ns)]
-        awaiting_sleep_duration_ns: Option<u64>,
-        #[pyo3(from_py_with = argument::resource_linger_duration_ns)]
-        resource_linger_duration_ns: Option<u64>,
-        #[pyo3(from_py_with = argument::close_linger_duration_ns)] close_linger_duration_ns: Option<
-            u64,
-        >,
-        pre_touch_mapped_memory: Option<bool>,
-        client_name: Option<String>,
-        use_conductor_agent_invoker: Option<bool>,
-        #[pyo3(from_py_with = argument::max_idle_park_ns)] max_idle_park_ns: u64,
-        #[pyo3(from_py_with = argument::error_handler)] error_handler: Option<Callable>,
-        #[pyo3(from_py_with = argument::on_available_image)] on_available_image: Option<Callable>,
-        #[pyo3(from_py_with = argument::on_unavailable_image)] on_unavailable_image: Option<
-            Callable,
-        >,
-        #[pyo3(from_py_with = argument::on_available_counter)] on_available_counter: Option<
-            Callable,
-        >,
-        #[pyo3(from_py_with = argument::on_unavailable_counter)] on_unavailable_counter: Option<
-            Callable,
-        >,
-        #[pyo3(from_py_with = argument::on_close)] on_close: Option<Callable>,
-        #[pyo3(from_py_with = argument::on_publication_error)] on_publication_error: Option<
-            Callable,
-        >,
-    ) -> PyResult<Self> {
-        let mut context = Context::from_env().map_err(|error| from_client(&error))?;
-        fn replace<T>(setting: &mut T, value: Option<T>) {
-            if let Some(value) = value {
-                *setting = value;
-            }
-        }
-        replace(&mut context.driver_timeout_ms, driver_timeout_ms);
-        replace(&mut context.keepalive_interval_ns, keepalive_interval_ns);
-        replace(&mut context.idle_sleep_duration_ns, idle_sleep_duration_ns);
-        replace(
-            &mut context.awaiting_sleep_duration_ns,
-            awaiting_sleep_duration_ns,
-        );
-        replace(
-            &mut context.resource_linger_duration_ns,
-            resource_linger_duration_ns,
-        );
-        replace(
-            &mut context.close_linger_duration_ns,
-            close_linger_duration_ns,
-        );
-        replace(
-            &mut context.pre_touch_mapped_memory,
-            pre_touch_mapped_memory,
-        );
-        replace(&mut context.client_name, client_name);
-        let embedded = find_driver(&mut context, driver)?;
-        replace(
-            &mut context.use_conductor_agent_invoker,
-            use_conductor_agent_invoker,
-        );
-
-        let reporter = ErrorReporter::new(error_handler.map(|handler| handler.0));
-        context.handler_mode = HandlerMode::Queued;
-        context.interrupt_check = Some(Arc::new(is_interrupted));
-        context.error_handler = reporter.error_handler();
-        context.available_image_handler =
-            on_available_image.map(|handler| reporter.image_handler(handler.0));
-        context.unavailable_image_handler =
-            on_unavailable_image.map(|handler| reporter.image_handler(handler.0));
-        context.available_counter_handler =
-            on_available_counter.map(|handler| reporter.counter_handler(handler.0));
-        context.unavailable_counter_handler =
-            on_unavailable_counter.map(|handler| reporter.counter_handler(handler.0));
-        context.close_handler = on_close.map(|handler| reporter.close_handler(handler.0));
-        context.publication_error_handler =
-            on_publication_error.map(|handler| reporter.publication_error_handler(handler.0));
-
-        let is_invoked = context.use_conductor_agent_invoker;
-        let connection = Connection::open(py, context)?;
-        Ok(Self {
-            inner: OfProcess::new(connection),
-            reporter,
-            max_idle_park_ns,
-            is_invoked,
-            _driver: embedded,
-        })
+        settings: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<Self>> {
+        let client = Settings::read(driver, settings)?
+            .connect()?
+            .wait(py, None)?;
+        Ok(client.cast_bound::<Self>(py)?.clone().unbind())
     }
 
-    /// Adds a publication, sharing the one that exists on the channel and stream if there is one; waits for the driver.
+    /// Adds a publication, sharing the one that exists on the channel and stream if there is one. Waits for the driver.
     fn add_publication(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         channel: Channel,
         #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
     ) -> PyResult<PyPublication> {
-        let publication = self.waiting(py, |aeron| aeron.add_publication(&channel.0, stream_id))?;
-        Ok(PyPublication::new(publication, self.max_idle_park_ns))
+        let publication = slf.get().waiting(slf.py(), |aeron| {
+            aeron.add_publication(&channel.0, stream_id)
+        })?;
+        Ok(PyPublication::new(publication, slf))
     }
 
-    /// Adds a publication that nobody shares; waits for the driver.
+    /// As `add_publication`, without waiting: returns a `PendingOperation`.
+    fn async_add_publication(
+        slf: &Bound<'_, Self>,
+        channel: Channel,
+        #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
+    ) -> PyResult<PyPendingOperation> {
+        let operation = slf.get().waiting(slf.py(), |aeron| {
+            aeron.async_add_publication(&channel.0, stream_id)
+        })?;
+        let what = format!("add_publication {} stream {stream_id}", channel.0);
+        let convert = |client: &Bound<'_, PyAeron>, publication| {
+            let publication = PyPublication::new(publication, client);
+            Ok(Py::new(client.py(), publication)?.into_any())
+        };
+        Ok(PyPendingOperation::new(what, operation, slf, convert))
+    }
+
+    /// Adds a publication that nobody shares. Waits for the driver.
     fn add_exclusive_publication(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         channel: Channel,
         #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
     ) -> PyResult<PyExclusivePublication> {
-        let publication = self.waiting(py, |aeron| {
+        let publication = slf.get().waiting(slf.py(), |aeron| {
             aeron.add_exclusive_publication(&channel.0, stream_id)
         })?;
-        Ok(PyExclusivePublication::new(
-            publication,
-            self.max_idle_park_ns,
-        ))
+        Ok(PyExclusivePublication::new(publication, slf))
     }
 
-    /// Adds a subscription; waits for the driver. Without handlers for its images it gets the client's.
+    /// As `add_exclusive_publication`, without waiting: returns a `PendingOperation`.
+    fn async_add_exclusive_publication(
+        slf: &Bound<'_, Self>,
+        channel: Channel,
+        #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
+    ) -> PyResult<PyPendingOperation> {
+        let operation = slf.get().waiting(slf.py(), |aeron| {
+            aeron.async_add_exclusive_publication(&channel.0, stream_id)
+        })?;
+        let what = format!("add_exclusive_publication {} stream {stream_id}", channel.0);
+        let convert = |client: &Bound<'_, PyAeron>, publication| {
+            let publication = PyExclusivePublication::new(publication, client);
+            Ok(Py::new(client.py(), publication)?.into_any())
+        };
+        Ok(PyPendingOperation::new(what, operation, slf, convert))
+    }
+
+    /// Adds a subscription. Waits for the driver. Without handlers for its images it gets the client's.
     #[pyo3(signature = (channel, stream_id, *, on_available_image = None, on_unavailable_image = None))]
     fn add_subscription(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         channel: Channel,
         #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
         #[pyo3(from_py_with = argument::on_available_image)] on_available_image: Option<Callable>,
@@ -227,193 +346,133 @@ impl PyAeron {
             Callable,
         >,
     ) -> PyResult<PySubscription> {
-        let has_handlers = on_available_image.is_some() || on_unavailable_image.is_some();
-        let handlers = self.image_handlers(on_available_image, on_unavailable_image);
-        let subscription = self.waiting(py, |aeron| match has_handlers {
-            true => aeron.add_subscription_with(&channel.0, stream_id, handlers),
-            false => aeron.add_subscription(&channel.0, stream_id),
-        })?;
-        PySubscription::new(py, subscription, self.max_idle_park_ns)
+        let handlers = ImageHandlers::new(on_available_image, on_unavailable_image);
+        let native = slf.get().image_handlers(&handlers);
+        let handlers = handlers.all();
+        let subscription = slf
+            .get()
+            .waiting(slf.py(), |aeron| match handlers.is_empty() {
+                true => aeron.add_subscription(&channel.0, stream_id),
+                false => aeron.add_subscription_with(&channel.0, stream_id, native),
+            })?;
+        PySubscription::new(subscription, slf, handlers)
     }
 
-    /// Adds a counter, which lives as long as the client; waits for the driver. `key` has at most 112 bytes, `label` 380.
-    #[pyo3(signature = (type_id, label, key = None))]
-    fn add_counter(
-        &self,
-        py: Python<'_>,
-        #[pyo3(from_py_with = argument::type_id)] type_id: i32,
-        label: &str,
-        key: Option<&[u8]>,
-    ) -> PyResult<PyCounter> {
-        self.waiting(py, |aeron| {
-            aeron.add_counter(type_id, key.unwrap_or_default(), label)
-        })
-        .map(PyCounter::new)
-    }
-
-    /// Adds a counter that outlives the client, or finds the one with this type and registration id.
-    #[pyo3(signature = (type_id, label, registration_id, key = None))]
-    fn add_static_counter(
-        &self,
-        py: Python<'_>,
-        #[pyo3(from_py_with = argument::type_id)] type_id: i32,
-        label: &str,
-        #[pyo3(from_py_with = argument::registration_id)] registration_id: i64,
-        key: Option<&[u8]>,
-    ) -> PyResult<PyCounter> {
-        self.waiting(py, |aeron| {
-            aeron.add_static_counter(type_id, key.unwrap_or_default(), label, registration_id)
-        })
-        .map(PyCounter::new)
-    }
-
-    /// As `add_publication`, without waiting: answers a registration id for `get_publication`.
-    fn async_add_publication(
-        &self,
-        py: Python<'_>,
-        channel: Channel,
-        #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
-    ) -> PyResult<i64> {
-        self.waiting(py, |aeron| {
-            aeron.async_add_publication(&channel.0, stream_id)
-        })
-    }
-
-    /// The publication with this registration id, `None` until the driver has answered. Raises the driver's refusal once.
-    fn get_publication(
-        &self,
-        py: Python<'_>,
-        #[pyo3(from_py_with = argument::registration_id)] registration_id: i64,
-    ) -> PyResult<Option<PyPublication>> {
-        let found = self.waiting(py, |aeron| aeron.find_publication(registration_id))?;
-        Ok(found.map(|publication| PyPublication::new(publication, self.max_idle_park_ns)))
-    }
-
-    /// As `add_exclusive_publication`, without waiting: answers a registration id for `get_exclusive_publication`.
-    fn async_add_exclusive_publication(
-        &self,
-        py: Python<'_>,
-        channel: Channel,
-        #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
-    ) -> PyResult<i64> {
-        self.waiting(py, |aeron| {
-            aeron.async_add_exclusive_publication(&channel.0, stream_id)
-        })
-    }
-
-    /// The publication with this registration id, `None` until the driver has answered. Raises the driver's refusal once.
-    fn get_exclusive_publication(
-        &self,
-        py: Python<'_>,
-        #[pyo3(from_py_with = argument::registration_id)] registration_id: i64,
-    ) -> PyResult<Option<PyExclusivePublication>> {
-        let found = self.waiting(py, |aeron| {
-            aeron.find_exclusive_publication(registration_id)
-        })?;
-        Ok(
-            found
-                .map(|publication| PyExclusivePublication::new(publication, self.max_idle_park_ns)),
-        )
-    }
-
-    /// As `add_subscription`, without waiting: answers a registration id for `get_subscription`.
+    /// As `add_subscription`, without waiting: returns a `PendingOperation`.
     #[pyo3(signature = (channel, stream_id, *, on_available_image = None, on_unavailable_image = None))]
     fn async_add_subscription(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         channel: Channel,
         #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
         #[pyo3(from_py_with = argument::on_available_image)] on_available_image: Option<Callable>,
         #[pyo3(from_py_with = argument::on_unavailable_image)] on_unavailable_image: Option<
             Callable,
         >,
-    ) -> PyResult<i64> {
-        let has_handlers = on_available_image.is_some() || on_unavailable_image.is_some();
-        let handlers = self.image_handlers(on_available_image, on_unavailable_image);
-        self.waiting(py, |aeron| match has_handlers {
-            true => aeron.async_add_subscription_with(&channel.0, stream_id, handlers),
-            false => aeron.async_add_subscription(&channel.0, stream_id),
-        })
+    ) -> PyResult<PyPendingOperation> {
+        let handlers = ImageHandlers::new(on_available_image, on_unavailable_image);
+        let native = slf.get().image_handlers(&handlers);
+        let handlers = handlers.all();
+        let operation = slf
+            .get()
+            .waiting(slf.py(), |aeron| match handlers.is_empty() {
+                true => aeron.async_add_subscription(&channel.0, stream_id),
+                false => aeron.async_add_subscription_with(&channel.0, stream_id, native),
+            })?;
+        let what = format!("add_subscription {} stream {stream_id}", channel.0);
+        let kept = handlers.clone();
+        let convert = move |client: &Bound<'_, PyAeron>, subscription| {
+            let subscription = PySubscription::new(subscription, client, kept.clone())?;
+            Ok(Py::new(client.py(), subscription)?.into_any())
+        };
+        let operation = PyPendingOperation::new(what, operation, slf, convert);
+        Ok(operation.with_handlers(handlers))
     }
 
-    /// The subscription with this registration id, `None` until the driver has answered. Raises the driver's refusal once.
-    fn get_subscription(
-        &self,
-        py: Python<'_>,
-        #[pyo3(from_py_with = argument::registration_id)] registration_id: i64,
-    ) -> PyResult<Option<PySubscription>> {
-        let found = self.waiting(py, |aeron| aeron.find_subscription(registration_id))?;
-        found
-            .map(|subscription| PySubscription::new(py, subscription, self.max_idle_park_ns))
-            .transpose()
+    /// Adds a counter, which lives as long as the client. Waits for the driver. `key` has at most 112 bytes, `label` 380.
+    #[pyo3(signature = (type_id, label, key = None))]
+    fn add_counter(
+        slf: &Bound<'_, Self>,
+        #[pyo3(from_py_with = argument::type_id)] type_id: i32,
+        label: &str,
+        key: Option<&[u8]>,
+    ) -> PyResult<PyCounter> {
+        let counter = slf.get().waiting(slf.py(), |aeron| {
+            aeron.add_counter(type_id, key.unwrap_or_default(), label)
+        })?;
+        Ok(PyCounter::new(counter, slf))
     }
 
-    /// As `add_counter`, without waiting: answers a registration id for `get_counter`.
+    /// As `add_counter`, without waiting: returns a `PendingOperation`.
     #[pyo3(signature = (type_id, label, key = None))]
     fn async_add_counter(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = argument::type_id)] type_id: i32,
         label: &str,
         key: Option<&[u8]>,
-    ) -> PyResult<i64> {
-        self.waiting(py, |aeron| {
+    ) -> PyResult<PyPendingOperation> {
+        let operation = slf.get().waiting(slf.py(), |aeron| {
             aeron.async_add_counter(type_id, key.unwrap_or_default(), label)
-        })
+        })?;
+        let what = format!("add_counter {label:?}");
+        Ok(PyPendingOperation::new(what, operation, slf, counter_of))
     }
 
-    /// As `add_static_counter`, without waiting: answers a correlation id for `get_counter`.
+    /// Adds a counter that outlives the client, or finds the one with this type and registration id. Waits for the driver.
+    #[pyo3(signature = (type_id, label, registration_id, key = None))]
+    fn add_static_counter(
+        slf: &Bound<'_, Self>,
+        #[pyo3(from_py_with = argument::type_id)] type_id: i32,
+        label: &str,
+        #[pyo3(from_py_with = argument::registration_id)] registration_id: i64,
+        key: Option<&[u8]>,
+    ) -> PyResult<PyCounter> {
+        let key = key.unwrap_or_default();
+        let counter = slf.get().waiting(slf.py(), |aeron| {
+            aeron.add_static_counter(type_id, key, label, registration_id)
+        })?;
+        Ok(PyCounter::new(counter, slf))
+    }
+
+    /// As `add_static_counter`, without waiting: returns a `PendingOperation`, which cannot be cancelled.
     #[pyo3(signature = (type_id, label, registration_id, key = None))]
     fn async_add_static_counter(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = argument::type_id)] type_id: i32,
         label: &str,
         #[pyo3(from_py_with = argument::registration_id)] registration_id: i64,
         key: Option<&[u8]>,
-    ) -> PyResult<i64> {
-        self.waiting(py, |aeron| {
-            aeron.async_add_static_counter(type_id, key.unwrap_or_default(), label, registration_id)
-        })
+    ) -> PyResult<PyPendingOperation> {
+        let key = key.unwrap_or_default();
+        let operation = slf.get().waiting(slf.py(), |aeron| {
+            aeron.async_add_static_counter(type_id, key, label, registration_id)
+        })?;
+        let what = format!("add_static_counter {label:?}");
+        Ok(PyPendingOperation::new(what, operation, slf, counter_of))
     }
 
-    /// The counter that was added with this id, `None` until the driver has answered. Raises the driver's refusal once.
-    fn get_counter(
-        &self,
-        py: Python<'_>,
-        #[pyo3(from_py_with = argument::correlation_id)] correlation_id: i64,
-    ) -> PyResult<Option<PyCounter>> {
-        Ok(self
-            .waiting(py, |aeron| aeron.find_counter(correlation_id))?
-            .map(PyCounter::new))
-    }
-
-    /// Gives up a publication of either kind by its registration id, whether its add was answered or not; answers whether
-    /// the id was known.
+    /// Removes a publication of either kind by its registration id. Returns a `PendingOperation`, whose result says whether
+    /// there was one.
     fn async_remove_publication(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = argument::registration_id)] registration_id: i64,
-    ) -> PyResult<bool> {
-        self.waiting(py, |aeron| aeron.async_remove_publication(registration_id))
+    ) -> PyResult<PyPendingOperation> {
+        removal(slf, registration_id, Aeron::async_remove_publication)
     }
 
-    /// Gives up a subscription by its registration id; as `async_remove_publication`.
+    /// Removes a subscription by its registration id; as `async_remove_publication`.
     fn async_remove_subscription(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = argument::registration_id)] registration_id: i64,
-    ) -> PyResult<bool> {
-        self.waiting(py, |aeron| aeron.async_remove_subscription(registration_id))
+    ) -> PyResult<PyPendingOperation> {
+        removal(slf, registration_id, Aeron::async_remove_subscription)
     }
 
-    /// Gives up a counter by its registration id; as `async_remove_publication`.
+    /// Removes a counter by its registration id; as `async_remove_publication`.
     fn async_remove_counter(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = argument::registration_id)] registration_id: i64,
-    ) -> PyResult<bool> {
-        self.waiting(py, |aeron| aeron.async_remove_counter(registration_id))
+    ) -> PyResult<PyPendingOperation> {
+        removal(slf, registration_id, Aeron::async_remove_counter)
     }
 
     /// Whether the command with this id was sent and is not answered.
@@ -434,7 +493,7 @@ impl PyAeron {
         Ok(self.get()?.next_correlation_id())
     }
 
-    /// A session id that no publication uses on the stream; waits for the driver.
+    /// A session id that no publication uses on the stream. Waits for the driver.
     fn next_session_id(
         &self,
         py: Python<'_>,
@@ -443,23 +502,19 @@ impl PyAeron {
         self.waiting(py, |aeron| aeron.next_session_id(stream_id))
     }
 
-    /// As `next_session_id`, without waiting: answers a correlation id for `poll_operation`.
+    /// As `next_session_id`, without waiting: returns a `PendingOperation`.
     fn async_next_session_id(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
-    ) -> PyResult<i64> {
-        self.waiting(py, |aeron| aeron.async_next_session_id(stream_id))
-    }
-
-    /// What became of a destination command, a rejection or a request for a session id: `None` until the driver has
-    /// answered, then once its value (0 but for session ids). Raises the driver's refusal once.
-    fn poll_operation(
-        &self,
-        py: Python<'_>,
-        #[pyo3(from_py_with = argument::correlation_id)] correlation_id: i64,
-    ) -> PyResult<Option<i32>> {
-        self.waiting(py, |aeron| aeron.poll_operation(correlation_id))
+    ) -> PyResult<PyPendingOperation> {
+        let operation = slf
+            .get()
+            .waiting(slf.py(), |aeron| aeron.async_next_session_id(stream_id))?;
+        let what = format!("next_session_id of stream {stream_id}");
+        let convert = |client: &Bound<'_, PyAeron>, id: i32| {
+            Ok(id.into_pyobject(client.py())?.into_any().unbind())
+        };
+        Ok(PyPendingOperation::new(what, operation, slf, convert))
     }
 
     /// Adds `handler(counters_reader, registration_id, counter_id)` for counters of any client that become available;
@@ -470,7 +525,7 @@ impl PyAeron {
     ) -> PyResult<i64> {
         Ok(self
             .get()?
-            .add_available_counter_handler(self.reporter.counter_handler(handler.0)))
+            .add_available_counter_handler(self.reporter.counter_handler(&self.keep(handler))))
     }
 
     /// Removes a handler by the id of its addition; answers whether there was one.
@@ -488,7 +543,7 @@ impl PyAeron {
     ) -> PyResult<i64> {
         Ok(self
             .get()?
-            .add_unavailable_counter_handler(self.reporter.counter_handler(handler.0)))
+            .add_unavailable_counter_handler(self.reporter.counter_handler(&self.keep(handler))))
     }
 
     /// Removes a handler by the id of its addition; answers whether there was one.
@@ -506,7 +561,7 @@ impl PyAeron {
     ) -> PyResult<i64> {
         Ok(self
             .get()?
-            .add_close_handler(self.reporter.close_handler(handler.0)))
+            .add_close_handler(self.reporter.close_handler(&self.keep(handler))))
     }
 
     /// Removes a handler by the id of its addition; answers whether there was one.
@@ -533,6 +588,7 @@ impl PyAeron {
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let connection = self.inner.get()?;
         py.detach(|| connection.close());
+        self.reporter.clear();
         Ok(())
     }
 
@@ -561,79 +617,6 @@ impl PyAeron {
         _traceback: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("aeron.aio")?.call_method1("leave", (slf,))
-    }
-
-    /// Awaitable form of `add_publication`.
-    fn add_publication_async<'py>(
-        slf: &Bound<'py, Self>,
-        channel: Channel,
-        #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let id = slf
-            .get()
-            .async_add_publication(slf.py(), channel, stream_id)?;
-        added(slf, "get_publication", "async_remove_publication", id)
-    }
-
-    /// Awaitable form of `add_exclusive_publication`.
-    fn add_exclusive_publication_async<'py>(
-        slf: &Bound<'py, Self>,
-        channel: Channel,
-        #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let id = slf
-            .get()
-            .async_add_exclusive_publication(slf.py(), channel, stream_id)?;
-        added(
-            slf,
-            "get_exclusive_publication",
-            "async_remove_publication",
-            id,
-        )
-    }
-
-    /// Awaitable form of `add_subscription`.
-    #[pyo3(signature = (channel, stream_id, *, on_available_image = None, on_unavailable_image = None))]
-    fn add_subscription_async<'py>(
-        slf: &Bound<'py, Self>,
-        channel: Channel,
-        #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
-        #[pyo3(from_py_with = argument::on_available_image)] on_available_image: Option<Callable>,
-        #[pyo3(from_py_with = argument::on_unavailable_image)] on_unavailable_image: Option<
-            Callable,
-        >,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let id = slf.get().async_add_subscription(
-            slf.py(),
-            channel,
-            stream_id,
-            on_available_image,
-            on_unavailable_image,
-        )?;
-        added(slf, "get_subscription", "async_remove_subscription", id)
-    }
-
-    /// Awaitable form of `next_session_id`.
-    fn next_session_id_async<'py>(
-        &self,
-        py: Python<'py>,
-        #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let id = self.async_next_session_id(py, stream_id)?;
-        let aeron = self.get()?.clone();
-        operations::value(py, move || aeron.poll_operation(id))
-    }
-
-    /// Awaitable form of `add_counter`.
-    #[pyo3(signature = (type_id, label, key = None))]
-    fn add_counter_async<'py>(
-        slf: &Bound<'py, Self>,
-        #[pyo3(from_py_with = argument::type_id)] type_id: i32,
-        label: &str,
-        key: Option<&[u8]>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let id = slf.get().async_add_counter(slf.py(), type_id, label, key)?;
-        added(slf, "get_counter", "async_remove_counter", id)
     }
 
     /// Id of the client, which its heartbeat counter carries.
@@ -671,18 +654,40 @@ impl PyAeron {
             if aeron.is_closed() { ", closed" } else { "" }
         )
     }
+
+    fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        let Ok(handlers) = self.handlers.try_lock() else {
+            return Ok(());
+        };
+        handlers
+            .iter()
+            .try_for_each(|handler| handler.visit(&visit))
+    }
+
+    fn __clear__(&self) {
+        let handlers = self.handlers.lock().unwrap_or_else(PoisonError::into_inner);
+        handlers.iter().for_each(Handler::clear);
+    }
 }
 
-/// Waits for what was added with this id.
-fn added<'py>(
-    client: &Bound<'py, PyAeron>,
-    get: &str,
-    remove: &str,
-    id: i64,
-) -> PyResult<Bound<'py, PyAny>> {
-    let arguments = (client, client.getattr(get)?, client.getattr(remove)?, id);
-    client
-        .py()
-        .import("aeron.aio")?
-        .call_method1("added", arguments)
+/// Makes the Python object of a counter.
+fn counter_of(client: &Bound<'_, PyAeron>, counter: aeron_client::Counter) -> PyResult<Py<PyAny>> {
+    let counter = PyCounter::new(counter, client);
+    Ok(Py::new(client.py(), counter)?.into_any())
+}
+
+fn removal(
+    client: &Bound<'_, PyAeron>,
+    registration_id: i64,
+    remove: impl FnOnce(&Aeron, i64) -> Result<aeron_client::PendingOperation<bool>, Error> + Send,
+) -> PyResult<PyPendingOperation> {
+    let operation = client
+        .get()
+        .waiting(client.py(), |aeron| remove(aeron, registration_id))?;
+    let what = format!("removal of {registration_id}");
+    let convert = |client: &Bound<'_, PyAeron>, was_there: bool| {
+        let was_there = was_there.into_pyobject(client.py())?.to_owned();
+        Ok(was_there.into_any().unbind())
+    };
+    Ok(PyPendingOperation::new(what, operation, client, convert))
 }

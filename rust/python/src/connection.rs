@@ -11,9 +11,11 @@ use pyo3::Borrowed;
 use pyo3::prelude::*;
 
 use crate::driver::PyMediaDriver;
-use crate::errors::{from_client, raise};
+use crate::errors::raise;
 use crate::exit::{self, Closable};
-use crate::waiting::interruptible;
+
+/// Name of the thread that runs handlers.
+pub const DISPATCHER_NAME: &str = "aeron-dispatcher";
 
 /// How long the dispatcher sleeps when there is nothing for it; something to do wakes it at once.
 const DISPATCHER_SLEEP: Duration = Duration::from_secs(1);
@@ -25,12 +27,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects, and has the client closed at exit. One without threads has no dispatcher either.
-    pub fn open(py: Python<'_>, context: Context) -> PyResult<Arc<Self>> {
-        let is_invoked = context.use_conductor_agent_invoker;
-        // A client that nobody waits for any more is dropped, and so closed.
-        let aeron = interruptible(py, "aeron-connect", || Aeron::connect(context))?
-            .map_err(|error| from_client(&error))?;
+    /// Starts the dispatcher of a client, and has the client closed at exit. One without threads has no dispatcher either.
+    pub fn open(aeron: Aeron, is_invoked: bool) -> PyResult<Arc<Self>> {
         let dispatcher = match is_invoked {
             true => None,
             false => Some(start_dispatcher(&aeron)?),
@@ -71,13 +69,22 @@ impl Closable for Connection {
 fn start_dispatcher(aeron: &Aeron) -> std::io::Result<JoinHandle<()>> {
     let aeron = aeron.clone();
     std::thread::Builder::new()
-        .name("aeron-dispatcher".to_owned())
+        .name(DISPATCHER_NAME.to_owned())
         .spawn(move || {
             while !aeron.is_closed() {
-                aeron.run_handlers(DISPATCHER_SLEEP);
+                if aeron.run_handlers(DISPATCHER_SLEEP) > 0 {
+                    drop_released();
+                }
             }
             aeron.run_handlers(Duration::ZERO);
+            drop_released();
         })
+}
+
+/// Drops the Python objects that were let go without the GIL, such as handlers of what was closed.
+fn drop_released() {
+    // Attaching does that. A program that is at its end drops them itself.
+    let _ = Python::try_attach(|_| {});
 }
 
 /// Where the driver is.

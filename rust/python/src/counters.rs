@@ -5,21 +5,25 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::argument;
+use crate::client::PyAeron;
 use crate::errors::{because, raise};
 use crate::fork::OfProcess;
 
 /// A counter that this client added. Thread-safe.
 ///
 /// A static counter stays in the driver when it is closed; any other is freed. Reading or writing a closed one raises.
-#[pyclass(frozen, module = "aeron._aeron", name = "Counter")]
+#[pyclass(frozen, weakref, module = "aeron._aeron", name = "Counter")]
 pub struct PyCounter {
     inner: OfProcess<Counter>,
+    /// Keeps the client open as long as the counter is in use.
+    client: Py<PyAeron>,
 }
 
 impl PyCounter {
-    pub fn new(counter: Counter) -> Self {
+    pub fn new(counter: Counter, client: &Bound<'_, PyAeron>) -> Self {
         Self {
             inner: OfProcess::new(counter),
+            client: client.clone().unbind(),
         }
     }
 
@@ -151,6 +155,10 @@ impl PyCounter {
             counter.id(),
             if counter.is_closed() { ", closed" } else { "" }
         )
+    }
+
+    fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        visit.call(&self.client)
     }
 }
 

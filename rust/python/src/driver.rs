@@ -29,7 +29,7 @@ use crate::waiting::{DEFAULT_MAX_IDLE_PARK_NS, interruptible};
 ///
 /// `incoming_loss` is for tests: a `RandomLoss`, `FixedLoss` or `MultiGapLoss`, or several of different kinds, that each
 /// datagram has to survive.
-#[pyclass(frozen, module = "aeron._aeron", name = "MediaDriver")]
+#[pyclass(frozen, weakref, module = "aeron._aeron", name = "MediaDriver")]
 pub struct PyMediaDriver {
     driver: OfProcess<Arc<Shared>>,
     context: Context,

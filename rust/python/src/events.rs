@@ -3,7 +3,8 @@
 //! The conductor only queues them; they run on the client's dispatcher thread, or in `do_work` of a client without threads.
 //! What a handler raises goes to the error handler.
 
-use std::sync::Arc;
+use std::cell::Cell;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use aeron_client::{
     CloseHandler, CounterHandler, CountersReader, Error, ErrorHandler, Image, ImageHandler,
@@ -12,79 +13,170 @@ use aeron_client::{
 use pyo3::prelude::*;
 
 use crate::calls::{CallArguments, call};
+use crate::connection::DISPATCHER_NAME;
 use crate::counters::PyCountersReader;
 use crate::errors::from_client;
 use crate::image::PyImage;
 
+/// A function of the application that native code calls. Python's garbage collector sees it through the object that shows
+/// it ([`visit`](Self::visit)); a handler that was cleared is not called any more. Clones are the same handler.
+#[derive(Clone)]
+pub struct Handler(Arc<Mutex<Option<Py<PyAny>>>>);
+
+impl Handler {
+    pub fn new(function: Py<PyAny>) -> Self {
+        Self(Arc::new(Mutex::new(Some(function))))
+    }
+
+    fn get<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        let function = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        function.as_ref().map(|function| function.bind(py).clone())
+    }
+
+    /// Lets go of the function.
+    pub fn clear(&self) {
+        let function = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(function);
+    }
+
+    /// Whether there is still a function to call.
+    pub fn is_set(&self) -> bool {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_some()
+    }
+
+    /// Shows the function to the garbage collector. A handler that is in use just now counts as reachable.
+    pub fn visit(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        match self.0.try_lock() {
+            Ok(function) => visit.call(&*function),
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+/// A handler as the client holds it: the function is let go when the client does.
+struct Registered {
+    handler: Handler,
+    reporter: ErrorReporter,
+}
+
+impl Registered {
+    fn call<'py>(&self, py: Python<'py>, arguments: impl CallArguments<'py>) {
+        if let Some(function) = self.handler.get(py)
+            && let Err(error) = call(&function, arguments)
+        {
+            self.reporter.report(py, error);
+        }
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        self.handler.clear();
+    }
+}
+
 /// Takes the errors that nobody is waiting for. Without a handler they are shown by `sys.unraisablehook`.
 #[derive(Clone, Default)]
-pub struct ErrorReporter(Option<Arc<Py<PyAny>>>);
+pub struct ErrorReporter(Option<Handler>);
 
 impl ErrorReporter {
-    pub fn new(handler: Option<Py<PyAny>>) -> Self {
-        Self(handler.map(Arc::new))
+    pub fn new(handler: Option<Handler>) -> Self {
+        Self(handler)
     }
 
     fn report(&self, py: Python<'_>, error: PyErr) {
-        let Some(handler) = &self.0 else {
+        let Some(handler) = self.0.as_ref().and_then(|handler| handler.get(py)) else {
             return error.write_unraisable(py, None);
         };
-        let handler = handler.bind(py);
-        if let Err(error) = call(handler, (error.into_value(py),)) {
-            error.write_unraisable(py, Some(handler));
+        if let Err(error) = call(&handler, (error.into_value(py),)) {
+            error.write_unraisable(py, Some(&handler));
         }
     }
 
-    fn call<'py>(&self, handler: &Bound<'py, PyAny>, arguments: impl CallArguments<'py>) {
-        if let Err(error) = call(handler, arguments) {
-            self.report(handler.py(), error);
+    /// Lets go of the handler.
+    pub fn clear(&self) {
+        if let Some(handler) = &self.0 {
+            handler.clear();
+        }
+    }
+
+    fn register(&self, handler: &Handler) -> Registered {
+        Registered {
+            handler: handler.clone(),
+            reporter: self.clone(),
         }
     }
 
     /// Errors of the conductor.
     pub fn error_handler(&self) -> ErrorHandler {
         let reporter = self.clone();
-        Arc::new(move |error: &Error| Python::attach(|py| reporter.report(py, from_client(error))))
+        Arc::new(move |error: &Error| attach(|py| reporter.report(py, from_client(error))))
     }
 
     /// `handler(image)`.
-    pub fn image_handler(&self, handler: Py<PyAny>) -> ImageHandler {
-        let reporter = self.clone();
+    pub fn image_handler(&self, handler: &Handler) -> ImageHandler {
+        let registered = self.register(handler);
         Arc::new(move |image: &Image| {
-            Python::attach(|py| {
-                reporter.call(handler.bind(py), (PyImage::new(image.clone()),));
-            });
+            attach(|py| registered.call(py, (PyImage::new(image.clone()),)));
         })
     }
 
     /// `handler(counters_reader, registration_id, counter_id)`.
-    pub fn counter_handler(&self, handler: Py<PyAny>) -> CounterHandler {
-        let reporter = self.clone();
+    pub fn counter_handler(&self, handler: &Handler) -> CounterHandler {
+        let registered = self.register(handler);
         Arc::new(
             move |reader: &CountersReader<SharedBuffer>, registration_id: i64, counter_id: i32| {
-                Python::attach(|py| {
+                attach(|py| {
                     let reader = PyCountersReader::new(reader.clone());
-                    reporter.call(handler.bind(py), (reader, registration_id, counter_id));
+                    registered.call(py, (reader, registration_id, counter_id));
                 });
             },
         )
     }
 
     /// `handler()`.
-    pub fn close_handler(&self, handler: Py<PyAny>) -> CloseHandler {
-        let reporter = self.clone();
-        Arc::new(move || Python::attach(|py| reporter.call(handler.bind(py), ())))
+    pub fn close_handler(&self, handler: &Handler) -> CloseHandler {
+        let registered = self.register(handler);
+        Arc::new(move || attach(|py| registered.call(py, ())))
     }
 
     /// `handler(error_frame)`.
-    pub fn publication_error_handler(&self, handler: Py<PyAny>) -> PublicationErrorHandler {
-        let reporter = self.clone();
+    pub fn publication_error_handler(&self, handler: &Handler) -> PublicationErrorHandler {
+        let registered = self.register(handler);
         Arc::new(move |frame: &PublicationErrorFrame| {
-            Python::attach(|py| {
-                reporter.call(handler.bind(py), (PyPublicationErrorFrame::from(frame),));
-            });
+            attach(|py| registered.call(py, (PyPublicationErrorFrame::from(frame),)));
         })
     }
+}
+
+/// Runs Python, on a dispatcher thread under the thread's name: `threading` would call it `Dummy-1`.
+fn attach(f: impl FnOnce(Python<'_>)) {
+    thread_local! {
+        static IS_NAMED: Cell<bool> = const { Cell::new(false) };
+    }
+    Python::attach(|py| {
+        let is_dispatcher = std::thread::current().name() == Some(DISPATCHER_NAME);
+        if is_dispatcher && !IS_NAMED.get() {
+            // A thread without its name works as well.
+            IS_NAMED.set(name_thread(py).unwrap_or(true));
+        }
+        f(py);
+    });
+}
+
+/// Names this thread if the program uses `threading`; returns whether it does. To import the module here would make this thread
+/// the main one, which the end of the interpreter waits for.
+fn name_thread(py: Python<'_>) -> PyResult<bool> {
+    let modules = py.import("sys")?.getattr("modules")?;
+    let Ok(threading) = modules.get_item("threading") else {
+        return Ok(false);
+    };
+    let thread = threading.call_method0("current_thread")?;
+    thread.setattr("name", DISPATCHER_NAME)?;
+    Ok(true)
 }
 
 /// What a receiver reported to a publication. Immutable.

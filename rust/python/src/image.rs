@@ -12,14 +12,15 @@ use crate::errors::{because, from_client, raise};
 use crate::fork::OfProcess;
 use crate::handler::{Handler, OnFragment, Payload, action_of, always_continue};
 use crate::header::PyHeader;
-use crate::operations;
+use crate::operations::PyPendingOperation;
+use crate::waiting::DEFAULT_MAX_IDLE_PARK_NS;
 
 /// One publisher's stream as one subscription sees it.
 ///
 /// It is polled through its subscription, or directly, by one thread at a time; everything else may be called from any
 /// thread. A closed image keeps its last values, and polling it returns 0. If the driver or the client died, every poll raises
 /// `SubscriptionClosedError`.
-#[pyclass(frozen, module = "aeron._aeron", name = "Image")]
+#[pyclass(frozen, weakref, module = "aeron._aeron", name = "Image")]
 pub struct PyImage {
     inner: OfProcess<Image>,
 }
@@ -166,18 +167,18 @@ impl PyImage {
             .map_err(|error| rejection_error(image, &error))
     }
 
-    /// As `reject`, without waiting: answers a correlation id for `Aeron.poll_operation`.
-    fn async_reject(&self, py: Python<'_>, reason: &str) -> PyResult<i64> {
+    /// As `reject`, without waiting: returns a `PendingOperation`, which cannot be cancelled.
+    fn async_reject(&self, py: Python<'_>, reason: &str) -> PyResult<PyPendingOperation> {
         let image = self.get()?;
-        py.detach(|| image.async_reject(reason))
-            .map_err(|error| rejection_error(image, &error))
-    }
-
-    /// Awaitable form of `reject`.
-    fn reject_async<'py>(&self, py: Python<'py>, reason: &str) -> PyResult<Bound<'py, PyAny>> {
-        let id = self.async_reject(py, reason)?;
-        let image = self.get()?.clone();
-        operations::done(py, move || image.poll_rejection(id), None::<()>)
+        let operation = py
+            .detach(|| image.async_reject(reason))
+            .map_err(|error| rejection_error(image, &error))?;
+        let what = format!("reject of session {}", image.session_id());
+        let park_ns = DEFAULT_MAX_IDLE_PARK_NS;
+        let nothing = |py: Python<'_>, ()| Ok(py.None());
+        Ok(PyPendingOperation::without_client(
+            what, operation, park_ns, nothing,
+        ))
     }
 
     /// Tells the streams of a channel and stream id apart.

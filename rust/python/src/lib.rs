@@ -53,7 +53,7 @@ mod _aeron {
     #[pymodule_export]
     use crate::claim::PyBufferClaim;
     #[pymodule_export]
-    use crate::client::PyAeron;
+    use crate::client::{PyAeron, async_connect};
     #[pymodule_export]
     use crate::cnc_file::{
         PyCncFile, PyErrorObservation, default_directory, is_driver_active, read_error_log,
@@ -84,6 +84,8 @@ mod _aeron {
     use crate::log_file::{PyLogFile, PyLogFrame};
     #[pymodule_export]
     use crate::loss_report::{PyLossObservation, read_loss_report};
+    #[pymodule_export]
+    use crate::operations::PyPendingOperation;
     #[pymodule_export]
     use crate::publication::{PyExclusivePublication, PyPublication};
     #[pymodule_export]

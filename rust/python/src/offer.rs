@@ -219,10 +219,16 @@ pub fn publish(
     })?
 }
 
-pub fn try_claim(py: Python<'_>, outlet: &impl Outlet, length: usize) -> PyResult<Py<PyAny>> {
+pub fn try_claim(
+    py: Python<'_>,
+    outlet: &impl Outlet,
+    length: usize,
+    direct: bool,
+) -> PyResult<Py<PyAny>> {
     match outlet.try_claim(length) {
         Ok(frame) => {
-            Ok(Py::new(py, PyBufferClaim::new(py, Box::new(outlet.clone()), frame)?)?.into_any())
+            let claim = PyBufferClaim::new(py, Box::new(outlet.clone()), frame, direct)?;
+            Ok(Py::new(py, claim)?.into_any())
         }
         Err(error) => not_sent(py, outlet, error),
     }
@@ -234,9 +240,10 @@ pub fn claim(
     outlet: &impl Outlet,
     length: usize,
     patience: Patience,
+    direct: bool,
 ) -> PyResult<PyBufferClaim> {
     let frame = retry(py, outlet, patience, || outlet.try_claim(length))?;
-    PyBufferClaim::new(py, Box::new(outlet.clone()), frame)
+    PyBufferClaim::new(py, Box::new(outlet.clone()), frame, direct)
 }
 
 fn retry<T: Send>(

@@ -11,12 +11,13 @@ use crate::argument;
 use crate::buffers::with_bytes;
 use crate::channel::Channel;
 use crate::claim::PyBufferClaim;
+use crate::client::PyAeron;
 use crate::condition::Condition;
 use crate::errors::{from_append, from_client, from_offer};
 use crate::fast::Method;
 use crate::fork::OfProcess;
 use crate::offer::{self, Outlet};
-use crate::operations;
+use crate::operations::{PyPendingOperation, nothing};
 use crate::pipeline::offer_arrow;
 use crate::source::{self, Sink};
 use crate::waiting::Patience;
@@ -69,15 +70,21 @@ each fragment, before any fragment is appended: if it raises, nothing is sent.";
 macro_rules! publication_class {
     ($(#[$doc:meta])* $class:ident($python:literal) wraps $publication:ident { $($own:tt)* }) => {
         $(#[$doc])*
-        #[pyclass(frozen, module = "aeron._aeron", name = $python)]
+        #[pyclass(frozen, weakref, module = "aeron._aeron", name = $python)]
         pub struct $class {
             inner: OfProcess<$publication>,
             max_idle_park_ns: u64,
+            /// Keeps the client open as long as the publication is in use.
+            client: Py<PyAeron>,
         }
 
         impl $class {
-            pub fn new(publication: $publication, max_idle_park_ns: u64) -> Self {
-                Self { inner: OfProcess::new(publication), max_idle_park_ns }
+            pub fn new(publication: $publication, client: &Bound<'_, PyAeron>) -> Self {
+                Self {
+                    inner: OfProcess::new(publication),
+                    max_idle_park_ns: client.get().max_idle_park_ns(),
+                    client: client.clone().unbind(),
+                }
             }
 
             #[inline]
@@ -157,15 +164,31 @@ macro_rules! publication_class {
                 offer::publish(message.py(), self.get()?, message, patience)
             }
 
-            /// Claims a frame with a payload of `length` bytes to be written in place; answers a `BufferClaim`, or as `offer`.
-            fn try_claim(&self, py: Python<'_>, #[pyo3(from_py_with = argument::length)] length: usize) -> PyResult<Py<PyAny>> {
-                offer::try_claim(py, self.get()?, length)
+            /// Claims a frame with a payload of `length` bytes. Returns a `BufferClaim`, or as `offer`.
+            ///
+            /// The claim's view is private memory that the commit copies into the log. With `direct` it is the log itself:
+            /// see `BufferClaim`.
+            #[pyo3(signature = (length, *, direct = false))]
+            fn try_claim(
+                &self,
+                py: Python<'_>,
+                #[pyo3(from_py_with = argument::length)] length: usize,
+                direct: bool,
+            ) -> PyResult<Py<PyAny>> {
+                offer::try_claim(py, self.get()?, length, direct)
             }
 
-            /// Claims, waiting up to `timeout` seconds (`None`: for ever) for a subscriber and for room.
-            #[pyo3(signature = (length, timeout = None))]
-            fn claim(&self, py: Python<'_>, #[pyo3(from_py_with = argument::length)] length: usize, timeout: Option<f64>) -> PyResult<PyBufferClaim> {
-                offer::claim(py, self.get()?, length, Patience::new(timeout, self.max_idle_park_ns)?)
+            /// As `try_claim`, waiting up to `timeout` seconds (`None`: without a limit) for a subscriber and for room.
+            #[pyo3(signature = (length, timeout = None, *, direct = false))]
+            fn claim(
+                &self,
+                py: Python<'_>,
+                #[pyo3(from_py_with = argument::length)] length: usize,
+                timeout: Option<f64>,
+                direct: bool,
+            ) -> PyResult<PyBufferClaim> {
+                let patience = Patience::new(timeout, self.max_idle_park_ns)?;
+                offer::claim(py, self.get()?, length, patience, direct)
             }
 
             /// Sends without blocking the event loop; answers the position.
@@ -199,6 +222,35 @@ macro_rules! publication_class {
             #[pyo3(signature = (timeout = None))]
             fn wait_connected(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
                 offer::wait_connected(py, self.get()?, Patience::new(timeout, self.max_idle_park_ns)?)
+            }
+
+            /// As `wait_connected`, without blocking the event loop: a coroutine.
+            #[pyo3(signature = (timeout = None))]
+            fn wait_connected_async<'py>(
+                slf: &Bound<'py, Self>,
+                timeout: Option<f64>,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                slf.py().import("aeron.aio")?.call_method1("connected", (slf, timeout))
+            }
+
+            /// As `claim`, without blocking the event loop: a coroutine.
+            #[pyo3(signature = (length, timeout = None, *, direct = false))]
+            fn claim_async<'py>(
+                slf: &Bound<'py, Self>,
+                #[pyo3(from_py_with = argument::length)] length: usize,
+                timeout: Option<f64>,
+                direct: bool,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                slf.py()
+                    .import("aeron.aio")?
+                    .call_method1("claim", (slf, length, timeout, direct))
+            }
+
+            /// Whether a subscriber is connected, or the publication is closed.
+            #[getter(_is_connected_or_closed)]
+            fn is_connected_or_closed(&self) -> PyResult<Condition> {
+                let publication = self.get()?.clone();
+                Ok(Condition::new(move || publication.is_connected() || publication.is_closed()))
             }
 
             /// Closes the publication without waiting for the driver. From any thread; idempotent.
@@ -355,7 +407,7 @@ macro_rules! publication_class {
                 Ok(self.get()?.local_socket_addresses())
             }
 
-            /// Adds a destination to send to to a channel with `control-mode=manual`, and waits for the driver; answers its id.
+            /// Adds a destination to send to to a channel with `control-mode=manual`, and waits for the driver. Returns its id.
             fn add_destination(&self, py: Python<'_>, channel: Channel) -> PyResult<i64> {
                 waiting(py, self.get()?, |publication| publication.add_destination(&channel.0))
             }
@@ -368,39 +420,38 @@ macro_rules! publication_class {
                 })
             }
 
-            /// As `add_destination`, without waiting: answers the destination's id, to be given to `Aeron.poll_operation`.
-            fn async_add_destination(&self, py: Python<'_>, channel: Channel) -> PyResult<i64> {
-                waiting(py, self.get()?, |publication| publication.async_add_destination(&channel.0))
+            /// As `add_destination`, without waiting: returns a `PendingOperation`.
+            fn async_add_destination(
+                &self,
+                py: Python<'_>,
+                channel: Channel,
+            ) -> PyResult<PyPendingOperation> {
+                let operation = waiting(py, self.get()?, |publication| {
+                    publication.async_add_destination(&channel.0)
+                })?;
+                let what = format!("add_destination {}", channel.0);
+                let convert = |client: &Bound<'_, PyAeron>, id: i64| {
+                    Ok(id.into_pyobject(client.py())?.into_any().unbind())
+                };
+                Ok(PyPendingOperation::new(what, operation, self.client.bind(py), convert))
             }
 
-            /// As `remove_destination`, without waiting: answers a correlation id for `Aeron.poll_operation`.
-            fn async_remove_destination(&self, py: Python<'_>, destination: DestinationName) -> PyResult<i64> {
-                waiting(py, self.get()?, |publication| match &destination {
+            /// As `remove_destination`, without waiting: returns a `PendingOperation`, which cannot be cancelled.
+            fn async_remove_destination(
+                &self,
+                py: Python<'_>,
+                destination: DestinationName,
+            ) -> PyResult<PyPendingOperation> {
+                let operation = waiting(py, self.get()?, |publication| match &destination {
                     DestinationName::Id(id) => publication.async_remove_destination_by_id(*id),
                     DestinationName::Channel(channel) => publication.async_remove_destination(&channel.0),
-                })
+                })?;
+                let what = "remove_destination".to_owned();
+                Ok(PyPendingOperation::new(what, operation, self.client.bind(py), nothing))
             }
 
-            /// Awaitable form of `add_destination`.
-            fn add_destination_async<'py>(
-                &self,
-                py: Python<'py>,
-                channel: Channel,
-            ) -> PyResult<Bound<'py, PyAny>> {
-                let id = self.async_add_destination(py, channel)?;
-                let publication = self.get()?.clone();
-                operations::done(py, move || publication.poll_destination(id), id)
-            }
-
-            /// Awaitable form of `remove_destination`.
-            fn remove_destination_async<'py>(
-                &self,
-                py: Python<'py>,
-                destination: DestinationName,
-            ) -> PyResult<Bound<'py, PyAny>> {
-                let id = self.async_remove_destination(py, destination)?;
-                let publication = self.get()?.clone();
-                operations::done(py, move || publication.poll_destination(id), None::<()>)
+            fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+                visit.call(&self.client)
             }
 
             fn __repr__(&self) -> String {

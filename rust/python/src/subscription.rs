@@ -11,14 +11,16 @@ use crate::argument::{self, check_callable};
 use crate::batch::{Batch, Pool};
 use crate::buffers::LARGE_COPY_LENGTH;
 use crate::channel::Channel;
+use crate::client::PyAeron;
 use crate::condition::Condition;
 use crate::errors::{because, from_client, raise};
+use crate::events::Handler;
 use crate::fast::Method;
 use crate::fork::OfProcess;
-use crate::handler::{Handler, OnFragment, Payload, action_of, always_continue};
+use crate::handler::{Handler as PollHandler, OnFragment, Payload, action_of, always_continue};
 use crate::header::PyHeader;
 use crate::image::{PyImage, call_with_block, call_with_raw_block, finish_block_poll, list_of};
-use crate::operations;
+use crate::operations::{PyPendingOperation, nothing};
 use crate::waiting::Patience;
 
 /// Fragments that a poll hands out at most, if the caller does not say.
@@ -33,25 +35,39 @@ const DEFAULT_MAX_BYTES: usize = 16 << 20;
 /// It is polled by one thread at a time: a second poll meanwhile, also from inside a handler, raises `ReentrantCallError`.
 /// Everything else may be called from any thread. A closed subscription has no images, and polling it returns 0. If the driver or
 /// the client died, every poll raises `SubscriptionClosedError`, which names the last position of each image.
-#[pyclass(frozen, module = "aeron._aeron", name = "Subscription")]
+#[pyclass(frozen, weakref, module = "aeron._aeron", name = "Subscription")]
 pub struct PySubscription {
     inner: OfProcess<Subscription>,
     header: Py<PyHeader>,
     pool: Arc<Pool>,
     max_idle_park_ns: u64,
+    /// Keeps the client open as long as the subscription is in use.
+    client: Py<PyAeron>,
+    /// Its handlers, for the garbage collector.
+    handlers: Vec<Handler>,
+}
+
+impl Drop for PySubscription {
+    fn drop(&mut self) {
+        // Nobody has closed the subscription. If the garbage collector drops it together with the owner of its handlers, the
+        // owner may be half gone.
+        self.__clear__();
+    }
 }
 
 impl PySubscription {
     pub fn new(
-        py: Python<'_>,
         subscription: Subscription,
-        max_idle_park_ns: u64,
+        client: &Bound<'_, PyAeron>,
+        handlers: Vec<Handler>,
     ) -> PyResult<Self> {
         Ok(Self {
             inner: OfProcess::new(subscription),
-            header: Py::new(py, PyHeader::default())?,
+            header: Py::new(client.py(), PyHeader::default())?,
             pool: Arc::default(),
-            max_idle_park_ns,
+            max_idle_park_ns: client.get().max_idle_park_ns(),
+            client: client.clone().unbind(),
+            handlers,
         })
     }
 
@@ -186,7 +202,7 @@ impl PySubscription {
         let (subscription, header) = (self.get()?, self.header.bind(handler.py()));
         let poll =
             |each: &mut OnFragment<'_>| subscription.try_controlled_poll(each, fragment_limit);
-        let count = Handler::run(handler, header, Payload::new(copy), poll, always_continue)?;
+        let count = PollHandler::run(handler, header, Payload::new(copy), poll, always_continue)?;
         self.unless_ended(count)
     }
 
@@ -201,7 +217,7 @@ impl PySubscription {
         let (subscription, header) = (self.get()?, self.header.bind(handler.py()));
         let poll =
             |each: &mut OnFragment<'_>| subscription.try_controlled_poll(each, fragment_limit);
-        let count = Handler::run(handler, header, Payload::new(copy), poll, action_of)?;
+        let count = PollHandler::run(handler, header, Payload::new(copy), poll, action_of)?;
         self.unless_ended(count)
     }
 
@@ -241,9 +257,6 @@ impl PySubscription {
 
     /// Copies at most `limit` whole messages that are there now into a batch, which may be empty. No message is begun once
     /// the batch has `max_bytes`.
-    ///
-    /// Raises `MemoryError` if there is no memory for the first message. Then nothing was consumed, and the same messages come
-    /// with the next poll. If memory ends later, the batch holds the messages before.
     #[pyo3(signature = (limit = 4096, *, max_bytes = 16_777_216))]
     fn poll_batch(
         &self,
@@ -492,38 +505,62 @@ impl PySubscription {
         })
     }
 
-    /// As `add_destination`, without waiting: answers a correlation id for `Aeron.poll_operation`.
-    fn async_add_destination(&self, py: Python<'_>, channel: Channel) -> PyResult<i64> {
-        self.waiting(py, |subscription| {
+    /// As `add_destination`, without waiting: returns a `PendingOperation`.
+    fn async_add_destination(
+        &self,
+        py: Python<'_>,
+        channel: Channel,
+    ) -> PyResult<PyPendingOperation> {
+        let operation = self.waiting(py, |subscription| {
             subscription.async_add_destination(&channel.0)
-        })
+        })?;
+        let what = format!("add_destination {}", channel.0);
+        let client = self.client.bind(py);
+        Ok(PyPendingOperation::new(what, operation, client, nothing))
     }
 
-    /// As `remove_destination`, without waiting: answers a correlation id for `Aeron.poll_operation`.
-    fn async_remove_destination(&self, py: Python<'_>, channel: Channel) -> PyResult<i64> {
-        self.waiting(py, |subscription| {
+    /// As `remove_destination`, without waiting: returns a `PendingOperation`, which cannot be cancelled.
+    fn async_remove_destination(
+        &self,
+        py: Python<'_>,
+        channel: Channel,
+    ) -> PyResult<PyPendingOperation> {
+        let operation = self.waiting(py, |subscription| {
             subscription.async_remove_destination(&channel.0)
-        })
+        })?;
+        let what = format!("remove_destination {}", channel.0);
+        let client = self.client.bind(py);
+        Ok(PyPendingOperation::new(what, operation, client, nothing))
     }
 
-    /// Awaitable form of `add_destination`.
-    fn add_destination_async<'py>(
-        &self,
-        py: Python<'py>,
-        channel: Channel,
+    /// As `wait_connected`, without blocking the event loop: a coroutine.
+    #[pyo3(signature = (timeout = None))]
+    fn wait_connected_async<'py>(
+        slf: &Bound<'py, Self>,
+        timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let id = self.async_add_destination(py, channel)?;
-        self.answer_of(py, id)
+        slf.py()
+            .import("aeron.aio")?
+            .call_method1("connected", (slf, timeout))
     }
 
-    /// Awaitable form of `remove_destination`.
-    fn remove_destination_async<'py>(
-        &self,
-        py: Python<'py>,
-        channel: Channel,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let id = self.async_remove_destination(py, channel)?;
-        self.answer_of(py, id)
+    /// Whether a publisher is connected, or the subscription is closed.
+    #[getter(_is_connected_or_closed)]
+    fn is_connected_or_closed(&self) -> PyResult<Condition> {
+        let subscription = self.get()?.clone();
+        let is_over = move || subscription.is_connected() || subscription.is_closed();
+        Ok(Condition::new(is_over))
+    }
+
+    fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        visit.call(&self.client)?;
+        self.handlers
+            .iter()
+            .try_for_each(|handler| handler.visit(&visit))
+    }
+
+    fn __clear__(&self) {
+        self.handlers.iter().for_each(Handler::clear);
     }
 
     fn __repr__(&self) -> String {
@@ -542,13 +579,6 @@ impl PySubscription {
 }
 
 impl PySubscription {
-    /// A coroutine that waits for the driver's answer to a destination command.
-    fn answer_of<'py>(&self, py: Python<'py>, correlation_id: i64) -> PyResult<Bound<'py, PyAny>> {
-        let subscription = self.get()?.clone();
-        let poll = move || subscription.poll_destination(correlation_id);
-        operations::done(py, poll, None::<()>)
-    }
-
     fn waiting<R: Send>(
         &self,
         py: Python<'_>,
@@ -572,6 +602,17 @@ pub struct PyBatches {
 impl PyBatches {
     fn __iter__(slf: Py<Self>) -> Py<Self> {
         slf
+    }
+
+    fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        visit.call(&self.subscription)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let subscription = self.subscription.get().__repr__();
+        let limit = self.limits.messages;
+        let _ = py;
+        format!("<Batches of up to {limit} messages of {subscription}>")
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Batch>> {

@@ -21,10 +21,17 @@ pub(crate) enum Purpose {
     AddStaticCounter { registration_id: i64 },
     /// A session id.
     NextSessionId,
+    /// A destination of this publication; the correlation id is its registration id.
+    AddDestination { publication_id: i64 },
+    /// A destination that this subscription receives from.
+    AddReceiveDestination {
+        subscription_id: i64,
+        channel: String,
+    },
     /// Nothing but success or an error, which the application asks for.
     Operation,
-    /// Nothing that anyone asks for.
-    Removal,
+    /// The removal of the resource with this registration id.
+    Removal { registration_id: i64 },
 }
 
 impl Purpose {
@@ -35,15 +42,40 @@ impl Purpose {
             Self::AddExclusivePublication { .. } => Some(ResourceKind::ExclusivePublication),
             Self::AddSubscription => Some(ResourceKind::Subscription),
             Self::AddCounter | Self::AddStaticCounter { .. } => Some(ResourceKind::Counter),
-            Self::NextSessionId | Self::Operation | Self::Removal => None,
+            Self::NextSessionId
+            | Self::AddDestination { .. }
+            | Self::AddReceiveDestination { .. }
+            | Self::Operation
+            | Self::Removal { .. } => None,
         }
+    }
+
+    /// Whether the driver's success leaves something that a client can remove.
+    fn can_be_undone(&self) -> bool {
+        !matches!(
+            self,
+            Self::AddStaticCounter { .. }
+                | Self::NextSessionId
+                | Self::Operation
+                | Self::Removal { .. }
+        )
     }
 }
 
 #[derive(Debug)]
 enum State {
-    Awaiting { purpose: Purpose, deadline_ns: i64 },
-    Succeeded { value: i32 },
+    Awaiting {
+        purpose: Purpose,
+        deadline_ns: i64,
+    },
+    /// Nobody waits any more; what the driver adds is removed when its answer comes.
+    Abandoned {
+        purpose: Purpose,
+    },
+    Succeeded {
+        purpose: Purpose,
+        value: i32,
+    },
     Failed(Error),
 }
 
@@ -53,7 +85,25 @@ pub(crate) struct Commands {
     states: HashMap<i64, State>,
 }
 
-/// What became of a command.
+/// A command whose answer has come.
+#[derive(Debug)]
+pub(crate) enum Answered {
+    /// The application waits for it.
+    Wanted(Purpose),
+    /// The application gave it up.
+    Abandoned(Purpose),
+}
+
+/// A command that the application gave up.
+#[derive(Debug)]
+pub(crate) enum GivenUp {
+    /// Before its answer came.
+    Unanswered(Purpose),
+    /// After it succeeded.
+    Succeeded(Purpose),
+}
+
+/// Outcome of a command so far.
 #[derive(Debug)]
 pub(crate) enum Progress {
     /// No answer yet.
@@ -75,30 +125,64 @@ impl Commands {
         );
     }
 
-    /// The purpose of a command whose answer has come; the answer of a command that nobody knows has none.
-    pub(crate) fn answered(&mut self, correlation_id: i64) -> Option<Purpose> {
-        if !self.is_active(correlation_id) {
-            return None;
-        }
-        match self.states.remove(&correlation_id) {
-            Some(State::Awaiting { purpose, .. }) => Some(purpose),
-            _ => None,
+    /// Takes out a command whose answer has come; `None` if it was not sent by this client, or was answered before.
+    pub(crate) fn answered(&mut self, correlation_id: i64) -> Option<Answered> {
+        match self.states.remove(&correlation_id)? {
+            State::Awaiting { purpose, .. } => Some(Answered::Wanted(purpose)),
+            State::Abandoned { purpose } => Some(Answered::Abandoned(purpose)),
+            done => {
+                self.states.insert(correlation_id, done);
+                None
+            }
         }
     }
 
-    pub(crate) fn succeed(&mut self, correlation_id: i64, value: i32) {
+    pub(crate) fn succeed(&mut self, correlation_id: i64, purpose: Purpose, value: i32) {
         self.states
-            .insert(correlation_id, State::Succeeded { value });
+            .insert(correlation_id, State::Succeeded { purpose, value });
+    }
+
+    /// Gives a command up. `None` if there is nothing left to undo.
+    pub(crate) fn abandon(&mut self, correlation_id: i64) -> Option<GivenUp> {
+        match self.states.remove(&correlation_id)? {
+            State::Awaiting { purpose, .. } => {
+                self.await_abandoned(correlation_id, &purpose);
+                Some(GivenUp::Unanswered(purpose))
+            }
+            abandoned @ State::Abandoned { .. } => {
+                self.states.insert(correlation_id, abandoned);
+                None
+            }
+            State::Succeeded { purpose, .. } => Some(GivenUp::Succeeded(purpose)),
+            State::Failed(_) => None,
+        }
+    }
+
+    fn await_abandoned(&mut self, correlation_id: i64, purpose: &Purpose) {
+        if purpose.can_be_undone() {
+            let purpose = purpose.clone();
+            self.states
+                .insert(correlation_id, State::Abandoned { purpose });
+        }
     }
 
     pub(crate) fn fail(&mut self, correlation_id: i64, error: Error) {
         self.states.insert(correlation_id, State::Failed(error));
     }
 
-    /// Looks what became of a command.
+    /// Whether a removal of this resource was sent and is not answered.
+    pub(crate) fn is_removing(&self, registration_id: i64) -> bool {
+        let removal = Purpose::Removal { registration_id };
+        self.states
+            .values()
+            .any(|state| matches!(state, State::Awaiting { purpose, .. } if *purpose == removal))
+    }
+
+    /// Returns the outcome of a command so far.
     ///
     /// # Errors
-    /// The refusal of the driver, or [`DriverTimeout::NoResponse`] when `now_ns` is past the deadline; each is said once.
+    /// The refusal of the driver, or [`DriverTimeout::NoResponse`] if `now_ns` is after the deadline: the command is
+    /// abandoned then. Each is returned once.
     pub(crate) fn poll(
         &mut self,
         correlation_id: i64,
@@ -113,10 +197,17 @@ impl Commands {
             Some(_) => {}
         }
         match self.states.remove(&correlation_id) {
-            Some(State::Awaiting { .. }) => Err(DriverTimeout::NoResponse(timeout).into()),
+            Some(State::Awaiting { purpose, .. }) => {
+                self.await_abandoned(correlation_id, &purpose);
+                Err(DriverTimeout::NoResponse(timeout).into())
+            }
             Some(State::Failed(error)) => Err(error),
-            Some(State::Succeeded { value }) => Ok(Progress::Succeeded(value)),
+            Some(State::Succeeded { value, .. }) => Ok(Progress::Succeeded(value)),
             None => Ok(Progress::Unknown),
+            Some(abandoned @ State::Abandoned { .. }) => {
+                self.states.insert(correlation_id, abandoned);
+                Ok(Progress::Unknown)
+            }
         }
     }
 
@@ -136,7 +227,7 @@ impl Commands {
     /// Forgets removals whose answers are overdue: nobody asks for them, so nobody else would.
     pub(crate) fn forget_overdue_removals(&mut self, now_ns: i64) {
         self.states.retain(|_, state| {
-            !matches!(state, State::Awaiting { purpose: Purpose::Removal, deadline_ns } if now_ns - *deadline_ns > 0)
+            !matches!(state, State::Awaiting { purpose: Purpose::Removal { .. }, deadline_ns } if now_ns - *deadline_ns > 0)
         });
     }
 

@@ -7,7 +7,7 @@ use aeron_memory::log::LogBuffers;
 use aeron_protocol::event::{self, Event};
 use aeron_protocol::{DecodeError, ErrorCode};
 
-use super::commands::Purpose;
+use super::commands::{Answered, Purpose};
 use super::removals::Removal;
 use super::{Conductor, notify_counter};
 use crate::client::Client;
@@ -36,10 +36,12 @@ impl Conductor {
             Event::PublicationReady(ready) | Event::ExclusivePublicationReady(ready) => {
                 self.on_publication_ready(client, ready);
             }
-            Event::SubscriptionReady(ready) => self.on_subscription_ready(ready),
+            Event::SubscriptionReady(ready) => self.on_subscription_ready(client, ready),
             Event::AvailableImage(available) => self.on_available_image(client, available),
             Event::UnavailableImage(unavailable) => self.on_unavailable_image(client, unavailable),
-            Event::OperationSuccess(success) => self.on_operation_success(success.correlation_id),
+            Event::OperationSuccess(success) => {
+                self.on_operation_success(client, success.correlation_id);
+            }
             Event::CounterReady(counter) => self.on_counter_ready(client, counter),
             Event::UnavailableCounter(counter) => {
                 notify_counter(
@@ -58,9 +60,9 @@ impl Conductor {
             }
             Event::PublicationError(error) => self.on_publication_error(client, error),
             Event::NextAvailableSessionId(next) => {
-                if self.commands.answered(next.correlation_id).is_some() {
-                    self.commands
-                        .succeed(next.correlation_id, next.next_session_id);
+                let id = next.correlation_id;
+                if let Some(purpose) = self.wanted(client, id) {
+                    self.commands.succeed(id, purpose, next.next_session_id);
                 }
             }
         }
@@ -72,7 +74,7 @@ impl Conductor {
         if refusal.error_code == ErrorCode::ChannelEndpointError {
             self.on_channel_endpoint_error(client, correlation_id as i32, &message);
         }
-        let Some(purpose) = self.commands.answered(correlation_id) else {
+        let Some(Answered::Wanted(purpose)) = self.commands.answered(correlation_id) else {
             return;
         };
         let error = Error::Registration {
@@ -81,7 +83,7 @@ impl Conductor {
             message,
         };
         match purpose {
-            Purpose::Removal => return,
+            Purpose::Removal { .. } => return,
             Purpose::AddSubscription => self.abandon_subscription(client, correlation_id, &error),
             _ => {}
         }
@@ -129,19 +131,19 @@ impl Conductor {
 
     fn on_publication_ready(&mut self, client: &Arc<Client>, ready: &event::PublicationReady<'_>) {
         let id = ready.correlation_id;
-        let Some(purpose) = self.commands.answered(id) else {
+        let Some(purpose) = self.wanted(client, id) else {
             return;
         };
-        let made = match purpose {
+        let made = match &purpose {
             Purpose::AddPublication { channel, stream_id } => self
-                .publication_parts(client, ready, channel, stream_id)
+                .publication_parts(client, ready, channel, *stream_id)
                 .map(|parts| {
                     let lifetime = Lifetime::new(client, ResourceKind::Publication, id);
                     self.publications
                         .insert(id, Arc::new(ConcurrentCore::new(parts)), lifetime);
                 }),
             Purpose::AddExclusivePublication { channel, stream_id } => self
-                .publication_parts(client, ready, channel, stream_id)
+                .publication_parts(client, ready, channel, *stream_id)
                 .and_then(ExclusiveCore::new)
                 .map(|core| {
                     let lifetime = Lifetime::new(client, ResourceKind::ExclusivePublication, id);
@@ -151,7 +153,7 @@ impl Conductor {
             _ => return,
         };
         match made {
-            Ok(()) => self.commands.succeed(id, 0),
+            Ok(()) => self.commands.succeed(id, purpose, 0),
             Err(error) => {
                 self.commands.fail(id, error);
                 let removal = Removal::Publication {
@@ -167,13 +169,13 @@ impl Conductor {
         &mut self,
         client: &Arc<Client>,
         ready: &event::PublicationReady<'_>,
-        channel: String,
+        channel: &str,
         stream_id: i32,
     ) -> Result<PublicationParts> {
         let log = self.open_log(client, ready.registration_id, ready.log_file_name)?;
         let limit = client.counter(ready.publication_limit_counter_id)?;
         Ok(PublicationParts {
-            channel,
+            channel: channel.to_owned(),
             stream_id,
             session_id: ready.session_id,
             registration_id: ready.correlation_id,
@@ -184,14 +186,15 @@ impl Conductor {
         })
     }
 
-    fn on_subscription_ready(&mut self, ready: &event::SubscriptionReady) {
-        if self.commands.answered(ready.correlation_id) != Some(Purpose::AddSubscription) {
+    fn on_subscription_ready(&mut self, client: &Arc<Client>, ready: &event::SubscriptionReady) {
+        if self.wanted(client, ready.correlation_id) != Some(Purpose::AddSubscription) {
             return;
         }
         if let Some(subscription) = self.subscriptions.get(ready.correlation_id) {
             subscription.set_ready(ready.channel_status_indicator_id);
         }
-        self.commands.succeed(ready.correlation_id, 0);
+        self.commands
+            .succeed(ready.correlation_id, Purpose::AddSubscription, 0);
     }
 
     fn on_available_image(&mut self, client: &Arc<Client>, available: &event::AvailableImage<'_>) {
@@ -213,7 +216,6 @@ impl Conductor {
             return;
         }
         if let Some(handler) = subscription.available_handler() {
-            let handler = Arc::clone(handler);
             client.dispatcher.push(move || handler(&image));
         }
     }
@@ -235,16 +237,19 @@ impl Conductor {
         }
     }
 
-    fn on_operation_success(&mut self, correlation_id: i64) {
-        if self.commands.answered(correlation_id) == Some(Purpose::Operation) {
-            self.commands.succeed(correlation_id, 0);
+    fn on_operation_success(&mut self, client: &Arc<Client>, correlation_id: i64) {
+        let Some(purpose) = self.wanted(client, correlation_id) else {
+            return;
+        };
+        if !matches!(purpose, Purpose::Removal { .. }) {
+            self.commands.succeed(correlation_id, purpose, 0);
         }
     }
 
     fn on_counter_ready(&mut self, client: &Arc<Client>, ready: &event::CounterUpdate) {
         let id = ready.correlation_id;
-        if self.commands.answered(id) == Some(Purpose::AddCounter) {
-            self.add_counter(client, id, id, ready.counter_id, false);
+        if let Some(purpose @ Purpose::AddCounter) = self.wanted(client, id) {
+            self.add_counter(client, id, purpose, id, ready.counter_id);
         }
         notify_counter(
             client,
@@ -256,8 +261,10 @@ impl Conductor {
 
     fn on_static_counter(&mut self, client: &Arc<Client>, ready: &event::StaticCounter) {
         let id = ready.correlation_id;
-        if let Some(Purpose::AddStaticCounter { registration_id }) = self.commands.answered(id) {
-            self.add_counter(client, id, registration_id, ready.counter_id, true);
+        if let Some(purpose @ Purpose::AddStaticCounter { registration_id }) =
+            self.wanted(client, id)
+        {
+            self.add_counter(client, id, purpose, registration_id, ready.counter_id);
         }
     }
 
@@ -265,10 +272,11 @@ impl Conductor {
         &mut self,
         client: &Arc<Client>,
         correlation_id: i64,
+        purpose: Purpose,
         registration_id: i64,
         counter_id: i32,
-        is_static: bool,
     ) {
+        let is_static = purpose != Purpose::AddCounter;
         match CounterCore::new(
             client,
             correlation_id,
@@ -280,7 +288,7 @@ impl Conductor {
                 let lifetime = Lifetime::new(client, ResourceKind::Counter, correlation_id);
                 self.counters
                     .insert(correlation_id, Arc::new(core), lifetime);
-                self.commands.succeed(correlation_id, 0);
+                self.commands.succeed(correlation_id, purpose, 0);
             }
             Err(error) => self.commands.fail(correlation_id, error),
         }

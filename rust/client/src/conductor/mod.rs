@@ -34,6 +34,7 @@ use crate::subscription::SubscriptionCore;
 
 pub(crate) use self::commands::Progress;
 pub(crate) use self::heartbeat::check_driver;
+pub(crate) use self::requests::RemovalById;
 
 /// Events taken in one duty cycle at most, so that timers are never kept waiting.
 const EVENTS_PER_CYCLE: usize = 16;
@@ -352,6 +353,8 @@ impl Conductor {
         for image in subscription.close(cause).iter() {
             self.retire_image(client, subscription, image.clone(), cause);
         }
+        let handlers = subscription.release_handlers();
+        client.dispatcher.push(move || drop(handlers));
     }
 
     /// Closes an image that has been taken out of its subscription, and tells the application.
@@ -365,7 +368,6 @@ impl Conductor {
         image.close(cause);
         self.linger(client, image.log());
         if let Some(handler) = subscription.unavailable_handler() {
-            let handler = Arc::clone(handler);
             client.dispatcher.push(move || handler(&image));
         }
     }

@@ -9,10 +9,10 @@ use super::Conductor;
 use super::commands::Purpose;
 use crate::client::Client;
 use crate::error::{Error, Result};
-use crate::proxy::DriverProxy;
+use crate::proxy::{DestinationCommand, DriverProxy};
 
 /// A resource that the driver is to remove.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Removal {
     /// A publication of either kind.
     Publication { registration_id: i64, revoke: bool },
@@ -20,17 +20,50 @@ pub(super) enum Removal {
     Subscription { registration_id: i64 },
     /// A counter.
     Counter { registration_id: i64 },
+    /// A destination of a publication.
+    Destination {
+        publication_id: i64,
+        destination_id: i64,
+    },
+    /// A destination that a subscription receives from.
+    ReceiveDestination {
+        subscription_id: i64,
+        channel: String,
+    },
 }
 
 impl Removal {
-    fn send(self, proxy: &DriverProxy) -> Result<i64> {
+    fn send(&self, proxy: &DriverProxy) -> Result<i64> {
         match self {
             Self::Publication {
                 registration_id,
                 revoke,
-            } => proxy.remove_publication(registration_id, revoke),
-            Self::Subscription { registration_id } => proxy.remove_subscription(registration_id),
-            Self::Counter { registration_id } => proxy.remove_counter(registration_id),
+            } => proxy.remove_publication(*registration_id, *revoke),
+            Self::Subscription { registration_id } => proxy.remove_subscription(*registration_id),
+            Self::Counter { registration_id } => proxy.remove_counter(*registration_id),
+            Self::Destination {
+                publication_id,
+                destination_id,
+            } => proxy.remove_destination_by_id(*publication_id, *destination_id),
+            Self::ReceiveDestination {
+                subscription_id,
+                channel,
+            } => proxy.destination(DestinationCommand::RemoveReceive, *subscription_id, channel),
+        }
+    }
+
+    /// Id of the resource that is removed.
+    fn registration_id(&self) -> i64 {
+        match self {
+            Self::Publication {
+                registration_id, ..
+            }
+            | Self::Subscription { registration_id }
+            | Self::Counter { registration_id } => *registration_id,
+            Self::Destination { destination_id, .. } => *destination_id,
+            Self::ReceiveDestination {
+                subscription_id, ..
+            } => *subscription_id,
         }
     }
 }
@@ -46,8 +79,12 @@ impl Conductor {
     pub(super) fn send_removals(&mut self, client: &Client) -> usize {
         let mut sent = 0;
         while let Some(removal) = self.unsent_removals.front() {
+            let registration_id = removal.registration_id();
             match removal.send(&client.proxy) {
-                Ok(correlation_id) => self.await_answer(client, correlation_id, Purpose::Removal),
+                Ok(correlation_id) => {
+                    let purpose = Purpose::Removal { registration_id };
+                    self.await_answer(client, correlation_id, purpose);
+                }
                 Err(Error::CommandBufferFull { .. }) => break,
                 Err(error) => client.dispatcher.report(error),
             }
@@ -55,6 +92,12 @@ impl Conductor {
             sent += 1;
         }
         sent
+    }
+
+    /// Whether the driver has not confirmed the removal of a resource.
+    pub(crate) fn is_removing(&self, registration_id: i64) -> bool {
+        let is_unsent = |removal: &Removal| removal.registration_id() == registration_id;
+        self.unsent_removals.iter().any(is_unsent) || self.commands.is_removing(registration_id)
     }
 
     /// Tells the driver of the client's close if it was not told yet. Returns whether nothing is left to be told.

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use aeron_protocol::CONTROL_PROTOCOL_VERSION;
 
 use super::Conductor;
-use super::commands::{Progress, Purpose};
+use super::commands::{Answered, GivenUp, Progress, Purpose};
 use super::removals::Removal;
 use crate::aeron::SubscriptionHandlers;
 use crate::client::Client;
-use crate::error::{Error, Result};
+use crate::error::{CloseCause, Error, Result};
 use crate::lifetime::{Lifetime, ResourceKind};
 use crate::proxy::DestinationCommand;
 use crate::subscription::SubscriptionCore;
@@ -92,7 +92,17 @@ impl Conductor {
         channel: &str,
     ) -> Result<i64> {
         let correlation_id = client.proxy.destination(command, resource_id, channel)?;
-        self.await_answer(client, correlation_id, Purpose::Operation);
+        let purpose = match command {
+            DestinationCommand::Add => Purpose::AddDestination {
+                publication_id: resource_id,
+            },
+            DestinationCommand::AddReceive => Purpose::AddReceiveDestination {
+                subscription_id: resource_id,
+                channel: channel.to_owned(),
+            },
+            DestinationCommand::Remove | DestinationCommand::RemoveReceive => Purpose::Operation,
+        };
+        self.await_answer(client, correlation_id, purpose);
         Ok(correlation_id)
     }
 
@@ -127,7 +137,8 @@ impl Conductor {
     pub(crate) fn request_session_id(&mut self, client: &Client, stream_id: i32) -> Result<i64> {
         if client.counters.control_protocol_version() < CONTROL_PROTOCOL_VERSION {
             let correlation_id = client.proxy.next_correlation_id();
-            self.commands.succeed(correlation_id, random_session_id());
+            self.commands
+                .succeed(correlation_id, Purpose::NextSessionId, random_session_id());
             return Ok(correlation_id);
         }
         let correlation_id = client.proxy.next_available_session_id(stream_id)?;
@@ -135,74 +146,124 @@ impl Conductor {
         Ok(correlation_id)
     }
 
-    /// What became of a command; the driver's refusal and a missing answer are errors, each said once.
-    ///
-    /// What the driver adds after the time ran out would stay until the client closes, so its removal is asked for.
+    /// Returns the outcome of a command so far; the driver's refusal and a missing answer are errors, each returned once.
     pub(crate) fn poll_command(
         &mut self,
         client: &Arc<Client>,
         correlation_id: i64,
     ) -> Result<Progress> {
-        let purpose = self.commands.purpose(correlation_id).cloned();
         let timeout = client.settings.driver_timeout();
         let progress = self.commands.poll(correlation_id, client.now_ns(), timeout);
-        if let (Err(Error::DriverTimeout(_)), Some(purpose)) = (&progress, purpose) {
-            self.give_up(client, correlation_id, &purpose);
+        if let Err(Error::DriverTimeout(_)) = &progress {
+            self.close_unanswered_subscription(client, correlation_id);
         }
         progress
     }
 
-    /// Gives up a resource by its registration id, whether its add was answered or not; answers whether there was one.
+    /// Removes a resource by its registration id, also one whose add the driver has not answered.
     pub(crate) fn remove_by_id(
         &mut self,
         client: &Arc<Client>,
         kind: ResourceKind,
         registration_id: i64,
-    ) -> bool {
-        let purpose = self.commands.purpose(registration_id).cloned();
-        if let Some(purpose) = purpose.filter(|purpose| purpose.adds() == Some(kind)) {
-            self.commands.forget(registration_id);
-            self.give_up(client, registration_id, &purpose);
-            return true;
+    ) -> RemovalById {
+        let purpose = self.commands.purpose(registration_id);
+        if purpose.is_some_and(|purpose| purpose.adds() == Some(kind)) {
+            self.abandon(client, registration_id);
+            return RemovalById::Unanswered;
         }
         let removed = self.remove(client, kind, registration_id, false);
-        let was_there = removed.is_some();
-        if was_there {
-            self.commands.forget(registration_id);
+        if !removed.is_some() {
+            return RemovalById::Unknown;
         }
+        self.commands.forget(registration_id);
         client.dispatcher.push(move || drop(removed));
-        was_there
+        RemovalById::Asked
     }
 
-    /// Gives up a command that nobody waits for any more, and what it adds.
+    /// Gives up a command that nobody waits for any more. What it adds is removed: now, or when the driver's answer comes.
     pub(crate) fn abandon(&mut self, client: &Arc<Client>, correlation_id: i64) {
-        if let Some(purpose) = self.commands.purpose(correlation_id).cloned() {
-            self.commands.forget(correlation_id);
-            self.give_up(client, correlation_id, &purpose);
+        match self.commands.abandon(correlation_id) {
+            Some(GivenUp::Unanswered(Purpose::AddSubscription)) => {
+                self.close_unanswered_subscription(client, correlation_id);
+            }
+            Some(GivenUp::Succeeded(purpose)) => self.undo(client, correlation_id, &purpose),
+            Some(GivenUp::Unanswered(_)) | None => {}
         }
     }
 
-    /// Asks for the removal of what an unanswered command adds.
-    fn give_up(&mut self, client: &Arc<Client>, id: i64, purpose: &Purpose) {
-        let removal = match purpose.adds() {
-            Some(ResourceKind::Publication | ResourceKind::ExclusivePublication) => {
+    /// The purpose of a command whose answer has come, if the application still waits. If not, the command is undone.
+    pub(super) fn wanted(&mut self, client: &Arc<Client>, correlation_id: i64) -> Option<Purpose> {
+        match self.commands.answered(correlation_id)? {
+            Answered::Wanted(purpose) => Some(purpose),
+            Answered::Abandoned(purpose) => {
+                self.undo(client, correlation_id, &purpose);
+                None
+            }
+        }
+    }
+
+    /// Closes a subscription without a word to the driver, which has not answered its add.
+    fn close_unanswered_subscription(&mut self, client: &Arc<Client>, registration_id: i64) {
+        if let Some(entry) = self.subscriptions.remove(registration_id) {
+            entry.core.close(&CloseCause::default());
+            // Its handle must not be dropped under the conductor's lock.
+            client.dispatcher.push(move || drop(entry));
+        }
+    }
+
+    /// Removes what a command has added.
+    fn undo(&mut self, client: &Arc<Client>, id: i64, purpose: &Purpose) {
+        if let Some(kind) = purpose.adds() {
+            let removed = self.remove(client, kind, id, false);
+            let was_there = removed.is_some();
+            client.dispatcher.push(move || drop(removed));
+            if was_there {
+                return;
+            }
+        }
+        let removal = match purpose {
+            Purpose::AddPublication { .. } | Purpose::AddExclusivePublication { .. } => {
                 Removal::Publication {
                     registration_id: id,
                     revoke: false,
                 }
             }
-            Some(ResourceKind::Subscription) => {
-                // Its object exists already, and its handle must not be dropped under the conductor's lock.
-                let removed = self.remove(client, ResourceKind::Subscription, id, false);
-                return client.dispatcher.push(move || drop(removed));
-            }
-            Some(ResourceKind::Counter) if *purpose == Purpose::AddCounter => Removal::Counter {
+            Purpose::AddSubscription => Removal::Subscription {
                 registration_id: id,
             },
-            Some(ResourceKind::Counter) | None => return,
+            Purpose::AddCounter => Removal::Counter {
+                registration_id: id,
+            },
+            Purpose::AddDestination { publication_id } => Removal::Destination {
+                publication_id: *publication_id,
+                destination_id: id,
+            },
+            Purpose::AddReceiveDestination {
+                subscription_id,
+                channel,
+            } => Removal::ReceiveDestination {
+                subscription_id: *subscription_id,
+                channel: channel.clone(),
+            },
+            Purpose::AddStaticCounter { .. }
+            | Purpose::NextSessionId
+            | Purpose::Operation
+            | Purpose::Removal { .. } => return,
         };
         self.send_removal(client, removal);
     }
+}
+
+/// Outcome of a removal by registration id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RemovalById {
+    /// The client has no such resource.
+    Unknown,
+    /// The driver has not answered the add; what it adds is removed when its answer comes.
+    Unanswered,
+    /// The driver is asked to remove it.
+    Asked,
 }
 
 /// A number by chance: the standard library seeds each of its hash states with one.

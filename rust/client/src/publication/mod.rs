@@ -16,6 +16,7 @@ use aeron_memory::log::{AppendError, LogBuffers};
 use crate::channel_status;
 use crate::client::Client;
 use crate::error::{CloseCause, Error, Result};
+use crate::operation::{CommandSteps, PendingOperation};
 use crate::proxy::DestinationCommand;
 use crate::state::OpenState;
 
@@ -118,36 +119,15 @@ impl PublicationBase {
         !self.state.is_closed() && self.parts.log.metadata().is_connected()
     }
 
-    fn check_open(&self) -> Result<()> {
+    /// The id by which the driver knows the destinations: the original registration id, also of a shared publication.
+    fn open_id(&self) -> Result<i64> {
         if self.state.is_closed() {
             return Err(Error::ResourceClosed {
                 resource: "Publication",
                 cause: self.state.cause(),
             });
         }
-        Ok(())
-    }
-
-    fn destination(
-        &self,
-        client: &Arc<Client>,
-        command: DestinationCommand,
-        channel: &str,
-    ) -> Result<i64> {
-        self.check_open()?;
-        // The driver knows the destinations of a shared publication by its original registration id.
-        let id = self.original_registration_id();
-        client
-            .open_conductor()?
-            .request_destination(client, command, id, channel)
-    }
-
-    fn destination_removal(&self, client: &Arc<Client>, destination_id: i64) -> Result<i64> {
-        self.check_open()?;
-        let id = self.original_registration_id();
-        client
-            .open_conductor()?
-            .request_destination_removal(client, id, destination_id)
+        Ok(self.original_registration_id())
     }
 }
 
@@ -285,41 +265,32 @@ macro_rules! publication_methods {
                 )
             }
 
-            /// Adds a destination to a channel with `control-mode=manual`, without waiting for the driver; answers the
-            /// destination's registration id, to be polled with [`Aeron::poll_operation`](crate::Aeron::poll_operation).
+            /// Adds a destination to a channel with `control-mode=manual` and waits for the driver. Returns the
+            /// destination's registration id.
             ///
             /// # Errors
-            /// [`Error::ResourceClosed`], or the command could not be sent.
-            pub fn async_add_destination(&self, channel: &str) -> Result<i64> {
-                self.base()
-                    .destination(self.client(), DestinationCommand::Add, channel)
-            }
-
-            /// Removes a destination by its channel; as [`async_add_destination`](Self::async_add_destination).
-            ///
-            /// # Errors
-            /// As for adding.
-            pub fn async_remove_destination(&self, channel: &str) -> Result<i64> {
-                self.base()
-                    .destination(self.client(), DestinationCommand::Remove, channel)
-            }
-
-            /// Removes a destination by its registration id; as [`async_add_destination`](Self::async_add_destination).
-            ///
-            /// # Errors
-            /// As for adding.
-            pub fn async_remove_destination_by_id(&self, destination_id: i64) -> Result<i64> {
-                self.base()
-                    .destination_removal(self.client(), destination_id)
-            }
-
-            /// Adds a destination and waits for the driver; answers the destination's registration id.
-            ///
-            /// # Errors
-            /// The driver's refusal, or no answer within the driver timeout.
+            /// [`Error::ResourceClosed`], the driver's refusal, or no answer within the driver timeout.
             pub fn add_destination(&self, channel: &str) -> Result<i64> {
-                let request = || self.async_add_destination(channel);
-                self.client().perform_operation(request).map(|(id, _)| id)
+                self.client().check_may_wait()?;
+                self.async_add_destination(channel)?.wait()
+            }
+
+            /// As [`add_destination`](Self::add_destination), without waiting.
+            ///
+            /// # Errors
+            /// [`Error::ResourceClosed`], or the command could not be sent; the rest comes with the operation.
+            pub fn async_add_destination(&self, channel: &str) -> Result<PendingOperation<i64>> {
+                let publication_id = self.base().open_id()?;
+                let channel = channel.to_owned();
+                let steps = CommandSteps::send(
+                    self.client(),
+                    move |conductor, client| {
+                        let add = DestinationCommand::Add;
+                        conductor.request_destination(client, add, publication_id, &channel)
+                    },
+                    |_, id, _| Some(id),
+                )?;
+                Ok(steps.into_operation())
             }
 
             /// Removes a destination by its channel and waits for the driver.
@@ -327,8 +298,26 @@ macro_rules! publication_methods {
             /// # Errors
             /// As for adding.
             pub fn remove_destination(&self, channel: &str) -> Result<()> {
-                let request = || self.async_remove_destination(channel);
-                self.client().perform_operation(request).map(drop)
+                self.client().check_may_wait()?;
+                self.async_remove_destination(channel)?.wait()
+            }
+
+            /// As [`remove_destination`](Self::remove_destination), without waiting.
+            ///
+            /// # Errors
+            /// As for adding.
+            pub fn async_remove_destination(&self, channel: &str) -> Result<PendingOperation<()>> {
+                let publication_id = self.base().open_id()?;
+                let channel = channel.to_owned();
+                let steps = CommandSteps::send(
+                    self.client(),
+                    move |conductor, client| {
+                        let remove = DestinationCommand::Remove;
+                        conductor.request_destination(client, remove, publication_id, &channel)
+                    },
+                    |_, _, _| Some(()),
+                )?;
+                Ok(steps.irrevocable().into_operation())
             }
 
             /// Removes a destination by its registration id and waits for the driver.
@@ -336,16 +325,31 @@ macro_rules! publication_methods {
             /// # Errors
             /// As for adding.
             pub fn remove_destination_by_id(&self, destination_id: i64) -> Result<()> {
-                let request = || self.async_remove_destination_by_id(destination_id);
-                self.client().perform_operation(request).map(drop)
+                self.client().check_may_wait()?;
+                self.async_remove_destination_by_id(destination_id)?.wait()
             }
 
-            /// What became of a destination command of this publication: `Some` once the driver has taken it.
+            /// As [`remove_destination_by_id`](Self::remove_destination_by_id), without waiting.
             ///
             /// # Errors
-            /// The driver's refusal, once; [`Error::InvalidArgument`] for an id that is not known.
-            pub fn poll_destination(&self, correlation_id: i64) -> Result<Option<i32>> {
-                self.client().poll_operation(correlation_id)
+            /// As for adding.
+            pub fn async_remove_destination_by_id(
+                &self,
+                destination_id: i64,
+            ) -> Result<PendingOperation<()>> {
+                let publication_id = self.base().open_id()?;
+                let steps = CommandSteps::send(
+                    self.client(),
+                    move |conductor, client| {
+                        conductor.request_destination_removal(
+                            client,
+                            publication_id,
+                            destination_id,
+                        )
+                    },
+                    |_, _, _| Some(()),
+                )?;
+                Ok(steps.irrevocable().into_operation())
             }
 
             /// Closes the publication without waiting for the driver; does nothing when it is closed already. From any

@@ -20,6 +20,7 @@ use crate::handlers::{ImageHandler, lock};
 use crate::idle_work::IdlePart;
 use crate::image::Image;
 use crate::lifetime::Lifetime;
+use crate::operation::{CommandSteps, PendingOperation};
 use crate::proxy::DestinationCommand;
 use crate::state::OpenState;
 
@@ -46,7 +47,8 @@ pub(crate) struct SubscriptionCore {
     channel: String,
     stream_id: i32,
     channel_status_id: AtomicI32,
-    handlers: SubscriptionHandlers,
+    /// Let go when the subscription closes: handlers may refer to objects that refer to the subscription.
+    handlers: Mutex<SubscriptionHandlers>,
     state: OpenState,
     /// Changed by the conductor, which then raises `version`; pollers look at the version alone as long as it stays.
     images: Mutex<Arc<[Image]>>,
@@ -92,7 +94,7 @@ impl SubscriptionCore {
             channel: channel.to_owned(),
             stream_id,
             channel_status_id: AtomicI32::new(NOT_READY),
-            handlers,
+            handlers: Mutex::new(handlers),
             state: OpenState::default(),
             images: Mutex::default(),
             version: AtomicU64::new(0),
@@ -115,12 +117,17 @@ impl SubscriptionCore {
         Transport::of(self.channel.as_bytes()) == Transport::Spy
     }
 
-    pub(crate) fn available_handler(&self) -> Option<&ImageHandler> {
-        self.handlers.available_image.as_ref()
+    pub(crate) fn available_handler(&self) -> Option<ImageHandler> {
+        lock(&self.handlers).available_image.clone()
     }
 
-    pub(crate) fn unavailable_handler(&self) -> Option<&ImageHandler> {
-        self.handlers.unavailable_image.as_ref()
+    pub(crate) fn unavailable_handler(&self) -> Option<ImageHandler> {
+        lock(&self.handlers).unavailable_image.clone()
+    }
+
+    /// Takes the handlers out; drop them where handlers run, after the last call of one.
+    pub(crate) fn release_handlers(&self) -> SubscriptionHandlers {
+        std::mem::take(&mut *lock(&self.handlers))
     }
 
     pub(crate) fn has_image(&self, correlation_id: i64) -> bool {
@@ -306,30 +313,22 @@ impl Subscription {
         channel_status::resolve_endpoint_port(self.channel(), || self.resolved_endpoint())
     }
 
-    /// Adds a destination to a channel with `control-mode=manual`, without waiting for the driver; answers a correlation
-    /// id for [`Aeron::poll_operation`](crate::Aeron::poll_operation).
+    /// Adds a destination to a channel with `control-mode=manual` and waits for the driver.
     ///
     /// # Errors
-    /// [`Error::ResourceClosed`], or the command could not be sent.
-    pub fn async_add_destination(&self, channel: &str) -> Result<i64> {
-        self.destination(DestinationCommand::AddReceive, channel)
-    }
-
-    /// Removes a destination; as [`async_add_destination`](Self::async_add_destination).
-    ///
-    /// # Errors
-    /// As for adding.
-    pub fn async_remove_destination(&self, channel: &str) -> Result<i64> {
-        self.destination(DestinationCommand::RemoveReceive, channel)
-    }
-
-    /// Adds a destination and waits for the driver.
-    ///
-    /// # Errors
-    /// The driver's refusal, or no answer within the driver timeout.
+    /// [`Error::ResourceClosed`], the driver's refusal, or no answer within the driver timeout.
     pub fn add_destination(&self, channel: &str) -> Result<()> {
-        let request = || self.async_add_destination(channel);
-        self.client().perform_operation(request).map(drop)
+        self.client().check_may_wait()?;
+        self.async_add_destination(channel)?.wait()
+    }
+
+    /// As [`add_destination`](Self::add_destination), without waiting.
+    ///
+    /// # Errors
+    /// [`Error::ResourceClosed`], or the command could not be sent; the rest comes with the operation.
+    pub fn async_add_destination(&self, channel: &str) -> Result<PendingOperation<()>> {
+        let steps = self.send_destination(DestinationCommand::AddReceive, channel)?;
+        Ok(steps.into_operation())
     }
 
     /// Removes a destination and waits for the driver.
@@ -337,31 +336,37 @@ impl Subscription {
     /// # Errors
     /// As for adding.
     pub fn remove_destination(&self, channel: &str) -> Result<()> {
-        let request = || self.async_remove_destination(channel);
-        self.client().perform_operation(request).map(drop)
+        self.client().check_may_wait()?;
+        self.async_remove_destination(channel)?.wait()
     }
 
-    /// What became of a destination command of this subscription: `Some` once the driver has taken it.
+    /// As [`remove_destination`](Self::remove_destination), without waiting.
     ///
     /// # Errors
-    /// The driver's refusal, once; [`Error::InvalidArgument`] for an id that is not known.
-    pub fn poll_destination(&self, correlation_id: i64) -> Result<Option<i32>> {
-        self.client().poll_operation(correlation_id)
+    /// As for adding.
+    pub fn async_remove_destination(&self, channel: &str) -> Result<PendingOperation<()>> {
+        let steps = self.send_destination(DestinationCommand::RemoveReceive, channel)?;
+        Ok(steps.irrevocable().into_operation())
     }
 
-    fn destination(&self, command: DestinationCommand, channel: &str) -> Result<i64> {
+    fn send_destination(
+        &self,
+        command: DestinationCommand,
+        channel: &str,
+    ) -> Result<CommandSteps<()>> {
         if self.is_closed() {
             return Err(Error::ResourceClosed {
                 resource: "Subscription",
                 cause: self.close_cause(),
             });
         }
-        let client = self.client();
-        client.open_conductor()?.request_destination(
-            client,
-            command,
-            self.registration_id(),
-            channel,
+        let (subscription_id, channel) = (self.registration_id(), channel.to_owned());
+        CommandSteps::send(
+            self.client(),
+            move |conductor, client| {
+                conductor.request_destination(client, command, subscription_id, &channel)
+            },
+            |_, _, _| Some(()),
         )
     }
 

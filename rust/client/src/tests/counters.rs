@@ -324,11 +324,11 @@ fn a_channel_endpoint_error_is_told_for_each_user_of_the_channel() {
     let aeron = driver.connect(|context| log.attach(context));
     let indicator = channel_counter(&driver, types::SEND_CHANNEL_STATUS, b"", 1);
     driver.mute();
-    let id = aeron
+    let mut pending = aeron
         .async_add_subscription("aeron:udp?endpoint=localhost:1", 1)
         .unwrap();
     driver.transmit(&Event::SubscriptionReady(event::SubscriptionReady {
-        correlation_id: id,
+        correlation_id: pending.correlation_id(),
         channel_status_indicator_id: indicator,
     }));
     aeron.do_work();
@@ -339,7 +339,7 @@ fn a_channel_endpoint_error_is_told_for_each_user_of_the_channel() {
     }));
     aeron.do_work();
     assert_eq!(log.take(), ["error 4"]);
-    assert!(matches!(aeron.find_subscription(id), Ok(Some(_))));
+    assert!(matches!(pending.poll(), Ok(Some(_))));
     let error = Error::ChannelEndpoint {
         status_indicator_id: 3,
         message: "unreachable".to_owned(),

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use aeron_memory::counters::system::SystemCounter;
 use aeron_protocol::ErrorCode;
 use aeron_protocol::command::{Command, type_id};
+use aeron_protocol::event::{self, Event};
 
 use super::{Log, text};
 use crate::error::Error;
@@ -18,46 +19,50 @@ const CHANNEL: &str = "aeron:ipc";
 fn an_asynchronous_add_is_pending_then_there_and_stays_the_same_object() {
     let driver = FakeDriver::new();
     let aeron = driver.connect(|_| {});
-    let id = aeron.async_add_publication(CHANNEL, 7).unwrap();
-    assert!(aeron.find_publication(id).unwrap().is_none());
+    let mut operation = aeron.async_add_publication(CHANNEL, 7).unwrap();
+    let id = operation.correlation_id();
+    assert!(operation.poll().unwrap().is_none());
     assert!(aeron.is_command_active(id) && aeron.has_active_commands());
     driver.step();
-    let publication = aeron.find_publication(id).unwrap().expect("answered");
-    assert!(!aeron.is_command_active(id));
-    let again = aeron.find_publication(id).unwrap().expect("still there");
+    assert!(!operation.is_finished(), "nobody has looked yet");
+    let publication = operation.poll().unwrap().expect("answered");
+    assert!(operation.is_finished() && !aeron.is_command_active(id));
+    let again = operation.wait().unwrap();
     assert_eq!(publication.registration_id(), id);
-    drop(publication);
-    assert!(!again.is_closed(), "both were the same publication");
+    assert!(!operation.cancel(), "too late");
+    drop((operation, publication));
+    assert!(!again.is_closed(), "all were the same publication");
     drop(again);
-    assert!(
-        aeron.find_publication(id).unwrap().is_none(),
+    driver.run_ms(&aeron, 5);
+    assert_eq!(
+        driver.sent(),
+        [type_id::ADD_PUBLICATION, type_id::REMOVE_PUBLICATION],
         "closed with its last handle"
     );
 }
 
 /// 03-78
 #[test]
-fn the_refusal_of_an_asynchronous_add_is_told_once() {
+fn the_refusal_of_an_asynchronous_add_is_its_result() {
     let driver = FakeDriver::new();
     let aeron = driver.connect(|_| {});
-    for id in [
-        aeron.async_add_publication(REFUSED_CHANNEL, 7).unwrap(),
-        aeron
-            .async_add_exclusive_publication(REFUSED_CHANNEL, 7)
-            .unwrap(),
-    ] {
-        driver.step();
-        let refusal = text(aeron.find_publication(id));
-        assert_eq!(refusal, "1: refused by the driver, errorCodeValue=1");
-        assert!(aeron.find_publication(id).unwrap().is_none());
-    }
-    let id = aeron.async_add_subscription(REFUSED_CHANNEL, 7).unwrap();
+    let mut shared = aeron.async_add_publication(REFUSED_CHANNEL, 7).unwrap();
+    let mut exclusive = aeron
+        .async_add_exclusive_publication(REFUSED_CHANNEL, 7)
+        .unwrap();
+    let mut subscription = aeron.async_add_subscription(REFUSED_CHANNEL, 7).unwrap();
     driver.step();
-    assert!(matches!(
-        aeron.find_subscription(id),
-        Err(Error::Registration { correlation_id, .. }) if correlation_id == id
-    ));
-    assert!(aeron.find_subscription(id).unwrap().is_none());
+    for _ in 0..2 {
+        let refusal = "1: refused by the driver, errorCodeValue=1";
+        assert_eq!(text(shared.poll()), refusal);
+        assert_eq!(text(exclusive.wait()), refusal);
+        assert!(matches!(
+            subscription.poll(),
+            Err(Error::Registration { correlation_id, .. })
+                if correlation_id == subscription.correlation_id()
+        ));
+    }
+    assert!(!shared.cancel(), "refused already");
     assert!(text(aeron.add_subscription(REFUSED_CHANNEL, 7)).contains("refused by the driver"));
 }
 
@@ -99,37 +104,31 @@ fn an_endpoint_that_never_closes_is_told_after_the_driver_timeout() {
 }
 
 #[test]
-fn an_asynchronous_add_is_not_repeated() {
-    let driver = FakeDriver::new();
-    let aeron = driver.connect(|_| {});
-    driver.keep_closing(1);
-    let id = aeron.async_add_publication(CLOSING_CHANNEL, 7).unwrap();
-    driver.step();
-    assert_eq!(
-        text(aeron.find_publication(id)),
-        "10: refused by the driver, errorCodeValue=10"
-    );
-}
-
-#[test]
-fn an_asynchronous_add_without_an_answer_fails_after_the_driver_timeout() {
+fn an_asynchronous_add_without_an_answer_fails_after_the_driver_timeout_and_is_undone_when_it_comes()
+ {
     let driver = FakeDriver::new();
     let aeron = driver.connect(|_| {});
     driver.mute();
-    let id = aeron.async_add_counter(1, b"", "late").unwrap();
+    let mut counter = aeron.async_add_counter(1, b"", "late").unwrap();
+    let mut subscription = aeron.async_add_subscription(CHANNEL, 7).unwrap();
     driver.run_ms(&aeron, 10_000);
-    assert!(aeron.find_counter(id).unwrap().is_none());
+    assert!(counter.poll().unwrap().is_none());
     driver.run_ms(&aeron, 1);
-    assert_eq!(
-        text(aeron.find_counter(id)),
-        "1000: no response from MediaDriver within 10s"
-    );
+    let late = "1000: no response from MediaDriver within 10s";
+    assert_eq!(text(counter.poll()), late);
+    assert_eq!(text(subscription.poll()), late);
+    assert_eq!(driver.sent(), [], "the driver has not read anything");
     driver.unmute();
-    driver.run_ms(&aeron, 2);
-    assert!(aeron.find_counter(id).unwrap().is_none());
+    driver.run_ms(&aeron, 20);
+    assert_eq!(text(counter.poll()), late);
     assert_eq!(
         driver.sent(),
-        [type_id::ADD_COUNTER, type_id::REMOVE_COUNTER]
+        [
+            type_id::ADD_COUNTER,
+            type_id::ADD_SUBSCRIPTION,
+            type_id::REMOVE_COUNTER,
+            type_id::REMOVE_SUBSCRIPTION
+        ]
     );
 }
 
@@ -160,71 +159,205 @@ fn an_interrupted_wait_takes_back_what_it_asked_for() {
         driver.sent(),
         [
             type_id::ADD_PUBLICATION,
-            type_id::REMOVE_PUBLICATION,
             type_id::ADD_SUBSCRIPTION,
-            type_id::REMOVE_SUBSCRIPTION,
             type_id::GET_NEXT_AVAILABLE_SESSION_ID,
+            type_id::REMOVE_PUBLICATION,
+            type_id::REMOVE_SUBSCRIPTION,
         ]
     );
     assert!(!aeron.has_active_commands());
+}
+
+/// The commands that undo each kind of add.
+const UNDONE: [i32; 5] = [
+    type_id::REMOVE_PUBLICATION,
+    type_id::REMOVE_PUBLICATION,
+    type_id::REMOVE_SUBSCRIPTION,
+    type_id::REMOVE_COUNTER,
+    type_id::REMOVE_DESTINATION_BY_ID,
+];
+
+/// 03-79
+#[test]
+fn what_is_cancelled_or_dropped_before_its_answer_came_is_removed_when_it_comes() {
+    for is_dropped in [false, true] {
+        let driver = FakeDriver::new();
+        let log = Log::default();
+        let aeron = driver.connect(|context| log.attach(context));
+        let open = aeron.add_publication(CHANNEL, 8).unwrap();
+        let before = driver.sent().len();
+        driver.mute();
+        let mut publication = aeron.async_add_publication(CHANNEL, 7).unwrap();
+        let mut exclusive = aeron.async_add_exclusive_publication(CHANNEL, 7).unwrap();
+        let mut subscription = aeron.async_add_subscription(CHANNEL, 7).unwrap();
+        let mut counter = aeron.async_add_counter(1, b"", "gone").unwrap();
+        let mut destination = open
+            .async_add_destination("aeron:udp?endpoint=a:1")
+            .unwrap();
+        let mut session_id = aeron.async_next_session_id(1).unwrap();
+        if !is_dropped {
+            assert!(publication.cancel() && exclusive.cancel() && subscription.cancel());
+            assert!(counter.cancel() && destination.cancel() && session_id.cancel());
+            assert!(!publication.cancel(), "once");
+            assert_eq!(text(publication.wait()), "4: the operation was cancelled");
+        }
+        drop((
+            publication,
+            exclusive,
+            subscription,
+            counter,
+            destination,
+            session_id,
+        ));
+        assert!(!aeron.has_active_commands());
+        driver.unmute();
+        driver.run_ms(&aeron, 20);
+        assert_eq!(driver.sent()[before + 6..], UNDONE);
+        assert!(!aeron.has_active_commands());
+        let calls = log.take();
+        assert!(
+            calls.iter().all(|call| call.starts_with("counter ")),
+            "{calls:?}"
+        );
+    }
+}
+
+#[test]
+fn what_is_cancelled_after_its_answer_came_and_before_anybody_looked_is_removed() {
+    let driver = FakeDriver::new();
+    let aeron = driver.connect(|_| {});
+    let open = aeron.add_publication(CHANNEL, 8).unwrap();
+    let before = driver.sent().len();
+    let mut publication = aeron.async_add_publication(CHANNEL, 7).unwrap();
+    let mut exclusive = aeron.async_add_exclusive_publication(CHANNEL, 7).unwrap();
+    let mut subscription = aeron.async_add_subscription(CHANNEL, 7).unwrap();
+    let counter = aeron.async_add_counter(1, b"", "gone").unwrap();
+    let mut destination = open
+        .async_add_destination("aeron:udp?endpoint=a:1")
+        .unwrap();
+    driver.run_ms(&aeron, 20);
+    assert!(publication.cancel() && exclusive.cancel() && subscription.cancel());
+    drop(counter);
+    assert!(destination.cancel());
+    driver.run_ms(&aeron, 20);
+    assert_eq!(driver.sent()[before + 5..], UNDONE);
+}
+
+#[test]
+fn what_cannot_be_undone_goes_on_when_it_is_cancelled() {
+    let driver = FakeDriver::new();
+    let aeron = driver.connect(|_| {});
+    let publication = aeron.add_publication(CHANNEL, 8).unwrap();
+    let mut counter = aeron.async_add_static_counter(1, b"", "stays", 5).unwrap();
+    let mut destination = publication
+        .async_remove_destination("aeron:udp?endpoint=a:1")
+        .unwrap();
+    let mut removal = aeron
+        .async_remove_publication(publication.registration_id())
+        .unwrap();
+    assert!(!counter.cancel() && !destination.cancel() && !removal.cancel());
+    assert!(counter.wait().unwrap().is_static());
+    destination.wait().unwrap();
+    assert!(removal.wait().unwrap());
+    let sent = driver.sent().len();
+    let dropped = aeron.async_add_static_counter(1, b"", "stays", 6).unwrap();
+    drop(dropped);
+    driver.run_ms(&aeron, 20);
+    assert_eq!(
+        driver.sent().len(),
+        sent + 1,
+        "nothing removes a static counter"
+    );
+}
+
+fn refuse(driver: &FakeDriver, correlation_id: i64, error_code: ErrorCode) {
+    driver.transmit(&Event::Error(event::Error {
+        offending_command_correlation_id: correlation_id,
+        error_code,
+        error_message: b"busy",
+    }));
+}
+
+#[test]
+fn a_temporary_refusal_is_not_told_and_the_command_is_sent_again() {
+    let driver = FakeDriver::new();
+    let aeron = driver.connect(|_| {});
+    driver.mute();
+    let mut operation = aeron.async_add_subscription(CHANNEL, 7).unwrap();
+    let first = operation.correlation_id();
+    refuse(&driver, first, ErrorCode::ResourceTemporarilyUnavailable);
+    assert!(operation.poll().unwrap().is_none());
+    assert!(operation.poll().unwrap().is_none());
+    assert_eq!(
+        operation.correlation_id(),
+        first,
+        "not before some time has passed"
+    );
+    driver.run_ms(&aeron, 10);
+    assert!(operation.poll().unwrap().is_none());
+    let second = operation.correlation_id();
+    assert_ne!(second, first);
+    refuse(&driver, second, ErrorCode::ResourceTemporarilyUnavailable);
+    assert!(operation.poll().unwrap().is_none());
+    assert!(
+        operation.cancel(),
+        "between two attempts nothing is outstanding"
+    );
+    assert!(!aeron.has_active_commands());
+
+    let mut operation = aeron.async_add_publication(CHANNEL, 7).unwrap();
+    driver.run_ms(&aeron, 9_999);
+    refuse(
+        &driver,
+        operation.correlation_id(),
+        ErrorCode::ResourceTemporarilyUnavailable,
+    );
+    assert!(operation.poll().unwrap().is_none());
+    driver.run_ms(&aeron, 10);
+    assert!(operation.poll().unwrap().is_none());
+    refuse(
+        &driver,
+        operation.correlation_id(),
+        ErrorCode::ResourceTemporarilyUnavailable,
+    );
+    assert_eq!(
+        text(operation.poll()),
+        "10: busy, errorCodeValue=10",
+        "the driver timeout is over"
+    );
 }
 
 /// 03-79
 #[test]
-fn what_is_removed_before_its_answer_came_is_removed_at_once_and_the_answer_passed_over() {
+fn what_is_removed_by_its_id_before_its_answer_came_is_removed_when_it_comes() {
     let driver = FakeDriver::new();
-    let log = Log::default();
-    let aeron = driver.connect(|context| log.attach(context));
-    let publication = aeron.async_add_publication(CHANNEL, 7).unwrap();
-    let exclusive = aeron.async_add_exclusive_publication(CHANNEL, 7).unwrap();
-    let subscription = aeron.async_add_subscription(CHANNEL, 7).unwrap();
-    let counter = aeron.async_add_counter(1, b"", "gone").unwrap();
-    assert!(aeron.async_remove_publication(publication).unwrap());
-    assert!(aeron.async_remove_publication(exclusive).unwrap());
-    assert!(aeron.async_remove_subscription(subscription).unwrap());
-    assert!(aeron.async_remove_counter(counter).unwrap());
-    assert!(!aeron.async_remove_counter(counter).unwrap());
+    let aeron = driver.connect(|_| {});
+    let mut added = aeron.async_add_subscription(CHANNEL, 7).unwrap();
+    let mut removed = aeron
+        .async_remove_subscription(added.correlation_id())
+        .unwrap();
+    assert!(removed.wait().unwrap());
+    assert!(text(added.poll()).contains("was removed while it was being added"));
     driver.run_ms(&aeron, 20);
     assert_eq!(
-        driver.sent()[4..],
-        [
-            type_id::REMOVE_PUBLICATION,
-            type_id::REMOVE_PUBLICATION,
-            type_id::REMOVE_SUBSCRIPTION,
-            type_id::REMOVE_COUNTER
-        ]
+        driver.sent(),
+        [type_id::ADD_SUBSCRIPTION, type_id::REMOVE_SUBSCRIPTION]
     );
-    assert!(aeron.find_publication(publication).unwrap().is_none());
-    assert!(
-        aeron
-            .find_exclusive_publication(exclusive)
-            .unwrap()
-            .is_none()
-    );
-    assert!(aeron.find_subscription(subscription).unwrap().is_none());
-    assert!(aeron.find_counter(counter).unwrap().is_none());
-    assert!(!aeron.has_active_commands());
-    assert!(
-        log.take().iter().all(|call| call.starts_with("counter ")),
-        "no image, no error"
-    );
+    assert!(!aeron.async_remove_counter(12345).unwrap().wait().unwrap());
 }
 
 #[test]
-fn what_is_removed_after_its_answer_came_is_closed() {
+fn what_is_removed_by_its_id_after_its_answer_came_is_closed_and_the_removal_is_confirmed() {
     let driver = FakeDriver::new();
     let aeron = driver.connect(|_| {});
     let subscription = aeron.add_subscription(CHANNEL, 7).unwrap();
-    let unclaimed = aeron.async_add_publication(CHANNEL, 7).unwrap();
-    driver.run_ms(&aeron, 5);
-    assert!(
-        aeron
-            .async_remove_subscription(subscription.registration_id())
-            .unwrap()
-    );
-    assert!(subscription.is_closed());
-    assert!(aeron.async_remove_publication(unclaimed).unwrap());
-    assert!(aeron.find_publication(unclaimed).unwrap().is_none());
+    let id = subscription.registration_id();
+    let mut removal = aeron.async_remove_subscription(id).unwrap();
+    assert!(subscription.is_closed(), "at once");
+    assert_eq!(removal.poll().unwrap(), None, "the driver has not answered");
+    driver.step();
+    assert_eq!(removal.poll().unwrap(), Some(true));
+    assert!(!aeron.async_remove_subscription(id).unwrap().wait().unwrap());
 }
 
 #[test]
@@ -281,11 +414,10 @@ fn the_driver_chooses_the_next_session_id() {
     let driver = FakeDriver::new();
     let aeron = driver.connect(|_| {});
     assert_eq!(aeron.next_session_id(5).unwrap(), 4242);
-    let id = aeron.async_next_session_id(5).unwrap();
-    assert_eq!(aeron.poll_operation(id).unwrap(), None);
+    let mut operation = aeron.async_next_session_id(5).unwrap();
+    assert_eq!(operation.poll().unwrap(), None);
     driver.step();
-    assert_eq!(aeron.poll_operation(id).unwrap(), Some(4242));
-    assert!(text(aeron.poll_operation(id)).contains("no command has the correlation id"));
+    assert_eq!(operation.poll().unwrap(), Some(4242));
 }
 
 /// 03-84, 01-21
@@ -343,9 +475,9 @@ fn destinations_of_a_subscription_are_receive_destinations() {
         .add_subscription("aeron:udp?control-mode=manual", 7)
         .unwrap();
     subscription.add_destination("aeron:ipc").unwrap();
-    let id = subscription.async_remove_destination("aeron:ipc").unwrap();
+    let mut removal = subscription.async_remove_destination("aeron:ipc").unwrap();
     driver.step();
-    assert_eq!(aeron.poll_operation(id).unwrap(), Some(0));
+    assert_eq!(removal.poll().unwrap(), Some(()));
     assert_eq!(
         driver.sent()[1..],
         [

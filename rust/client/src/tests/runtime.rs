@@ -59,7 +59,7 @@ fn a_heartbeat_counter_that_comes_late_is_found_at_the_next_timer() {
     let driver = FakeDriver::new();
     let aeron = driver.connect(|_| {});
     driver.run_ms(&aeron, 1010);
-    aeron.async_add_subscription(CHANNEL, 1).unwrap();
+    let _pending = aeron.async_add_subscription(CHANNEL, 1).unwrap();
     driver.run_ms(&aeron, 40);
     let id = driver.heartbeat_counter_id(aeron.client_id()).unwrap();
     assert!(
@@ -313,7 +313,10 @@ fn calls_on_a_closed_client_are_refused() {
         text(aeron.add_counter(1, b"", "")),
         "1: Aeron client is closed"
     );
-    assert_eq!(text(aeron.find_publication(5)), "1: Aeron client is closed");
+    assert_eq!(
+        text(aeron.async_remove_publication(5)),
+        "1: Aeron client is closed"
+    );
     assert_eq!(text(aeron.next_session_id(5)), "1: Aeron client is closed");
     assert_eq!(aeron.do_work(), 0);
 }
@@ -395,7 +398,8 @@ fn in_invoker_mode_nothing_happens_unless_the_conductor_is_run() {
     let driver = FakeDriver::new();
     let log = Log::default();
     let aeron = driver.connect(|context| log.attach(context));
-    let id = aeron.async_add_subscription(CHANNEL, 1).unwrap();
+    let pending = aeron.async_add_subscription(CHANNEL, 1).unwrap();
+    let id = pending.correlation_id();
     driver.add_foreign_publication(1);
     driver.step();
     std::thread::sleep(Duration::from_millis(20));
@@ -412,12 +416,12 @@ fn with_a_thread_the_conductor_runs_by_itself() {
         context.driver_invoker = None;
         context.idle_sleep_duration_ns = 1_000_000;
     });
-    let id = aeron.async_add_subscription(CHANNEL, 1).unwrap();
+    let mut pending = aeron.async_add_subscription(CHANNEL, 1).unwrap();
     driver.step();
-    while aeron.is_command_active(id) {
+    while aeron.is_command_active(pending.correlation_id()) {
         std::thread::yield_now();
     }
-    assert!(aeron.find_subscription(id).unwrap().is_some());
+    assert!(pending.poll().unwrap().is_some());
     aeron.close();
 }
 
@@ -568,9 +572,11 @@ fn a_ring_that_is_full_refuses_commands_after_some_tries() {
     let aeron = driver.connect(|_| {});
     driver.mute();
     let label = "x".repeat(380);
+    let mut pending = Vec::new();
     let error = loop {
-        if let Err(error) = aeron.async_add_counter(1, b"", &label) {
-            break error;
+        match aeron.async_add_counter(1, b"", &label) {
+            Ok(operation) => pending.push(operation),
+            Err(error) => break error,
         }
     };
     assert!(matches!(

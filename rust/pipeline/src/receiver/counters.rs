@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use aeron_client::{Aeron, Counter};
+use aeron_client::{Aeron, Counter, PendingOperation};
 
 use super::{STATISTICS, Statistics};
 use crate::private::RecordingInfo;
@@ -15,7 +15,7 @@ const MAX_POSITIONS: usize = 256;
 
 /// A counter that was asked for.
 enum Asked {
-    Waiting(i64),
+    Waiting(PendingOperation<Counter>),
     There(Counter),
     /// The driver had no room for it.
     Refused,
@@ -43,7 +43,7 @@ impl Counters {
     /// Shows the numbers, and how far each recording that runs is recorded.
     pub fn update(&mut self, aeron: &Aeron, statistics: &Statistics, recordings: &[RecordingInfo]) {
         for (asked, number) in self.numbers.iter_mut().zip(statistics.all()) {
-            asked.show(aeron, number.get());
+            asked.show(number.get());
         }
         let running = || recordings.iter().filter(|recording| recording.is_live);
         let is_running = |id: i64| running().any(|recording| recording.stream.recording_id() == id);
@@ -54,7 +54,7 @@ impl Counters {
                 .positions
                 .entry(recording.stream.recording_id())
                 .or_insert_with(|| Asked::ask(aeron, &position_label(&self.archive, recording)));
-            asked.show(aeron, position);
+            asked.show(position);
         }
     }
 }
@@ -62,14 +62,14 @@ impl Counters {
 impl Asked {
     fn ask(aeron: &Aeron, label: &str) -> Self {
         match aeron.async_add_counter(COUNTER_TYPE_ID, &[], label) {
-            Ok(id) => Self::Waiting(id),
+            Ok(operation) => Self::Waiting(operation),
             Err(_) => Self::Refused,
         }
     }
 
-    fn show(&mut self, aeron: &Aeron, value: i64) {
-        if let Self::Waiting(id) = *self {
-            match aeron.find_counter(id) {
+    fn show(&mut self, value: i64) {
+        if let Self::Waiting(operation) = self {
+            match operation.poll() {
                 Ok(None) => return,
                 Ok(Some(counter)) => *self = Self::There(counter),
                 Err(_) => *self = Self::Refused,

@@ -1,7 +1,8 @@
 //! A publisher: adds a publication, and publishes what it is told to.
 
 use aeron_client::{
-    Aeron, AppendError, Error, ErrorCode, ExclusivePublication, OfferError, Publication,
+    Aeron, AppendError, Error, ErrorCode, ExclusivePublication, OfferError, PendingOperation,
+    Publication,
 };
 use fastrand::Rng;
 
@@ -37,6 +38,8 @@ pub struct Publisher {
     is_wanted: bool,
     client: Option<Aeron>,
     state: State,
+    /// Destinations that the driver has not confirmed.
+    destinations: Vec<PendingOperation<i64>>,
     /// When it adds again what was refused for now.
     adds_from_ns: i64,
     backlog: usize,
@@ -46,8 +49,22 @@ pub struct Publisher {
 
 enum State {
     Away,
-    Adding(i64),
+    Adding(Adding),
     Open(Handle, u32),
+}
+
+enum Adding {
+    Shared(PendingOperation<Publication>),
+    Exclusive(PendingOperation<ExclusivePublication>),
+}
+
+impl Adding {
+    fn poll(&mut self) -> Result<Option<Handle>, Error> {
+        match self {
+            Adding::Shared(operation) => Ok(operation.poll()?.map(Handle::Shared)),
+            Adding::Exclusive(operation) => Ok(operation.poll()?.map(Handle::Exclusive)),
+        }
+    }
 }
 
 enum Handle {
@@ -64,6 +81,7 @@ impl Publisher {
             is_wanted: false,
             client: None,
             state: State::Away,
+            destinations: Vec::new(),
             adds_from_ns: i64::MIN,
             backlog: 0,
             next_length: None,
@@ -104,7 +122,8 @@ impl Publisher {
     /// Its client dies.
     pub fn crash(&mut self, graveyard: &mut Graveyard) {
         if let Some(client) = self.client.take() {
-            graveyard.bury(client, std::mem::replace(&mut self.state, State::Away));
+            let state = std::mem::replace(&mut self.state, State::Away);
+            graveyard.bury(client, (state, std::mem::take(&mut self.destinations)));
         }
     }
 
@@ -145,13 +164,15 @@ impl Publisher {
             self.leave();
             return Ok(1);
         }
+        self.destinations
+            .retain_mut(|operation| matches!(operation.poll(), Ok(None)));
         match &self.state {
             State::Away if surroundings.clock.now_ns() < self.adds_from_ns => {}
             State::Away => {
                 self.add(&client);
                 work_count += 1;
             }
-            State::Adding(id) => work_count += self.find(&client, *id, surroundings)?,
+            State::Adding(_) => work_count += self.find(surroundings)?,
             State::Open(..) => work_count += self.offer(surroundings)?,
         }
         Ok(work_count)
@@ -162,38 +183,34 @@ impl Publisher {
         if let Some(client) = self.client.take() {
             client.close();
         }
+        self.destinations.clear();
     }
 
     fn add(&mut self, client: &Aeron) {
         let (channel, stream_id) = (&self.plan.channel, self.plan.stream_id);
         let added = match self.plan.is_exclusive {
-            true => client.async_add_exclusive_publication(channel, stream_id),
-            false => client.async_add_publication(channel, stream_id),
+            true => client
+                .async_add_exclusive_publication(channel, stream_id)
+                .map(Adding::Exclusive),
+            false => client
+                .async_add_publication(channel, stream_id)
+                .map(Adding::Shared),
         };
-        if let Ok(id) = added {
-            self.state = State::Adding(id);
+        if let Ok(adding) = added {
+            self.state = State::Adding(adding);
         }
     }
 
-    fn find(
-        &mut self,
-        client: &Aeron,
-        id: i64,
-        surroundings: &mut Surroundings<'_>,
-    ) -> Result<usize, Finding> {
-        let found = match self.plan.is_exclusive {
-            true => client
-                .find_exclusive_publication(id)
-                .map(|found| found.map(Handle::Exclusive)),
-            false => client
-                .find_publication(id)
-                .map(|found| found.map(Handle::Shared)),
+    fn find(&mut self, surroundings: &mut Surroundings<'_>) -> Result<usize, Finding> {
+        let State::Adding(adding) = &mut self.state else {
+            return Ok(0);
         };
-        match found {
+        match adding.poll() {
             Ok(None) => Ok(0),
             Ok(Some(handle)) => {
                 for destination in &self.plan.destinations {
-                    handle.add_destination(destination);
+                    self.destinations
+                        .extend(handle.add_destination(destination));
                 }
                 let host = &surroundings.hosts[self.plan.host];
                 let origin = (host.id(), host.starts(), handle.original_registration_id());
@@ -308,12 +325,12 @@ impl Handle {
         }
     }
 
-    fn add_destination(&self, channel: &str) {
-        // What becomes of it is seen by what arrives there.
-        let _ = match self {
-            Handle::Shared(publication) => publication.async_add_destination(channel),
-            Handle::Exclusive(publication) => publication.async_add_destination(channel),
-        };
+    /// Adds a destination. Its success shows in what arrives there.
+    fn add_destination(&self, channel: &str) -> Option<PendingOperation<i64>> {
+        match self {
+            Handle::Shared(publication) => publication.async_add_destination(channel).ok(),
+            Handle::Exclusive(publication) => publication.async_add_destination(channel).ok(),
+        }
     }
 
     fn original_registration_id(&self) -> i64 {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use aeron_client::{
     Aeron, Context, Error, ErrorCode, Fragment, Image, ImageFragmentAssembler, ImageHandler,
-    Subscription,
+    PendingOperation, Subscription,
 };
 
 use super::{Graveyard, RETRY_NS, Surroundings, client_context};
@@ -44,7 +44,7 @@ pub struct Subscriber {
     /// When it adds again what was refused for now.
     adds_from_ns: i64,
     /// Destinations that the driver has not taken yet, each with the command that says it.
-    missing: Vec<(String, Option<i64>)>,
+    missing: Vec<(String, Option<PendingOperation<()>>)>,
     /// Images that are there, by their correlation ids.
     images: BTreeMap<i64, Reading>,
     gone: Gone,
@@ -54,7 +54,7 @@ pub struct Subscriber {
 
 enum State {
     Away,
-    Adding(i64),
+    Adding(PendingOperation<Subscription>),
     Open(Subscription),
 }
 
@@ -110,7 +110,8 @@ impl Subscriber {
     /// Its client dies.
     pub fn crash(&mut self, graveyard: &mut Graveyard) {
         if let Some(client) = self.client.take() {
-            graveyard.bury(client, std::mem::replace(&mut self.state, State::Away));
+            let state = std::mem::replace(&mut self.state, State::Away);
+            graveyard.bury(client, (state, std::mem::take(&mut self.missing)));
         }
         self.images.clear();
     }
@@ -172,12 +173,12 @@ impl Subscriber {
             State::Away if surroundings.clock.now_ns() < self.adds_from_ns => {}
             State::Away => {
                 let added = client.async_add_subscription(&self.plan.channel, self.plan.stream_id);
-                if let Ok(id) = added {
-                    self.state = State::Adding(id);
+                if let Ok(operation) = added {
+                    self.state = State::Adding(operation);
                 }
                 work_count += 1;
             }
-            State::Adding(id) => work_count += self.find(&client, *id, surroundings)?,
+            State::Adding(_) => work_count += self.find(surroundings)?,
             State::Open(_) if surroundings.clock.now_ns() >= self.polls_from_ns => {
                 self.add_missing(surroundings.clock.now_ns());
                 work_count += self.poll(surroundings)?;
@@ -215,13 +216,11 @@ impl Subscriber {
         self.images.clear();
     }
 
-    fn find(
-        &mut self,
-        client: &Aeron,
-        id: i64,
-        surroundings: &Surroundings<'_>,
-    ) -> Result<usize, Finding> {
-        match client.find_subscription(id) {
+    fn find(&mut self, surroundings: &Surroundings<'_>) -> Result<usize, Finding> {
+        let State::Adding(adding) = &mut self.state else {
+            return Ok(0);
+        };
+        match adding.poll() {
             Ok(None) => Ok(0),
             Ok(Some(subscription)) => {
                 let destinations = self.plan.destinations.iter().cloned();
@@ -259,7 +258,7 @@ impl Subscriber {
                 *command = subscription.async_add_destination(channel).ok();
                 true
             }
-            Some(id) => match subscription.poll_destination(*id) {
+            Some(operation) => match operation.poll() {
                 Ok(Some(_)) => false,
                 Ok(None) => true,
                 Err(_) => {

@@ -1,0 +1,142 @@
+"""Handlers of a client: what they keep alive, and when they are let go."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+
+import pytest
+from tests.conftest import eventually
+
+import aeron
+
+
+class Owner:
+    """A program's object whose methods are handlers of the client that it owns."""
+
+    def __init__(self, driver: aeron.MediaDriver, stream_id: int, where: str) -> None:
+        self.calls: list[str] = []
+        on_client = {name: getattr(self, name) for name in HANDLERS} if where == "client" else {}
+        self.client = aeron.connect(driver, **on_client)
+        if where == "added":
+            self.client.add_close_handler(self.on_close)
+            self.client.add_available_counter_handler(self.on_available_counter)
+            self.client.add_unavailable_counter_handler(self.on_unavailable_counter)
+        images = {"on_available_image": self.on_available_image} if where == "subscription" else {}
+        self.subscription = self.client.add_subscription("aeron:ipc", stream_id, **images)
+        self.batches = self.subscription.batches()
+        if where == "pending":
+            self.pending = self.client.async_add_subscription(
+                "aeron:ipc", stream_id, on_available_image=self.on_available_image
+            )
+
+    def error_handler(self, error: Exception) -> None:
+        self.calls.append(repr(error))
+
+    def on_available_image(self, _: aeron.Image) -> None:
+        self.calls.append("available image")
+
+    def on_unavailable_image(self, _: aeron.Image) -> None:
+        self.calls.append("unavailable image")
+
+    def on_available_counter(self, *_: object) -> None:
+        self.calls.append("available counter")
+
+    def on_unavailable_counter(self, *_: object) -> None:
+        self.calls.append("unavailable counter")
+
+    def on_close(self) -> None:
+        self.calls.append("close")
+
+    def on_publication_error(self, _: object) -> None:
+        self.calls.append("publication error")
+
+
+HANDLERS = [name for name in vars(Owner) if name.startswith(("on_", "error_"))]
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+@pytest.mark.parametrize("where", ["client", "added", "subscription", "pending"])
+def test_handlers_that_are_methods_of_the_clients_owner_keep_nothing_alive(
+    driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, where: str, is_closed: bool
+) -> None:
+    owner = Owner(driver, stream_id, where)
+    client_id = owner.client.client_id
+    if is_closed:
+        owner.client.close()
+    threads = weakref.ref(owner), weakref.ref(owner.client), weakref.ref(owner.subscription)
+    del owner
+    gc.collect()
+    assert [reference() for reference in threads] == [None] * 3
+    heartbeats = lambda: [c for c in client.counters_reader if c.type_id == 11 and c.registration_id == client_id]  # noqa: E731
+    eventually(lambda: not heartbeats())
+
+
+def test_a_close_lets_handlers_go_without_the_garbage_collector(driver: aeron.MediaDriver, stream_id: int) -> None:
+    class Callback:
+        def __init__(self) -> None:
+            self.calls = 0
+
+        def __call__(self, *_: object) -> None:
+            self.calls += 1
+
+    gc.disable()
+    try:
+        handlers = {name: Callback() for name in HANDLERS}
+        references = [weakref.ref(handler) for handler in handlers.values()]
+        client = aeron.connect(driver, **handlers)  # type: ignore[arg-type]
+        on_image = Callback()
+        of_image = weakref.ref(on_image)
+        subscription = client.add_subscription("aeron:ipc", stream_id, on_unavailable_image=on_image)
+        _publication = client.add_publication("aeron:ipc", stream_id)
+        subscription.wait_connected(5)
+        del handlers
+        subscription.close()
+        eventually(lambda callback=on_image: callback.calls == 1)
+        del on_image
+        eventually(lambda: of_image() is None)
+        assert all(reference() is not None for reference in references)
+        client.close()
+        assert [reference() for reference in references] == [None] * len(references)
+    finally:
+        gc.enable()
+
+
+def test_a_client_whose_publication_is_in_use_keeps_its_handlers(driver: aeron.MediaDriver, stream_id: int) -> None:
+    owner = Owner(driver, stream_id, "client")
+    calls, publication = owner.calls, owner.client.add_publication("aeron:ipc", stream_id + 1)
+    del owner
+    gc.collect()
+    with aeron.connect(driver) as other:
+        counter = other.add_counter(1001, "seen")
+        eventually(lambda: "available counter" in calls)
+        counter.close()
+    assert not publication.is_closed
+
+
+def test_the_dispatcher_thread_has_a_name(driver: aeron.MediaDriver, stream_id: int) -> None:
+    names: list[str] = []
+    with aeron.connect(driver, on_available_image=lambda _: names.append(threading.current_thread().name)) as client:
+        _open = client.add_subscription("aeron:ipc", stream_id), client.add_publication("aeron:ipc", stream_id)
+        eventually(lambda: names)
+    assert names == ["aeron-dispatcher"]
+
+
+@pytest.mark.parametrize("kind", ["publication", "exclusive_publication", "subscription", "counter"])
+def test_resources_are_added_inside_a_handler_without_waiting(
+    driver: aeron.MediaDriver, stream_id: int, kind: str
+) -> None:
+    added: list[aeron.PendingOperation[object]] = []
+
+    def on_image(_: aeron.Image) -> None:
+        arguments: tuple[object, ...] = (1001, "inside") if kind == "counter" else ("aeron:ipc", stream_id + 10_000)
+        added.append(getattr(client, f"async_add_{kind}")(*arguments))
+
+    with aeron.connect(driver) as client:
+        _open = (
+            client.add_subscription("aeron:ipc", stream_id, on_available_image=on_image),
+            client.add_publication("aeron:ipc", stream_id),
+        )
+        eventually(lambda: added)
+        assert added[0].result(5) is not None
