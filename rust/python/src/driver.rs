@@ -22,7 +22,7 @@ use crate::waiting::{DEFAULT_MAX_IDLE_PARK_NS, interruptible};
 ///
 /// Every setting of Aeron's driver is a keyword, with its unit in its name (lengths are bytes); what is not given comes from
 /// the `AERON_*` environment, else it is the default. Where the defaults differ from `aeronmd`: all agents share one thread
-/// (`threading_mode="SHARED"`), the directory is a fresh one of its own and is removed at the end, and a driver without work
+/// (`threading_mode="SHARED"`), there is room for 16,384 counters (`counters_values_buffer_length`), the directory is a fresh one of its own and is removed at the end, and a driver without work
 /// parks longer (`max_idle_park_ns`). Directories of embedded drivers whose process was killed are removed when the next embedded
 /// driver starts. A client that is given the driver, not its directory, runs the
 /// network itself while its polls find nothing. Thread-safe.
