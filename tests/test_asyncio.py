@@ -132,6 +132,52 @@ def test_a_cancelled_wait_loses_no_message(stream: Stream) -> None:
     run(main())
 
 
+def test_a_time_out_does_not_end_the_iterator(stream: Stream) -> None:
+    async def main() -> None:
+        batches = stream.subscription.batches_async()
+        for i in range(3):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(anext(batches), 0.01)
+            await stream.publication.offer_async(bytes([i]))
+            assert (await asyncio.wait_for(anext(batches), 5)).to_list() == [bytes([i])]
+        assert "AsyncBatches of up to 4096" in repr(batches)
+        await batches.aclose()
+        with pytest.raises(StopAsyncIteration):
+            await anext(batches)
+
+    run(main())
+
+
+def test_a_cancelled_offer_of_a_batch_says_how_many_were_sent(stream: Stream) -> None:
+    async def main() -> None:
+        messages = [i.to_bytes(1000, "little") for i in range(500)]
+        offer = asyncio.create_task(stream.publication.offer_batch_async(messages))
+        await asyncio.sleep(0.05)
+        offer.cancel()
+        with pytest.raises(asyncio.CancelledError) as caught:
+            await offer
+        sent = caught.value.sent  # type: ignore[attr-defined]
+        assert 0 < sent < 500
+        got = stream.receive(sent)
+
+        async def read() -> None:
+            async for batch in stream.subscription:
+                got.extend(batch.to_list())
+                if len(got) == 500:
+                    return
+
+        reader = asyncio.create_task(read())
+        assert await stream.publication.offer_batch_async(messages, start=sent) == 500 - sent
+        await reader
+        assert got == messages
+        stream.publication.close()
+        with pytest.raises(aeron.PublicationClosedError) as closed:
+            await stream.publication.offer_batch_async(messages)
+        assert closed.value.sent == 0  # type: ignore[attr-defined]
+
+    run(main())
+
+
 def test_two_loops_one_after_the_other_and_one_in_a_thread(stream: Stream) -> None:
     async def receive() -> bytes:
         async for batch in stream.subscription:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import array
+import collections
+import collections.abc
 import gc
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -326,3 +329,37 @@ def test_whatever_is_sent_in_a_batch_arrives(stream: Stream, messages: list[byte
 
     eventually(step)
     assert got == messages
+
+
+def test_a_slice_of_a_batch_is_a_list_of_its_payloads(stream: Stream) -> None:
+    messages = [bytes([i]) for i in range(10)]
+    assert stream.publication.offer_batch(messages) == 10
+    batch = stream.subscription.poll_batch()
+    while len(batch) < 10:
+        batch = stream.subscription.poll_batch()
+    for part in (slice(2, 5), slice(None), slice(-3, None), slice(None, None, -2), slice(20, 30), slice(5, 2)):
+        assert [bytes(payload) for payload in batch[part]] == messages[part]
+    with pytest.raises(TypeError, match="index='x' is not an integer"):
+        batch["x"]  # type: ignore[call-overload]
+
+
+def test_a_batch_is_any_sequence_of_messages(stream: Stream) -> None:
+    class Sequence(collections.abc.Sequence[bytes]):
+        def __len__(self) -> int:
+            return 2
+
+        def __getitem__(self, index: Any) -> Any:
+            return [b"one", b"two"][index]
+
+    for messages in (
+        (b"one", b"two"),
+        collections.deque([b"one", b"two"]),
+        collections.UserList([b"one", b"two"]),
+        Sequence(),
+    ):
+        assert stream.publication.offer_batch(messages) == 2
+        assert stream.publication.offer_batch(messages, start=1) == 1
+        assert stream.receive(3) == [b"one", b"two", b"two"]
+    for wrong in ("text", {b"one": 1}, {b"one"}, 5, (message for message in [b"one"])):
+        with pytest.raises(TypeError, match="offer_batch takes a list or another sequence"):
+            stream.publication.offer_batch(wrong)  # type: ignore[arg-type]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+import pickle
 import threading
 import weakref
+from typing import Any
 
 import pytest
-from tests.conftest import eventually
+from tests.conftest import Stream, eventually
 
 import aeron
 
@@ -140,3 +142,62 @@ def test_resources_are_added_inside_a_handler_without_waiting(
         )
         eventually(lambda: added)
         assert added[0].result(5) is not None
+
+
+def test_everything_that_is_open_takes_weak_references(driver: aeron.MediaDriver, stream: Stream) -> None:
+    things = [
+        driver,
+        stream.client,
+        stream.publication,
+        stream.client.add_publication("aeron:ipc", stream.stream_id),
+        stream.subscription,
+        stream.subscription.images[0],
+        stream.client.add_counter(1001, "weak"),
+        stream.client.async_next_session_id(1),
+    ]
+    for thing in things:
+        assert weakref.ref(thing)() is thing
+
+
+def test_snapshots_channels_and_enums_are_pickled(stream: Stream) -> None:
+    def again(thing: Any) -> Any:
+        return pickle.loads(pickle.dumps(thing))
+
+    for action in (aeron.Action.ABORT, aeron.Action.BREAK, aeron.Action.COMMIT, aeron.Action.CONTINUE):
+        assert again(action) is action
+    assert again(aeron.ChannelStatus.ACTIVE) is aeron.ChannelStatus.ACTIVE
+    for channel in (
+        aeron.ChannelUriBuilder("udp", endpoint="localhost:40123", term_length=65536, alias="a b"),
+        aeron.ChannelUriBuilder("udp", spy=True, endpoint="localhost:40123"),
+        aeron.ChannelUriBuilder(),
+    ):
+        assert str(again(channel)) == str(channel)
+    counter = stream.client.add_counter(1001, "pickled", b"key")
+    snapshot = next(each for each in stream.client.counters_reader if each.id == counter.id)
+    copied = again(snapshot)
+    for name in ("id", "type_id", "value", "label", "key", "registration_id", "owner_id", "reference_id"):
+        assert getattr(copied, name) == getattr(snapshot, name)
+
+
+def test_what_is_printed_tells_what_it_is(stream: Stream) -> None:
+    assert "CountersReader of" in repr(stream.client.counters_reader)
+    assert f"4096 messages of <Subscription aeron:ipc stream {stream.stream_id}" in repr(stream.subscription.batches())
+    assert "FragmentAssembler for <built-in function print>" in repr(aeron.FragmentAssembler(print))
+    shown: list[Any] = []
+    stream.publication.publish(b"x")
+    eventually(lambda: stream.subscription.poll(lambda _, header: shown.extend([header, repr(header)])) or shown)
+    assert f"Header of session {stream.publication.session_id} stream {stream.stream_id}, position 64" in shown[1]
+    assert "valid in its handler only" in repr(shown[0])
+
+
+def test_an_error_of_a_receiver_is_printed_with_its_reason(driver: aeron.MediaDriver, stream_id: int) -> None:
+    errors: list[aeron.PublicationErrorFrame] = []
+    with aeron.connect(driver, on_publication_error=errors.append) as client:
+        publication = client.add_publication("aeron:ipc", stream_id)
+        subscription = client.add_subscription("aeron:ipc", stream_id)
+        subscription.wait_connected(5)
+        subscription.images[0].reject("too old")
+        eventually(lambda: errors)
+        assert repr(errors[0]).startswith(
+            f'<PublicationErrorFrame code 13 "too old", session {publication.session_id} '
+        )

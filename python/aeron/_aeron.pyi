@@ -1,6 +1,6 @@
 """The native module; import ``aeron`` instead. What everything does, and raises, is in the docstrings."""
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 from types import GenericAlias
@@ -15,6 +15,7 @@ from typing import (
     TypedDict,
     TypeVar,
     final,
+    overload,
     type_check_only,
 )
 
@@ -22,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import Buffer, disjoint_base
 
+from aeron.aio import AsyncBatches
 from aeron.loss import Loss
 from aeron.results import NotSent
 
@@ -372,7 +374,7 @@ class _Publication:  # what both kinds have
     ) -> Coroutine[Any, Any, BufferClaim]: ...
     def offer_async(self, message: Buffer) -> Coroutine[Any, Any, int]: ...
     def offer_batch_async(
-        self, messages: _Messages, *, offsets: _Offsets | None = None
+        self, messages: _Messages, *, offsets: _Offsets | None = None, start: int = 0
     ) -> Coroutine[Any, Any, int]: ...
     @property
     def _is_ready(self) -> _Condition: ...
@@ -472,8 +474,8 @@ class Subscription:
     def raw_poll(self, handler: Callable[[int, bytes, int, int], object], block_length_limit: int) -> int: ...
     def poll_batch(self, limit: int = 4096, *, max_bytes: int = 16777216) -> Batch: ...
     def batches(self, limit: int = 4096, *, timeout: float | None = None, max_bytes: int = 16777216) -> Batches: ...
-    def batches_async(self, limit: int = 4096, *, max_bytes: int = 16777216) -> AsyncIterator[Batch]: ...
-    def __aiter__(self) -> AsyncIterator[Batch]: ...
+    def batches_async(self, limit: int = 4096, *, max_bytes: int = 16777216) -> AsyncBatches: ...
+    def __aiter__(self) -> AsyncBatches: ...
     def _look(self, limit: int = 4096, max_bytes: int = 16777216, spin_ns: int = 0) -> Batch | None: ...
     @property
     def _is_over(self) -> bool: ...
@@ -526,7 +528,10 @@ class Batches:
 @final
 class Batch:
     def __len__(self) -> int: ...
+    @overload
     def __getitem__(self, key: int, /) -> memoryview: ...
+    @overload
+    def __getitem__(self, key: slice, /) -> list[memoryview]: ...
     def __iter__(self) -> Iterator[memoryview]: ...
     def to_list(self) -> list[bytes]: ...
     def as_records(self, dtype: npt.DTypeLike) -> npt.NDArray[np.void]: ...
@@ -682,6 +687,18 @@ class Counter:
 
 @final
 class CounterSnapshot:
+    def __new__(
+        cls,
+        id: int,
+        type_id: int,
+        value: int,
+        label: str,
+        key: bytes,
+        registration_id: int,
+        owner_id: int,
+        reference_id: int,
+    ) -> Self: ...
+    def __getnewargs__(self) -> tuple[int, int, int, str, bytes, int, int, int]: ...
     @property
     def id(self) -> int: ...
     @property

@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import time
 import weakref
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from aeron import _aeron
@@ -178,26 +178,50 @@ class _Spin:
             self._left -= 1
 
 
-async def batches(subscription: Subscription, limit: int, max_bytes: int) -> AsyncIterator[Batch]:
-    """What ``async for batch in subscription`` runs: ends if the owner closes the subscription, raises if it died."""
-    looker, spin, is_ready = _looker(), _Spin(), subscription._is_ready
-    turned_ns = time.monotonic_ns()
-    while True:
-        spin_ns, start_ns = spin.length_ns(), time.monotonic_ns()
-        batch = subscription._look(limit, max_bytes, spin_ns)
-        now_ns = time.monotonic_ns()
-        if spin_ns:
-            spin.took(now_ns - start_ns)
-        if batch is None:
-            if subscription._is_over:
-                return
-            await looker.wait(is_ready)
-            turned_ns = time.monotonic_ns()
-            continue
-        yield batch
-        if now_ns - turned_ns > _TURN_NS:
+class AsyncBatches:
+    """Batches of what arrives, for ``async for``: ends if the owner closes the subscription, raises if it died.
+
+    A cancelled wait, such as one that ``asyncio.wait_for`` gave up, loses no message and does not end the iterator.
+    """
+
+    def __init__(self, subscription: Subscription, limit: int, max_bytes: int) -> None:
+        """`limit` messages of a batch at most, none begun after `max_bytes`."""
+        self._subscription = subscription
+        self._limits = limit, max_bytes
+        self._spin = _Spin()
+        self._is_ready = subscription._is_ready
+        self._turned_ns = time.monotonic_ns()
+        self._is_closed = False
+
+    def __aiter__(self) -> AsyncBatches:
+        """Itself."""
+        return self
+
+    async def __anext__(self) -> Batch:
+        """Waits for the next batch."""
+        if time.monotonic_ns() - self._turned_ns > _TURN_NS:
             await asyncio.sleep(0)
-            turned_ns = time.monotonic_ns()
+            self._turned_ns = time.monotonic_ns()
+        while not self._is_closed:
+            spin_ns, start_ns = self._spin.length_ns(), time.monotonic_ns()
+            batch = self._subscription._look(*self._limits, spin_ns)
+            if spin_ns:
+                self._spin.took(time.monotonic_ns() - start_ns)
+            if batch is not None:
+                return batch
+            if self._subscription._is_over:
+                break
+            await _looker().wait(self._is_ready)
+            self._turned_ns = time.monotonic_ns()
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """Ends the iterator; the subscription stays open."""
+        self._is_closed = True
+
+    def __repr__(self) -> str:
+        """The subscription and the limit."""
+        return f"<AsyncBatches of up to {self._limits[0]} messages of {self._subscription!r}>"
 
 
 async def offer(publication: Publication | ExclusivePublication, message: Any) -> int:
@@ -207,12 +231,23 @@ async def offer(publication: Publication | ExclusivePublication, message: Any) -
     return position
 
 
-async def offer_batch(publication: Publication | ExclusivePublication, messages: Any, offsets: Any = None) -> int:
-    """Offers until all messages are sent; answers how many there were."""
-    count = len(messages) if offsets is None else len(offsets) - 1
+async def offer_batch(
+    publication: Publication | ExclusivePublication, messages: Any, offsets: Any = None, start: int = 0
+) -> int:
+    """Offers all messages from index `start` on; returns how many there were.
+
+    If the wait is cancelled or an offer fails, the exception's attribute `sent` is the number of messages sent so far: resume
+    at ``start + error.sent``.
+    """
+    count = (len(messages) if offsets is None else len(offsets) - 1) - start
     sent = 0
-    while (sent := sent + publication.offer_batch(messages, offsets=offsets, start=sent)) < count:
-        await _looker().wait(publication._is_ready)
+    try:
+        while (sent := sent + publication.offer_batch(messages, offsets=offsets, start=start + sent)) < count:
+            await _looker().wait(publication._is_ready)
+    except BaseException as error:
+        error.sent = sent  # type: ignore[attr-defined]
+        error.add_note(f"{sent} of {count} messages were sent")
+        raise
     return sent
 
 

@@ -138,6 +138,8 @@ parameters!(
     new,
     offer_timeout_ms,
     offset,
+    owner_id,
+    reference_id,
     on_available_image,
     on_unavailable_image,
     partition,

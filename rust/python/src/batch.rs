@@ -11,7 +11,7 @@ use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyList, PySlice, PyTuple};
 
 use crate::argument;
 use crate::buffers::{Exporter, Lent};
@@ -171,18 +171,8 @@ impl Batch {
     }
 }
 
-#[pymethods]
 impl Batch {
-    fn __len__(&self) -> usize {
-        self.messages().len()
-    }
-
-    /// The payload of a message, as a read-only memoryview. Negative indexes count from the end.
-    fn __getitem__<'py>(
-        &self,
-        py: Python<'py>,
-        #[pyo3(from_py_with = argument::index)] index: isize,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn message_view<'py>(&self, py: Python<'py>, index: isize) -> PyResult<Bound<'py, PyAny>> {
         let count = self.messages().len() as isize;
         let index = if index < 0 { index + count } else { index };
         if !(0..count).contains(&index) {
@@ -199,6 +189,29 @@ impl Batch {
             1,
         );
         self.payload(py)?.get_item(range)
+    }
+}
+
+#[pymethods]
+impl Batch {
+    fn __len__(&self) -> usize {
+        self.messages().len()
+    }
+
+    /// The payload of a message, as a read-only memoryview; for a slice a list of them. Negative indexes count from the end.
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        index: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let Ok(slice) = index.cast::<PySlice>() else {
+            return self.message_view(py, argument::index(index)?);
+        };
+        let range = slice.indices(self.messages().len() as isize)?;
+        let views = (0..range.slicelength as isize)
+            .map(|number| self.message_view(py, range.start + number * range.step))
+            .collect::<PyResult<Vec<_>>>()?;
+        Ok(PyList::new(py, views)?.into_any())
     }
 
     /// Iterates over the payloads.

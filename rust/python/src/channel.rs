@@ -166,6 +166,12 @@ impl PyChannelUriBuilder {
         self.builder.build().to_string()
     }
 
+    /// Pickled as its text.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
+        let parse = slf.get_type().getattr("parse")?;
+        Ok((parse, (slf.borrow().build(),)))
+    }
+
     fn __str__(&self) -> String {
         self.build()
     }

@@ -211,6 +211,48 @@ impl PyCounterSnapshot {
 
 #[pymethods]
 impl PyCounterSnapshot {
+    /// A snapshot of these values, as it is unpickled.
+    #[new]
+    #[allow(clippy::too_many_arguments, reason = "they are the attributes")]
+    fn of_values(
+        #[pyo3(from_py_with = argument::id)] id: i32,
+        #[pyo3(from_py_with = argument::type_id)] type_id: i32,
+        #[pyo3(from_py_with = argument::value)] value: i64,
+        label: String,
+        key: Py<PyBytes>,
+        #[pyo3(from_py_with = argument::registration_id)] registration_id: i64,
+        #[pyo3(from_py_with = argument::owner_id)] owner_id: i64,
+        #[pyo3(from_py_with = argument::reference_id)] reference_id: i64,
+    ) -> Self {
+        Self {
+            id,
+            type_id,
+            value,
+            label,
+            key,
+            registration_id,
+            owner_id,
+            reference_id,
+        }
+    }
+
+    #[allow(clippy::type_complexity, reason = "the arguments of the constructor")]
+    fn __getnewargs__(
+        &self,
+        py: Python<'_>,
+    ) -> (i32, i32, i64, String, Py<PyBytes>, i64, i64, i64) {
+        (
+            self.id,
+            self.type_id,
+            self.value,
+            self.label.clone(),
+            self.key.clone_ref(py),
+            self.registration_id,
+            self.owner_id,
+            self.reference_id,
+        )
+    }
+
     fn __repr__(&self) -> String {
         format!(
             "<CounterSnapshot {}: {} - {}>",
@@ -355,6 +397,15 @@ impl PyCountersReader {
             .records()
             .map(|record| PyCounterSnapshot::new(py, record))
             .collect())
+    }
+
+    fn __repr__(&self) -> PyResult<String> {
+        let reader = self.inner.get()?;
+        Ok(format!(
+            "<CountersReader of {} counters, at most {}>",
+            reader.records().count(),
+            reader.max_counter_id() + 1
+        ))
     }
 
     /// Iterates over a snapshot.

@@ -207,6 +207,20 @@ pub struct PyPublicationErrorFrame {
     source_address: Option<String>,
 }
 
+#[pymethods]
+impl PyPublicationErrorFrame {
+    fn __repr__(&self) -> String {
+        format!(
+            "<PublicationErrorFrame code {} {:?}, session {} stream {}, from {}>",
+            self.error_code,
+            self.error_message,
+            self.session_id,
+            self.stream_id,
+            self.source_address.as_deref().unwrap_or("unknown"),
+        )
+    }
+}
+
 impl From<&PublicationErrorFrame> for PyPublicationErrorFrame {
     fn from(frame: &PublicationErrorFrame) -> Self {
         Self {

@@ -36,6 +36,23 @@ pub enum PyAction {
     CONTINUE = 4,
 }
 
+#[pymethods]
+impl PyAction {
+    /// Pickled by name, so that identity survives.
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyAny>, &'static str))> {
+        let name = match *slf.borrow() {
+            PyAction::ABORT => "ABORT",
+            PyAction::BREAK => "BREAK",
+            PyAction::COMMIT => "COMMIT",
+            PyAction::CONTINUE => "CONTINUE",
+        };
+        let getattr = slf.py().import("builtins")?.getattr("getattr")?;
+        Ok((getattr, (slf.as_any().get_type().into_any(), name)))
+    }
+}
+
 impl From<PyAction> for Action {
     fn from(action: PyAction) -> Self {
         match action {
@@ -83,6 +100,13 @@ impl PyFragmentAssembler {
     #[getter]
     fn handler(&self, py: Python<'_>) -> Py<PyAny> {
         self.handler.clone_ref(py)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!(
+            "<FragmentAssembler for {}>",
+            self.handler.bind(py).repr()?
+        ))
     }
 
     /// Frees the buffer of a session; answers whether there was one.

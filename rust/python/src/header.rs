@@ -90,6 +90,19 @@ impl PyHeader {
 
 #[pymethods]
 impl PyHeader {
+    fn __repr__(&self) -> PyResult<String> {
+        if !self.is_valid.load(Ordering::Acquire) {
+            return Ok("<Header, valid in its handler only>".to_owned());
+        }
+        Ok(format!(
+            "<Header of session {} stream {}, position {}, {} bytes>",
+            self.session_id()?,
+            self.stream_id()?,
+            self.position()?,
+            self.frame_length()?,
+        ))
+    }
+
     /// Stream position after the message.
     #[getter]
     fn position(&self) -> PyResult<i64> {

@@ -199,14 +199,18 @@ macro_rules! publication_class {
                 slf.py().import("aeron.aio")?.call_method1("offer", (slf, message))
             }
 
-            /// Sends all messages without blocking the event loop.
-            #[pyo3(signature = (messages, *, offsets = None))]
+            /// Sends all messages from index `start` on without blocking the event loop: a coroutine that returns how many there
+            /// were. If it is cancelled or fails, the exception's attribute `sent` says how many were sent.
+            #[pyo3(signature = (messages, *, offsets = None, start = 0))]
             fn offer_batch_async<'py>(
                 slf: &Bound<'py, Self>,
                 messages: &Bound<'py, PyAny>,
                 offsets: Option<&Bound<'py, PyAny>>,
+                #[pyo3(from_py_with = argument::start)] start: usize,
             ) -> PyResult<Bound<'py, PyAny>> {
-                slf.py().import("aeron.aio")?.call_method1("offer_batch", (slf, messages, offsets))
+                slf.py()
+                    .import("aeron.aio")?
+                    .call_method1("offer_batch", (slf, messages, offsets, start))
             }
 
             /// Whether an offer may succeed, or would raise.

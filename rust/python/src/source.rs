@@ -7,7 +7,7 @@ use arrow_array::{Array, ArrayRef, FixedSizeBinaryArray, GenericByteArray};
 use arrow_schema::DataType;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::{PyBytes, PyList, PySequence, PyString};
 
 use crate::arrow::array_of;
 use crate::buffers::{View, has_buffer, has_objects, holds_addresses};
@@ -40,12 +40,18 @@ pub fn send(
         return send_list(list, start, sink);
     }
     // Not finding an attribute takes as long as appending a hundred rows, so numpy's arrays are not asked for it.
-    if !has_buffer(source)
-        && let Some(array) = array_of(source)?
-    {
+    if has_buffer(source) {
+        return send_rows(source, start, sink);
+    }
+    if let Some(array) = array_of(source)? {
         return send_arrow(&array, start, sink);
     }
-    send_rows(source, start, sink)
+    match source.cast::<PySequence>() {
+        Ok(sequence) if !source.is_instance_of::<PyString>() => {
+            send_list(&sequence.to_list()?, start, sink)
+        }
+        _ => Err(unsuitable()),
+    }
 }
 
 fn check_start(start: usize, count: usize) -> PyResult<bool> {
@@ -142,7 +148,7 @@ fn is_record(view: &View<'_>) -> bool {
 fn unsuitable() -> PyErr {
     raise(
         "ArgumentTypeError",
-        "offer_batch takes a list of bytes, an array of two dimensions or a structured one (each row a message, rows in \
+        "offer_batch takes a list or another sequence of bytes, an array of two dimensions or a structured one (each row a message, rows in \
          ascending order, a row's bytes together: see numpy.ascontiguousarray), an Arrow binary array, or a buffer with offsets",
     )
 }

@@ -325,7 +325,8 @@ impl PySubscription {
         Ok(Condition::new(is_ready))
     }
 
-    /// Batches as they arrive, for `async for`, until the subscription is closed. Raises `SubscriptionClosedError` if the driver
+    /// Batches as they arrive, for `async for`, until the subscription is closed. A wait that is cancelled loses no message and
+    /// does not end the iterator. Raises `SubscriptionClosedError` if the driver
     /// or the client died.
     #[pyo3(signature = (limit = 4096, *, max_bytes = 16_777_216))]
     fn batches_async<'py>(
@@ -336,7 +337,7 @@ impl PySubscription {
         batch_limits(limit, max_bytes)?;
         slf.py()
             .import("aeron.aio")?
-            .call_method1("batches", (slf, limit, max_bytes))
+            .call_method1("AsyncBatches", (slf, limit, max_bytes))
     }
 
     /// `async for batch in subscription`.
