@@ -236,8 +236,8 @@ async def offer_batch(
 ) -> int:
     """Offers all messages from index `start` on; returns how many there were.
 
-    If the wait is cancelled or an offer fails, the exception's attribute `sent` is the number of messages sent so far: resume
-    at ``start + error.sent``.
+    If the wait is cancelled or an offer fails, the attribute `sent` of the exception says how many were sent.
+    Resume at ``start + error.sent``.
     """
     count = (len(messages) if offsets is None else len(offsets) - 1) - start
     sent = 0

@@ -39,6 +39,7 @@ pub enum PyAction {
 #[pymethods]
 impl PyAction {
     /// Pickled by name, so that identity survives.
+    #[allow(clippy::type_complexity, reason = "a function and its arguments")]
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
     ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyAny>, &'static str))> {
