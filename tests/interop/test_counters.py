@@ -1,5 +1,8 @@
 """Counters of drivers and clients, read by the others."""
 
+import pytest
+
+import aeron
 from interop.kinds import each_pair, each_triple
 from interop.waiting import eventually
 
@@ -84,3 +87,23 @@ def test_session_ids_are_handed_out_in_order(driver, publisher, subscriber, shar
     session = first.call("next_session", stream=stream)["session"]
     assert second.call("next_session", stream=stream)["session"] == session + 1
     assert second.add_publication(IPC, stream, exclusive=True).session == session + 2
+
+
+@pytest.mark.parametrize("kind", ["c", "java"])
+@pytest.mark.parametrize("channel", ["aeron:udp?endpoint=localhost:0", "aeron:ipc"])
+def test_our_client_knows_by_the_counters_of_a_real_driver_when_a_publication_is_flushed(kind, channel, start_driver):
+    """UDP: sent; IPC: consumed by every subscriber"""
+    driver = start_driver(kind)
+    with aeron.connect(driver.directory) as client:
+        subscription = client.add_subscription(channel, 77)
+        eventually(subscription.try_resolve_channel_endpoint_port)
+        publication = client.add_publication(subscription.try_resolve_channel_endpoint_port(), 77)
+        publication.wait_connected(timeout=10)
+        sent = 0
+        while publication.offer(bytes(1000)):
+            sent += 1
+        assert not publication.flush(timeout=0.2), "nobody polls"
+        received = 0
+        while received < sent:
+            received += len(subscription.poll_batch())
+        assert publication.flush(timeout=5)

@@ -17,6 +17,7 @@ use aeron_memory::directory::{cnc_file, loss_report_file};
 use aeron_memory::mapped::{Allocation, MappedFile};
 
 use crate::agents::{AgentCpus, ConductorAgent, Pinned, ReceiverAgent, SenderAgent};
+use crate::closing::Closing;
 use crate::config::{Context, LoopKind, ThreadingMode};
 use crate::diagnostics::ErrorRecorder;
 use crate::driver_core::{DriverCore, Surroundings};
@@ -37,6 +38,8 @@ pub struct Assembly {
     pub network_turns: Option<AgentTurns>,
     /// Set by the conductor when a client terminates the driver.
     pub is_terminated: Arc<AtomicBool>,
+    /// Asks the conductor to end the publications.
+    pub closing: Arc<Closing>,
     /// Where failures of the loops go.
     pub errors: ErrorRecorder,
 }
@@ -89,11 +92,13 @@ impl Assembly {
         let surroundings = surroundings(context, gossip_socket);
         let agents = Agents::new(context, cnc, loss_report, surroundings)?;
         let (is_terminated, errors) = (agents.is_terminated.clone(), agents.errors.clone());
+        let closing = Arc::clone(&agents.closing);
         let (loops, network_turns) = agents.into_loops(context, cpus)?;
         Ok(Assembly {
             loops,
             network_turns,
             is_terminated,
+            closing,
             errors,
         })
     }
@@ -105,6 +110,7 @@ struct Agents {
     sender: SenderAgent,
     receiver: ReceiverAgent,
     is_terminated: Arc<AtomicBool>,
+    closing: Arc<Closing>,
     errors: ErrorRecorder,
 }
 
@@ -127,6 +133,7 @@ impl Agents {
             sender: SenderAgent::new(core.sender),
             receiver: ReceiverAgent::new(core.receiver),
             is_terminated: core.is_terminated,
+            closing: core.closing,
             errors: core.errors,
         })
     }

@@ -18,6 +18,7 @@ use aeron_memory::loss_report::LossReport;
 use aeron_memory::ring::RingConsumer;
 use aeron_protocol::CONTROL_PROTOCOL_VERSION;
 
+use crate::closing::Closing;
 use crate::conductor::{Conductor, ConductorParts};
 use crate::config::Context;
 use crate::diagnostics::ErrorRecorder;
@@ -77,6 +78,8 @@ pub struct DriverCore {
     pub errors: ErrorRecorder,
     /// Set by the conductor when a client terminates the driver.
     pub is_terminated: Arc<AtomicBool>,
+    /// Asks the conductor to end the publications.
+    pub closing: Arc<Closing>,
 }
 
 impl DriverCore {
@@ -100,6 +103,7 @@ impl DriverCore {
         );
         let queues = Queues::new(&system);
         let is_terminated = Arc::new(AtomicBool::new(false));
+        let closing = Arc::new(Closing::default());
         let names = (surroundings.names)(NameParts {
             counters: &mut counters,
             system: &system,
@@ -155,6 +159,7 @@ impl DriverCore {
             network: surroundings.network,
             loss_report: LossReport::new(loss_report),
             is_terminated: Arc::clone(&is_terminated),
+            closing: Arc::clone(&closing),
             seed: surroundings.seed,
             system_socket_buffers: surroundings.system_socket_buffers,
         };
@@ -166,6 +171,7 @@ impl DriverCore {
             system_counters: system,
             errors,
             is_terminated,
+            closing,
         })
     }
 

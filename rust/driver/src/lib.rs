@@ -6,6 +6,7 @@
 //! [`log_storage::LogStorage`]; the same code runs under a simulator.
 #![deny(unsafe_code)]
 
+pub mod closing;
 pub mod command_line;
 pub mod conductor;
 pub mod config;

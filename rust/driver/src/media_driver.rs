@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use aeron_agent::{
     AgentError, AgentInvoker, AgentRunner, AgentTurns, EpochClock, ErrorHandler, IdleStrategy,
@@ -15,6 +16,7 @@ use aeron_memory::counters::CountersManager;
 
 use crate::agents::AgentCpus;
 use crate::assembly::{Assembly, Loop, create_cnc, create_loss_report};
+use crate::closing::{Closing, Drain};
 use crate::config::{ConfigurationError, Context, ThreadingMode};
 use crate::diagnostics::ErrorRecorder;
 use crate::directory::DriverDirectory;
@@ -106,6 +108,7 @@ pub struct MediaDriver {
     directory: DriverDirectory,
     network_turns: Option<AgentTurns>,
     is_terminated: Arc<AtomicBool>,
+    closing: Arc<Closing>,
     is_closed: bool,
 }
 
@@ -176,6 +179,7 @@ impl MediaDriver {
             directory,
             network_turns: assembly.network_turns,
             is_terminated: assembly.is_terminated,
+            closing: assembly.closing,
             is_closed: false,
         };
         driver.run_loops(assembly.loops, &assembly.errors, has_main_loop)?;
@@ -210,6 +214,23 @@ impl MediaDriver {
     /// Whether a client has terminated the driver by a command that the validator allowed. It still runs until it is closed.
     pub fn is_terminated(&self) -> bool {
         self.is_terminated.load(Ordering::Acquire)
+    }
+
+    /// Begins an orderly end: the network publications take no more messages, their streams end where they are, and what was
+    /// published is sent. Call [`is_drained`](Self::is_drained) until that is over, then [`close`](Self::close).
+    pub fn begin_drain(&self) -> Drain {
+        Drain::new(&self.closing, Instant::now())
+    }
+
+    /// Whether the drain is over: everything was sent, and each receiver that is alive has reported the end of its stream or the
+    /// linger time of the publications has passed since something was sent last. Runs the agent that is left to the caller, and the
+    /// network where it takes turns: its own thread may be asleep.
+    pub fn is_drained(&mut self, drain: &mut Drain) -> bool {
+        self.do_work();
+        if let Some(turns) = &self.network_turns {
+            turns.take();
+        }
+        drain.is_over(&self.closing, Instant::now())
     }
 
     /// Ends the agents, gives everything back and says so to the clients; may be called again.

@@ -3,12 +3,14 @@
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
-use aeron_agent::AgentTurns;
+use aeron_agent::{AgentTurns, console};
+use aeron_driver::closing::UnconsumedStream;
 use aeron_driver::config::{SETTINGS, Setting, Sources, Value};
 use aeron_driver::{Context, MediaDriver, StartError, ThreadingMode, command_line};
 use aeron_memory::directory::default_directory;
+use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
 
@@ -16,7 +18,12 @@ use crate::argument;
 use crate::errors::raise;
 use crate::exit::{self, Closable};
 use crate::fork::OfProcess;
-use crate::waiting::{DEFAULT_MAX_IDLE_PARK_NS, interruptible};
+use crate::waiting::{DEFAULT_MAX_IDLE_PARK_NS, Patience, interruptible};
+
+/// How often the end of a drain is looked for.
+const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
+/// How long a driver that nobody closed drains at the end of the interpreter, which waits for 2 s.
+const EXIT_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A media driver inside this process.
 ///
@@ -47,11 +54,9 @@ impl Shared {
         self.driver.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn close(&self) -> std::io::Result<()> {
-        match self.lock().take() {
-            Some(mut driver) => driver.close(),
-            None => Ok(()),
-        }
+    /// Takes the driver out for its end.
+    fn take(&self) -> Option<MediaDriver> {
+        self.lock().take()
     }
 
     /// One duty cycle in mode INVOKER; `None` when another thread is in one.
@@ -71,8 +76,19 @@ impl Shared {
 
 impl Closable for Shared {
     fn close_at_exit(&self) {
+        let Some(mut driver) = self.take() else {
+            return;
+        };
+        let deadline = Instant::now() + EXIT_DRAIN_TIMEOUT;
+        let mut drain = driver.begin_drain();
+        while !driver.is_drained(&mut drain) && Instant::now() < deadline {
+            std::thread::sleep(DRAIN_POLL_INTERVAL);
+        }
+        if let Some(lost) = describe_unconsumed(drain.unconsumed()) {
+            console::warn(format_args!("WARNING: {lost}"));
+        }
         // Nobody is left to be told that the directory could not be removed.
-        let _ = self.close();
+        let _ = driver.close();
     }
 }
 
@@ -346,9 +362,22 @@ impl PyMediaDriver {
     }
 
     /// Ends the driver; its clients find out by its heartbeat. Idempotent.
+    ///
+    /// What was published over UDP is sent first. Then the driver waits, for at most the linger time of the publications, until each
+    /// receiver that is alive has reported that it consumed the end; without receivers it does not wait. What they did not consume
+    /// goes into one `RuntimeWarning`. An interrupt (Ctrl-C) ends the wait.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let driver = self.driver.get()?;
-        py.detach(|| driver.close()).map_err(|error| {
+        let shared = self.driver.get()?;
+        let Some(mut driver) = py.detach(|| shared.take()) else {
+            return Ok(());
+        };
+        let drained = drain(py, &mut driver);
+        let closed = py.detach(|| driver.close());
+        if let Some(lost) = drained? {
+            py.import("warnings")?
+                .call_method1("warn", (lost, py.get_type::<PyRuntimeWarning>()))?;
+        }
+        closed.map_err(|error| {
             raise(
                 "DriverError",
                 format!("failed to remove {}: {error}", self.context.dir.display()),
@@ -390,6 +419,27 @@ impl Drop for PyMediaDriver {
             Python::attach(|py| py.detach(|| driver.close_at_exit()));
         }
     }
+}
+
+/// Waits until everything was sent, and consumed by the receivers that are alive. Returns what they did not consume.
+fn drain(py: Python<'_>, driver: &mut MediaDriver) -> PyResult<Option<String>> {
+    let mut drain = driver.begin_drain();
+    let patience = Patience::new(None, DRAIN_POLL_INTERVAL.as_nanos() as u64)?;
+    let is_over = || driver.is_drained(&mut drain).then_some(());
+    patience.wait_without_gil(py, is_over)?;
+    Ok(describe_unconsumed(drain.unconsumed()))
+}
+
+/// What receivers did not consume, as one line; `None` if they consumed everything.
+fn describe_unconsumed(streams: &[UnconsumedStream]) -> Option<String> {
+    let list: Vec<_> = streams.iter().map(UnconsumedStream::to_string).collect();
+    (!list.is_empty()).then(|| {
+        format!(
+            "the driver closed before receivers reported that they consumed up to {}; \
+             close later, or raise publication_linger_timeout_ns",
+            list.join(", ")
+        )
+    })
 }
 
 fn dict_of<'py>(py: Python<'py>, context: &Context) -> PyResult<Bound<'py, PyDict>> {

@@ -31,6 +31,8 @@ pub trait Outlet: ClaimedIn + Clone {
     fn try_claim(&self, length: usize) -> Outcome<ClaimedFrame>;
     fn max_message_length(&self) -> usize;
     fn max_payload_length(&self) -> usize;
+    fn position(&self) -> Result<i64, AppendError>;
+    fn is_flushed(&self, position: i64) -> bool;
     fn close_cause(&self) -> CloseCause;
     fn is_connected(&self) -> bool;
     fn is_closed(&self) -> bool;
@@ -63,6 +65,14 @@ macro_rules! outlets {
 
             fn try_claim(&self, length: usize) -> Outcome<ClaimedFrame> {
                 Ok(self.try_claim(length)?.detach())
+            }
+
+            fn position(&self) -> Result<i64, AppendError> {
+                self.position()
+            }
+
+            fn is_flushed(&self, position: i64) -> bool {
+                self.is_flushed(position)
             }
 
             fn max_message_length(&self) -> usize {
@@ -273,6 +283,20 @@ pub fn wait_connected(py: Python<'_>, outlet: &impl Outlet, patience: Patience) 
         Some(outcome) => outcome.map_err(|error| from_offer(error, || outlet.close_cause())),
         None => Err(timed_out(outlet)),
     }
+}
+
+/// Waits until what was published so far has left the publisher; false if the time is up.
+pub fn flush(py: Python<'_>, outlet: &impl Outlet, patience: Patience) -> PyResult<bool> {
+    let closed = |error: AppendError| from_offer(error.into(), || outlet.close_cause());
+    let position = outlet.position().map_err(closed)?;
+    let flushed = patience.wait(py, || match outlet.is_closed() {
+        true => Some(Err(AppendError::Closed)),
+        false => outlet.is_flushed(position).then_some(Ok(())),
+    })?;
+    flushed
+        .transpose()
+        .map_err(closed)
+        .map(|flushed| flushed.is_some())
 }
 
 #[cold]

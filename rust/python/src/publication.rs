@@ -257,6 +257,16 @@ macro_rules! publication_class {
                 Ok(Condition::new(move || publication.is_connected() || publication.is_closed()))
             }
 
+            /// Waits up to `timeout` seconds (`None`: for ever) until everything published before the call has left the publisher;
+            /// returns whether it has.
+            ///
+            /// Over UDP that is when the driver's sender has sent it, which says nothing of receipt; over IPC when every subscriber
+            /// has consumed it. Raises `PublicationClosedError` if the publication is closed, or its driver died.
+            #[pyo3(signature = (timeout = None))]
+            fn flush(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
+                offer::flush(py, self.get()?, Patience::new(timeout, self.max_idle_park_ns)?)
+            }
+
             /// Closes the publication without waiting for the driver. From any thread; idempotent.
             fn close(&self, py: Python<'_>) -> PyResult<()> {
                 let publication = self.get()?;

@@ -6,6 +6,7 @@
 
 mod concurrent;
 mod exclusive;
+mod flush;
 
 use std::sync::Arc;
 
@@ -225,6 +226,15 @@ macro_rules! publication_methods {
             /// [`AppendError::Closed`].
             pub fn available_window(&self) -> std::result::Result<i64, AppendError> {
                 Ok(self.position_limit()? - self.position()?)
+            }
+
+            /// Whether everything before `position` has left the publisher: a network publication's sender has sent it, an IPC
+            /// publication's subscribers have consumed it. Says nothing of receipt over a network. `true` without subscribers
+            /// over IPC.
+            ///
+            /// Reads all counters: for the end of a stream, not for each message.
+            pub fn is_flushed(&self, position: i64) -> bool {
+                self.base().is_flushed(&self.client().counters, position)
             }
 
             /// Whether anybody receives the stream; `false` once closed.

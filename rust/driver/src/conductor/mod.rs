@@ -5,6 +5,7 @@
 
 mod client_proxy;
 mod clients;
+mod closing;
 mod commands;
 mod counters;
 mod destinations;
@@ -40,6 +41,7 @@ use aeron_memory::counters::system::{SystemCounter, SystemCounters};
 use aeron_memory::loss_report::LossReport;
 use aeron_memory::ring::RingConsumer;
 
+use crate::closing::Closing;
 use crate::config::{Context, TerminationValidator};
 use crate::diagnostics::ErrorRecorder;
 use crate::duty_cycle::StallTracker;
@@ -95,6 +97,8 @@ pub struct ConductorParts {
     pub loss_report: LossReport<SharedBuffer>,
     /// Set when a client may end the driver and does so.
     pub is_terminated: Arc<AtomicBool>,
+    /// Asks for the end of the publications.
+    pub closing: Arc<Closing>,
     /// Where session ids, initial term ids and receiver ids come from.
     pub seed: u64,
     /// What the system gives a socket, for the metadata of logs.
@@ -117,6 +121,7 @@ pub struct Conductor {
     receiver_ports: PortManager,
     loss_report: LossReport<SharedBuffer>,
     is_terminated: Arc<AtomicBool>,
+    closing: Arc<Closing>,
     clients: Vec<Client>,
     ipc_publications: Vec<IpcPublication>,
     network_publications: Vec<NetworkPublication>,
@@ -203,6 +208,7 @@ impl Conductor {
             receiver_ports,
             loss_report: parts.loss_report,
             is_terminated: parts.is_terminated,
+            closing: parts.closing,
             clients: Vec::new(),
             ipc_publications: Vec::new(),
             network_publications: Vec::new(),
@@ -239,7 +245,11 @@ impl Conductor {
         }
         let mut work_count = self.resource_commands.flush();
         work_count += self.sender_commands.flush() + self.receiver_commands.flush();
-        work_count += self.take_command();
+        let commands_taken = self.take_command();
+        work_count += commands_taken;
+        if self.closing.is_requested() && commands_taken == 0 && self.pending.is_none() {
+            self.drain();
+        }
         work_count += self.take_news();
         work_count += self.take_image_request();
         work_count += self.track_images();

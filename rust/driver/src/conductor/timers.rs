@@ -105,7 +105,7 @@ impl Conductor {
         }
     }
 
-    fn check_network_publications(&mut self) {
+    pub(super) fn check_network_publications(&mut self) {
         for index in (0..self.network_publications.len()).rev() {
             let publication = &mut self.network_publications[index];
             let mut tether_actions = Vec::new();

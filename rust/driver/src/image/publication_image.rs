@@ -210,6 +210,21 @@ impl PublicationImage {
         }
     }
 
+    /// The driver is to close: has the receiver tell the sender at once that it leaves the stream, if nobody reads it or
+    /// `is_last_call`. Returns whether there is nothing more to tell.
+    pub fn leave(&self, is_last_call: bool) -> bool {
+        let is_live = matches!(self.state, State::Active | State::Draining);
+        if !is_live || self.subscribers.has_working() && !is_last_call {
+            return true;
+        }
+        if self.status.is_ending_told() {
+            return true;
+        }
+        self.status.begin_ending();
+        self.status.request_status_message();
+        false
+    }
+
     /// Finds out what is missing, and what the sender should know; answers whether it should know something new.
     pub fn track_rebuild(
         &mut self,

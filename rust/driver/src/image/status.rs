@@ -50,6 +50,7 @@ pub struct ImageStatus {
     time_of_last_packet_ns: AtomicI64,
     is_end_of_stream: AtomicBool,
     is_revoked: AtomicBool,
+    is_ending_told: AtomicBool,
 }
 
 impl ImageStatus {
@@ -67,6 +68,7 @@ impl ImageStatus {
             time_of_last_packet_ns: AtomicI64::new(now_ns),
             is_end_of_stream: AtomicBool::new(false),
             is_revoked: AtomicBool::new(false),
+            is_ending_told: AtomicBool::new(false),
         }
     }
 }
@@ -92,6 +94,11 @@ impl ImageStatus {
     /// From now on status messages say that this receiver is about to leave the stream.
     pub fn begin_ending(&self) {
         self.is_ending.store(true, Ordering::Release);
+    }
+
+    /// Whether a status message has said that this receiver leaves the stream.
+    pub fn is_ending_told(&self) -> bool {
+        self.is_ending_told.load(Ordering::Acquire)
     }
 
     /// The session of the publication that answers this stream; with `None` the sender is not told of one any more.
@@ -173,6 +180,11 @@ impl ImageStatus {
     /// Whether status messages say that this receiver is about to leave.
     pub fn is_ending(&self) -> bool {
         self.is_ending.load(Ordering::Acquire)
+    }
+
+    /// A status message has said that this receiver leaves the stream.
+    pub fn on_ending_told(&self) {
+        self.is_ending_told.store(true, Ordering::Release);
     }
 
     /// The session of the publication that answers this stream.

@@ -84,6 +84,8 @@ pub struct NetworkPublication {
     is_released_by_sender: bool,
     /// A spy waits for the pages of the first window.
     is_awaited: bool,
+    /// The driver is to close, and decides how long to linger.
+    is_closing: bool,
 }
 
 impl NetworkPublication {
@@ -113,6 +115,7 @@ impl NetworkPublication {
             time_of_last_activity_ns: now_ns,
             is_released_by_sender: false,
             is_awaited: false,
+            is_closing: false,
         }
     }
 
@@ -163,6 +166,27 @@ impl NetworkPublication {
         }
         reach(Rule::PublicationReleased);
         self.state = State::Draining;
+    }
+
+    /// No client refers to the publication any more: the driver is to close. From now on the publication lingers until its
+    /// receivers are told the end, or the driver closes.
+    pub fn remove_all_references(&mut self, now_ns: i64) {
+        self.is_closing = true;
+        while self.reference_count > 0 {
+            self.remove_reference(now_ns);
+        }
+    }
+
+    /// Bytes that are not sent, and bytes that the slowest live receiver has not reported as consumed; `None` if there is no live
+    /// receiver, or nothing is left.
+    pub fn unconsumed_bytes(&self) -> Option<(i64, i64)> {
+        let is_over = self.state == State::Done || self.published.is_revoked();
+        if is_over || !self.status.has_receivers() {
+            return None;
+        }
+        let end = self.published.producer_position();
+        let unconsumed = end - self.status.slowest_receiver_position();
+        (unconsumed > 0).then(|| ((end - self.sender_position()).max(0), unconsumed))
     }
 
     /// Ends the stream for everybody; the rest happens at the next tick.
@@ -312,7 +336,8 @@ impl NetworkPublication {
 
     fn has_lingered(&self, now_ns: i64) -> bool {
         let lingered_ns = now_ns - self.time_of_last_activity_ns;
-        self.status.has_received_unicast_eos() || lingered_ns > self.options.linger_timeout_ns
+        let is_late = lingered_ns > self.options.linger_timeout_ns && !self.is_closing;
+        self.status.has_received_unicast_eos() || is_late
     }
 
     fn raise_limit(&mut self, sender_position: i64, spies: Option<(i64, i64)>) -> bool {

@@ -16,6 +16,7 @@ pub struct PublicationStatus {
     has_spies: AtomicBool,
     is_end_of_stream: AtomicBool,
     max_spy_position: AtomicI64,
+    slowest_receiver_position: AtomicI64,
 }
 
 impl PublicationStatus {
@@ -30,6 +31,7 @@ impl PublicationStatus {
             has_spies: AtomicBool::new(false),
             is_end_of_stream: AtomicBool::new(false),
             max_spy_position: AtomicI64::new(start_position),
+            slowest_receiver_position: AtomicI64::new(start_position),
         }
     }
 
@@ -71,6 +73,11 @@ impl PublicationStatus {
         self.is_end_of_stream.load(Ordering::Acquire)
     }
 
+    /// How far the slowest live receiver has consumed the stream, as it reported last.
+    pub fn slowest_receiver_position(&self) -> i64 {
+        self.slowest_receiver_position.load(Ordering::Acquire)
+    }
+
     /// How far the fastest spy got.
     pub fn max_spy_position(&self) -> i64 {
         self.max_spy_position.load(Ordering::Acquire)
@@ -99,6 +106,12 @@ impl PublicationStatus {
     /// By the sender.
     pub(crate) fn set_has_receivers(&self, has_receivers: bool) {
         self.has_receivers.store(has_receivers, Ordering::Release);
+    }
+
+    /// By the sender, before the facts that make a receiver count.
+    pub(crate) fn set_slowest_receiver_position(&self, position: i64) {
+        self.slowest_receiver_position
+            .store(position, Ordering::Release);
     }
 
     /// By the sender: whether flow control has the receivers that it requires.

@@ -137,9 +137,10 @@ impl ReceiverImage {
             return 0;
         };
         let positions = self.config.log.positions();
+        let is_ending = self.config.status.is_ending();
         let message = identity.status_message(StatusMessage {
             wants_setup: false,
-            is_end_of_stream: self.config.status.is_ending(),
+            is_end_of_stream: is_ending,
             session_id: self.config.session_id,
             stream_id: self.config.stream_id,
             consumption_term_id: positions.term_id(scheduled.position),
@@ -150,6 +151,9 @@ impl ReceiverImage {
         });
         let sent = self.send_to_active(message.bytes(), now_ns, outbound);
         count(outbound.system, SystemCounter::StatusMessagesSent, sent);
+        if is_ending {
+            self.config.status.on_ending_told();
+        }
         self.feedback.last_position = scheduled.position;
         self.feedback.status_message_change_number = scheduled.change_number;
         self.feedback.deadline_ns = now_ns + timeouts.status_message_ns;

@@ -182,6 +182,13 @@ impl SenderPublication {
         }
     }
 
+    /// Tells the conductor how far the slowest receiver is, if that may have changed.
+    pub(super) fn show_slowest_receiver(&mut self) {
+        if let Some(position) = self.receivers.take_slowest_position() {
+            self.status.set_slowest_receiver_position(position);
+        }
+    }
+
     /// Notes that a receiver is alive, or leaves; answers whether its message counts.
     fn update_receivers(
         &mut self,
@@ -191,16 +198,19 @@ impl SenderPublication {
     ) -> bool {
         if status.is_end_of_stream {
             self.receivers.remove(status.receiver_id);
-        } else if !self.on_live_receiver(status.receiver_id, context) {
+        } else if !self.on_live_receiver(status, context) {
             return false;
         }
         self.has_last_receiver_left = status.is_end_of_stream && endpoint.is_unicast();
         self.show_unicast_eos();
+        if !self.receivers.is_empty() && !self.status.has_receivers() {
+            self.show_slowest_receiver();
+        }
         self.status.set_has_receivers(!self.receivers.is_empty());
         true
     }
 
-    fn on_live_receiver(&mut self, receiver_id: i64, context: &mut SenderContext) -> bool {
+    fn on_live_receiver(&mut self, status: &ReceiverStatus, context: &mut SenderContext) -> bool {
         let is_first = !self.status.has_receivers();
         let connected = match self.response {
             Response::Given {
@@ -213,7 +223,10 @@ impl SenderPublication {
         if connected.is_some() && !context.events.has_room() {
             return false;
         }
-        if let Err(refusal) = self.receivers.on_message(receiver_id, context.now_ns) {
+        if let Err(refusal) =
+            self.receivers
+                .on_message(status.receiver_id, status.position, context.now_ns)
+        {
             context
                 .errors
                 .record(&DriverError::invalid_argument(refusal));

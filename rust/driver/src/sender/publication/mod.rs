@@ -381,6 +381,7 @@ impl SenderPublication {
         self.status
             .set_has_required_receivers(self.flow_control.has_required_receivers());
         self.receivers.forget_silent(context.now_ns);
+        self.show_slowest_receiver();
         self.status.set_has_receivers(!self.receivers.is_empty());
     }
 
