@@ -73,7 +73,7 @@ class Host:
 
     def has_files(self, **logs: int) -> bool:
         """Whether the directory has the driver's own files and just so many `publications` and `images`."""
-        return self.files() == {"cnc.dat": 1, "loss-report.dat": 1, **logs}
+        return self.files() == {"aeron-driver.lock": 1, "cnc.dat": 1, "loss-report.dat": 1, **logs}
 
 
 @dataclass(frozen=True)
