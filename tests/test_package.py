@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 import aeron
 
 
@@ -35,3 +37,38 @@ def test_every_public_method_and_property_has_a_docstring() -> None:
         if not value.__doc__
     ]
     assert missing == []
+
+
+_SUBINTERPRETER = """
+import sys
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+if sys.argv[1] == "main":
+    import aeron
+interpreter = interpreters.create()
+for _ in range(2):
+    result = interpreters.run_string(interpreter, '''
+try:
+    import aeron
+except ImportError as error:
+    assert "does not support loading in subinterpreters" in str(error), error
+else:
+    raise AssertionError("imported")
+''')
+    assert result is None, result
+interpreters.destroy(interpreter)
+import aeron
+try:
+    aeron.connect("/no/such/directory", driver_timeout_ms=1)
+except aeron.DriverTimeoutError:
+    print("caught")
+"""
+
+
+@pytest.mark.parametrize("first", ["main", "subinterpreter"])
+def test_a_subinterpreter_is_refused_and_the_main_interpreter_keeps_its_exceptions(first: str) -> None:
+    command = [sys.executable, "-c", _SUBINTERPRETER, first]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "caught\n"), done.stderr

@@ -26,6 +26,7 @@ mod handler;
 mod header;
 mod idle;
 mod image;
+mod interpreter;
 mod log_file;
 mod loss_report;
 mod offer;
@@ -43,71 +44,73 @@ use pyo3::prelude::*;
 
 /// The native half of the package `aeron`; import that one.
 #[pymodule(gil_used = false)]
-mod _aeron {
-    use pyo3::prelude::*;
+fn _aeron(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    interpreter::refuse_subinterpreter(module.py())?;
+    fork::watch();
+    add_classes(module)?;
+    add_functions(module)?;
+    pipeline::register(module)?;
+    fast::attach::<publication::PyPublication>(module.py())?;
+    fast::attach::<publication::PyExclusivePublication>(module.py())?;
+    fast::attach::<subscription::PySubscription>(module.py())?;
+    module
+        .py()
+        .import("atexit")?
+        .call_method1("register", (module.getattr("_close_all")?,))?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))
+}
 
-    #[pymodule_export]
-    use crate::batch::Batch;
-    #[pymodule_export]
-    use crate::channel::PyChannelUriBuilder;
-    #[pymodule_export]
-    use crate::claim::PyBufferClaim;
-    #[pymodule_export]
-    use crate::client::{PyAeron, async_connect};
-    #[pymodule_export]
-    use crate::cnc_file::{
-        PyCncFile, PyErrorObservation, default_directory, is_driver_active, read_error_log,
-        request_driver_termination,
-    };
-    #[pymodule_export]
-    use crate::condition::Condition;
-    #[pymodule_export]
-    use crate::counters::{PyCounter, PyCounterSnapshot, PyCountersReader};
-    #[pymodule_export]
-    use crate::driver::{PyMediaDriver, aeronmd_main, left_directories};
-    #[pymodule_export]
-    use crate::events::PyPublicationErrorFrame;
-    #[pymodule_export]
-    use crate::exit::close_all;
-    #[pymodule_export]
-    use crate::idle::{
-        PyBackoff, PyBusySpin, PyIdleStrategy, PyNoOp, PySleeping, PySleepingMillis, PyYielding,
-    };
-
-    #[pymodule_export]
-    use crate::handler::{PyAction, PyFragmentAssembler};
-    #[pymodule_export]
-    use crate::header::PyHeader;
-    #[pymodule_export]
-    use crate::image::PyImage;
-    #[pymodule_export]
-    use crate::log_file::{PyLogFile, PyLogFrame};
-    #[pymodule_export]
-    use crate::loss_report::{PyLossObservation, read_loss_report};
-    #[pymodule_export]
-    use crate::operations::PyPendingOperation;
-    #[pymodule_export]
-    use crate::publication::{PyExclusivePublication, PyPublication};
-    #[pymodule_export]
-    use crate::subscription::{PyBatches, PySubscription};
-
+fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<batch::Batch>()?;
+    module.add_class::<channel::PyChannelUriBuilder>()?;
+    module.add_class::<claim::PyBufferClaim>()?;
+    module.add_class::<client::PyAeron>()?;
+    module.add_class::<cnc_file::PyCncFile>()?;
+    module.add_class::<cnc_file::PyErrorObservation>()?;
+    module.add_class::<condition::Condition>()?;
+    module.add_class::<counters::PyCounter>()?;
+    module.add_class::<counters::PyCounterSnapshot>()?;
+    module.add_class::<counters::PyCountersReader>()?;
+    module.add_class::<driver::PyMediaDriver>()?;
+    module.add_class::<events::PyPublicationErrorFrame>()?;
+    module.add_class::<idle::PyBackoff>()?;
+    module.add_class::<idle::PyBusySpin>()?;
+    module.add_class::<idle::PyIdleStrategy>()?;
+    module.add_class::<idle::PyNoOp>()?;
+    module.add_class::<idle::PySleeping>()?;
+    module.add_class::<idle::PySleepingMillis>()?;
+    module.add_class::<idle::PyYielding>()?;
+    module.add_class::<handler::PyAction>()?;
+    module.add_class::<handler::PyFragmentAssembler>()?;
+    module.add_class::<header::PyHeader>()?;
+    module.add_class::<image::PyImage>()?;
+    module.add_class::<log_file::PyLogFile>()?;
+    module.add_class::<log_file::PyLogFrame>()?;
+    module.add_class::<loss_report::PyLossObservation>()?;
+    module.add_class::<operations::PyPendingOperation>()?;
+    module.add_class::<publication::PyExclusivePublication>()?;
+    module.add_class::<publication::PyPublication>()?;
+    module.add_class::<subscription::PyBatches>()?;
+    module.add_class::<subscription::PySubscription>()?;
     #[cfg(target_os = "linux")]
-    #[pymodule_export]
-    use crate::timer::Timer;
-    #[pymodule_export]
-    use crate::values::{parse_duration_ns, parse_size};
+    module.add_class::<timer::Timer>()?;
+    Ok(())
+}
 
-    #[pymodule_init]
-    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        crate::fork::watch();
-        crate::pipeline::register(module)?;
-        crate::fast::attach::<PyPublication>(module.py())?;
-        crate::fast::attach::<PyExclusivePublication>(module.py())?;
-        crate::fast::attach::<PySubscription>(module.py())?;
+fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(client::async_connect, module)?)?;
+    module.add_function(wrap_pyfunction!(cnc_file::default_directory, module)?)?;
+    module.add_function(wrap_pyfunction!(cnc_file::is_driver_active, module)?)?;
+    module.add_function(wrap_pyfunction!(cnc_file::read_error_log, module)?)?;
+    module.add_function(wrap_pyfunction!(
+        cnc_file::request_driver_termination,
         module
-            .py()
-            .import("atexit")?
-            .call_method1("register", (module.getattr("_close_all")?,))?;
-        module.add("__version__", env!("CARGO_PKG_VERSION"))
-    }
+    )?)?;
+    module.add_function(wrap_pyfunction!(driver::aeronmd_main, module)?)?;
+    module.add_function(wrap_pyfunction!(driver::left_directories, module)?)?;
+    module.add_function(wrap_pyfunction!(exit::close_all, module)?)?;
+    module.add_function(wrap_pyfunction!(loss_report::read_loss_report, module)?)?;
+    module.add_function(wrap_pyfunction!(values::parse_duration_ns, module)?)?;
+    module.add_function(wrap_pyfunction!(values::parse_size, module)?)?;
+    Ok(())
 }
