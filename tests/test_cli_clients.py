@@ -270,7 +270,7 @@ def test_fragmented_messages_are_assembled(driver: aeron.MediaDriver) -> None:
         assert sub.end() == 0
         first, second, third = re.findall(r"Message .*", sub.output())
     assert first.endswith("(8000 bytes) <<Hello World! 0      >>")
-    assert second.endswith("(7 bytes) <<\\xff\0café>>")
+    assert second.endswith("(7 bytes) <<\\xff\\x00café>>")
     assert third.endswith("(0 bytes) <<>>")
 
 

@@ -10,6 +10,7 @@ import click
 import aeron
 from aeron.cli.options import directory_option, size, timeout_option
 from aeron.cli.session import cnc_file
+from aeron.cli.text import printable_lines
 from aeron.cli.timestamps import local_time
 
 
@@ -33,7 +34,8 @@ def command(directory: str, timeout_ms: int, error_file: Path | None, offset: in
         return
     for error in errors:
         first, last = local_time(error.first_observation_ms), local_time(error.last_observation_ms)
-        click.echo(f"***\n{error.observation_count} observations from {first} to {last} for:\n {error.text}")
+        text = printable_lines(error.text)
+        click.echo(f"***\n{error.observation_count} observations from {first} to {last} for:\n {text}")
     click.echo(f"\n{len(errors)} distinct errors observed.")
 
 

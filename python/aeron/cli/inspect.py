@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 import aeron
+from aeron.cli.text import printable
 from aeron.cli.timestamps import local_time
 
 _RULE = "=" * 70
@@ -70,4 +71,6 @@ def _heading(file: Path, log: aeron.LogFile, skip_default_header: bool) -> None:
 def _payload(data: bytes, payload_format: str) -> str:
     if payload_format == "hex":
         return data.hex().upper()
-    return bytes(byte if byte < 0x80 else 0 for byte in data).decode("ascii")
+    text = bytes(byte if byte < 0x80 else 0 for byte in data).decode("ascii")
+    # A zero stands for what is not ASCII; a terminal shows nothing for it.
+    return printable(text, keep="\0")

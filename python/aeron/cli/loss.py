@@ -8,6 +8,7 @@ import click
 
 import aeron
 from aeron.cli.options import directory_option
+from aeron.cli.text import printable
 from aeron.cli.timestamps import local_time
 
 _HEADER = (
@@ -32,7 +33,7 @@ def command(*, directory: str, as_json: bool) -> None:
         first, last = local_time(loss.first_observation_ms), local_time(loss.last_observation_ms)
         click.echo(
             f"{loss.observation_count},{loss.total_bytes_lost},{first},{last},"
-            f"{loss.session_id},{loss.stream_id},{loss.channel},{loss.source}"
+            f"{loss.session_id},{loss.stream_id},{printable(loss.channel)},{printable(loss.source)}"
         )
     click.echo(f"{len(losses)} entries read")
 

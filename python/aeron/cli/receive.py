@@ -17,6 +17,7 @@ import aeron
 from aeron.cli.file_messages import BadMessageError, Chunk, Create, decode
 from aeron.cli.options import client_options, stream_options
 from aeron.cli.session import added, session
+from aeron.cli.text import printable
 
 _MAX_IDLE_PARK_NS = 10_000_000
 _MAX_TRANSFERS = 64
@@ -111,7 +112,7 @@ class _Store:
             self._take(key, message)
         except (BadMessageError, OSError) as error:
             name = message.name if isinstance(message, Create) else self._transfers[key].name
-            click.echo(f"Refused file {name!r} of session {session_id}: {error}", err=True)
+            click.echo(f"Refused file {name!r} of session {session_id}: {printable(str(error))}", err=True)
             self._abandon(key)
 
     def close(self) -> None:
@@ -134,7 +135,7 @@ class _Store:
             transfer.finish()
             del self._transfers[key]
             self.complete += 1
-            click.echo(f"Received {transfer.name}, {transfer.length} bytes")
+            click.echo(f"Received {printable(transfer.name)}, {transfer.length} bytes")
 
     def _check(self, create: Create) -> None:
         if create.name in ("", ".", "..") or any(character in create.name for character in "/\\\0"):

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 import aeron
+from aeron.cli.text import printable_lines
 
 T = TypeVar("T")
 
@@ -50,7 +51,7 @@ def session(
             yield client, stop
         except aeron.AeronError as error:
             if client.close_cause is None:
-                raise click.ClickException(str(error).rstrip()) from error
+                raise click.ClickException(printable_lines(str(error)).rstrip()) from error
         if client.close_cause is not None:
             raise SystemExit(1)
 
@@ -88,7 +89,7 @@ def cnc_file(directory: str, timeout_ms: int) -> Iterator[aeron.CncFile]:
             f"{error}\nTimed out waiting for CnC file to become available after {timeout_ms}ms\n{_remedy(directory)}"
         ) from error
     except aeron.AeronError as error:
-        raise click.ClickException(str(error).rstrip()) from error
+        raise click.ClickException(printable_lines(str(error)).rstrip()) from error
     with cnc:
         yield cnc
 
@@ -105,7 +106,7 @@ def _explained(directory: str) -> Iterator[None]:
     except aeron.DriverActiveError as error:
         raise click.ClickException(f"{error}\nLeave out --embedded to use that driver.") from error
     except aeron.AeronError as error:
-        raise click.ClickException(str(error).rstrip()) from error
+        raise click.ClickException(printable_lines(str(error)).rstrip()) from error
 
 
 def _remedy(directory: str) -> str:
@@ -113,4 +114,4 @@ def _remedy(directory: str) -> str:
 
 
 def _print_error(error: Exception) -> None:
-    click.echo(f"ERROR: {error}".rstrip(), err=True)
+    click.echo(f"ERROR: {printable_lines(str(error))}".rstrip(), err=True)

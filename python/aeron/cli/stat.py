@@ -17,6 +17,7 @@ import aeron
 from aeron.cli.counter_keys import StreamKey, channel_key, stream_key
 from aeron.cli.options import directory_option, timeout_option
 from aeron.cli.session import cnc_file
+from aeron.cli.text import printable
 from aeron.cli.timestamps import local_time
 
 _SYSTEM = 0
@@ -89,7 +90,7 @@ def render(cnc: aeron.CncFile, matches: Filter) -> list[str]:
         f"pid {cnc.pid}, heartbeat age {now_ms - cnc.heartbeat_ms}ms",
         "=" * 70,
     ]
-    lines += [f"{c.id:{width}}: {c.value:26,} - {c.label}" for c in cnc.counters() if matches(c)]
+    lines += [f"{c.id:{width}}: {c.value:26,} - {printable(c.label)}" for c in cnc.counters() if matches(c)]
     return lines
 
 

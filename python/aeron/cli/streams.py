@@ -12,6 +12,7 @@ import aeron
 from aeron.cli.counter_keys import StreamKey, stream_key
 from aeron.cli.options import directory_option, timeout_option
 from aeron.cli.session import cnc_file
+from aeron.cli.text import printable, printable_lines
 
 _PUBLISHER_LIMIT, _SENDER_POSITION, _RECEIVER_HWM, _SUBSCRIBER_POSITION, _RECEIVER_POSITION = 1, 2, 3, 4, 5
 _SENDER_LIMIT, _PUBLISHER_POSITION = 9, 12
@@ -47,9 +48,9 @@ def command(*, directory: str, timeout_ms: int, backlog: bool, as_json: bool) ->
     click.echo(f"Command `n Control file {directory}/cnc.dat")
     for stream in streams:
         if backlog:
-            click.echo("\n".join([f"{stream.title()} ", *backlog_lines(stream), ""]))
+            click.echo(printable_lines("\n".join([f"{printable(stream.title())} ", *backlog_lines(stream), ""])))
         else:
-            click.echo(" ".join([stream.title(), *_positions(stream)]))
+            click.echo(printable(" ".join([stream.title(), *_positions(stream)])))
 
 
 def streams_of(counters: Iterable[aeron.CounterSnapshot]) -> list[Stream]:

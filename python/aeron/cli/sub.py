@@ -10,6 +10,7 @@ import click
 import aeron
 from aeron.cli.options import client_options, destination_option, linger_option, size, stream_options
 from aeron.cli.session import added, session
+from aeron.cli.text import printable
 
 _FRAGMENT_LIMIT = 10
 
@@ -86,7 +87,7 @@ class _Printer:
         """Called by the client."""
         text = (
             f"Available image on {self._stream} sessionId={image.session_id} mtu={image.mtu_length} "
-            f"term-length={image.term_buffer_length} from {image.source_identity}"
+            f"term-length={image.term_buffer_length} from {printable(image.source_identity)}"
         )
         self._images.put((image.session_id, text))
 
@@ -102,7 +103,7 @@ class _Printer:
             while header.session_id not in self._announced:
                 self._print_image(*self._images.get(timeout=1))
         self.messages += 1
-        text = payload[: self._length].decode("utf-8", "backslashreplace")
+        text = printable(payload[: self._length].decode("utf-8", "backslashreplace"))
         click.echo(
             f"Message to stream {header.stream_id} from session {header.session_id} ({len(payload)} bytes) <<{text}>>"
         )

@@ -1,0 +1,88 @@
+"""What peers send reaches the terminal as text: no command prints a control character of theirs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.conftest import eventually
+
+import aeron
+from aeron.cli.text import printable, printable_lines
+from commands import Command, driver_directory, run
+
+_EVIL = "\x1b]0;title\x07\x1b[2J\rforged\x9b31m\u202egpj.exe"
+_ESCAPED = r"\x1b]0;title\x07\x1b[2J\rforged\x9b31m\u202egpj.exe"
+
+
+# Channels are ASCII.
+_EVIL_ASCII, _ESCAPED_ASCII = "\x1b[2J\x07forged\r", r"\x1b[2J\x07forged\r"
+
+
+def assert_harmless(output: str, escaped: str = _ESCAPED) -> None:
+    assert escaped in output
+    assert printable_lines(output) == output
+
+
+@given(st.text())
+def test_escaped_text_is_one_line_without_controls_and_other_text_stays(text: str) -> None:
+    shown = printable(text)
+    assert not any(ord(character) < 0x20 or 0x7F <= ord(character) < 0xA0 for character in shown)
+    assert len(shown.splitlines()) <= 1
+    assert printable(shown) == shown
+    if text.isprintable():
+        assert shown == text
+
+
+def test_umlauts_emoji_and_tabs_of_lines_stay() -> None:
+    assert printable("Größe 👩‍👧 日本") == "Größe 👩‍👧 日本"
+    assert printable_lines("a\n\tb\x1b") == "a\n\tb\\x1b"
+
+
+def test_sub_escapes_messages(driver: aeron.MediaDriver) -> None:
+    with aeron.connect(driver) as client:
+        publication = client.add_publication("aeron:ipc?alias=text", 4711)
+        with Command("sub", "--dir", driver.dir, "-c", "aeron:ipc", "-s", 4711, "-m", 1) as sub:
+            publication.wait_connected(timeout=10)
+            publication.publish(_EVIL.encode(), timeout=5)
+            assert sub.end() == 0
+    assert_harmless(sub.output())
+
+
+def test_stat_and_streams_escape_labels(driver: aeron.MediaDriver) -> None:
+    with aeron.connect(driver) as client:
+        client.add_counter(1100, label=f"mine {_EVIL}")
+        counter = client.add_counter(1100, label=f"mine {_EVIL}")
+        assert counter.id
+        assert_harmless(run("stat", "--once", "--dir", driver.dir).stdout)
+
+
+def test_errors_escapes_what_a_peer_made_the_driver_say(driver: aeron.MediaDriver) -> None:
+    with aeron.connect(driver) as client:
+        with pytest.raises(aeron.AeronError):
+            client.add_publication(f"aeron:udp?endpoint={_EVIL_ASCII}:1", 1)
+        eventually(lambda: "forged" in run("errors", "--dir", driver.dir).stdout)
+        assert_harmless(run("errors", "--dir", driver.dir).stdout, _ESCAPED_ASCII)
+
+
+def test_receive_escapes_names_of_files(driver: aeron.MediaDriver, tmp_path: Path) -> None:
+    sent, received = tmp_path / "sent", tmp_path / "received"
+    sent.mkdir()
+    received.mkdir()
+    (sent / _EVIL).write_text("content")
+    arguments = ("--dir", driver.dir, "-c", "aeron:ipc", "-s", 4712)
+    with Command("receive", received, *arguments, "--files", 1) as receiver:
+        receiver.wait_for("Receiving from")
+        assert run("send", sent / _EVIL, *arguments).exit_code == 0
+        assert receiver.end() == 0
+    assert_harmless(receiver.output())
+    assert (received / _EVIL).read_text() == "content"
+
+
+def test_what_a_command_fails_with_is_escaped() -> None:
+    with driver_directory() as directory, aeron.MediaDriver(dir=directory):
+        failed = run("sub", "--dir", directory, "-c", f"aeron:udp?endpoint={_EVIL_ASCII}:1")
+    assert failed.exit_code == 1
+    assert_harmless(failed.stderr, _ESCAPED_ASCII)
