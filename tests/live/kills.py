@@ -57,7 +57,7 @@ class Publisher:
         self.count = 0
         self._publication, self._size, self._pause = publication, size, 10 / per_second
         self._is_stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run)
+        self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def stop(self) -> int:

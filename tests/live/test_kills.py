@@ -162,7 +162,7 @@ class _Reader:
 
     def __init__(self, subscription: aeron.Subscription) -> None:
         self._is_stopped = False
-        self._thread = threading.Thread(target=self._run, args=(subscription,))
+        self._thread = threading.Thread(target=self._run, args=(subscription,), daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
