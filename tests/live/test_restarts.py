@@ -163,7 +163,14 @@ def test_what_was_sent_between_two_runs_is_the_gap(
         "reason": "sent while no query ran",
     }
     assert report["gaps"] == [gap]
-    told = [line for line in query.source.take_lines() if "were not recorded" in line]
+    told: list[str] = []
+
+    def is_told() -> bool:
+        """The rows are there a moment before the line is."""
+        told.extend(line for line in query.source.take_lines() if "were not recorded" in line)
+        return bool(told)
+
+    eventually(is_told)
     where = f"of stream {stream_id} session {publication.session_id} from {gap['from']} to {gap['to']}"
     assert told == [f"{gap['bytes']} bytes {where} were not recorded: sent while no query ran"]
 
