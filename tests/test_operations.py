@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -327,3 +328,17 @@ def test_resources_keep_their_client_open(driver: aeron.MediaDriver, stream_id: 
 
 def test_an_annotation_may_name_the_result() -> None:
     assert "Publication" in repr(aeron.PendingOperation[aeron.Publication])
+
+
+def test_any_number_of_threads_take_one_result(client: aeron.Aeron, stream_id: int) -> None:
+    for number in range(20):
+        operation = client.async_add_publication("aeron:ipc", stream_id + 100 * number)
+        results: list[aeron.Publication] = []
+        takers = [threading.Thread(target=lambda: results.append(operation.result(10))) for _ in range(8)]  # noqa: B023
+        for taker in takers:
+            taker.start()
+        while any(taker.is_alive() for taker in takers):
+            assert repr(operation)
+            assert operation.correlation_id > 0
+        assert len(results) == 8
+        assert {id(result) for result in results} == {id(operation.result())}

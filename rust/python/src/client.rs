@@ -665,7 +665,9 @@ impl PyAeron {
     }
 
     fn __clear__(&self) {
-        let handlers = self.handlers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut handlers = self.handlers.lock().unwrap_or_else(PoisonError::into_inner);
+        let handlers = std::mem::take(&mut *handlers);
+        // Without the lock: what a handler refers to may run any code when it is gone.
         handlers.iter().for_each(Handler::clear);
     }
 }

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aeron_client::PendingOperation;
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 use pyo3::types::PyType;
 
 use crate::client::PyAeron;
@@ -161,7 +162,7 @@ impl PyPendingOperation {
         let patience = Patience::new(timeout, self.max_idle_park_ns)?;
         let inner = self.inner.get()?;
         if !py.detach(|| lock(inner).poll()) {
-            let may_wait = lock(inner).operation.check_may_wait();
+            let may_wait = lock_attached(py, inner).operation.check_may_wait();
             may_wait.map_err(|error| from_client(&error))?;
             let finished = patience.wait_without_gil(py, || lock(inner).poll().then_some(()))?;
             if finished.is_none() {
@@ -174,7 +175,7 @@ impl PyPendingOperation {
             }
         }
         let client = self.client.as_ref().map(|client| client.bind(py));
-        lock(inner).result(py, client)
+        lock_attached(py, inner).result(py, client)
     }
 }
 
@@ -183,10 +184,16 @@ pub fn nothing(client: &Bound<'_, PyAeron>, (): ()) -> PyResult<Py<PyAny>> {
     Ok(client.py().None())
 }
 
-/// Locks; a panic of another holder does not matter, because every holder leaves its data whole. No holder waits for the GIL
-/// while another thread that has it may wait for the lock: polling needs no GIL.
+/// Locks without the GIL; a panic of another holder does not matter, because every holder leaves its data whole.
 fn lock(inner: &Mutex<Inner>) -> MutexGuard<'_, Inner> {
     inner.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Locks with the GIL, which is let go while another thread has the lock: that one may need the GIL to go on.
+fn lock_attached<'a>(py: Python<'_>, inner: &'a Mutex<Inner>) -> MutexGuard<'a, Inner> {
+    inner
+        .lock_py_attached(py)
+        .unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Inner {
@@ -215,8 +222,9 @@ impl PyPendingOperation {
     /// Id of the command, -1 if the operation needs none. A command that is sent again after a temporary refusal has another
     /// id.
     #[getter]
-    fn correlation_id(&self) -> PyResult<i64> {
-        Ok(lock(self.inner.get()?).operation.correlation_id())
+    fn correlation_id(&self, py: Python<'_>) -> PyResult<i64> {
+        let inner = lock_attached(py, self.inner.get()?);
+        Ok(inner.operation.correlation_id())
     }
 
     /// Returns whether the operation succeeded, failed or was cancelled. Never blocks.
@@ -247,7 +255,9 @@ impl PyPendingOperation {
     #[getter(_is_done)]
     fn is_done(&self) -> PyResult<Condition> {
         let inner = Arc::clone(self.inner.get()?);
-        Ok(Condition::new(move || lock(&inner).poll()))
+        // With the GIL or without it, so it must not wait for the lock: the next look comes soon.
+        let look = move || inner.try_lock().is_ok_and(|mut inner| inner.poll());
+        Ok(Condition::new(look))
     }
 
     fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
@@ -285,8 +295,8 @@ impl PyPendingOperation {
         types.call_method1("GenericAlias", (class, key))
     }
 
-    fn __repr__(&self) -> String {
-        let inner = lock(self.inner.anywhere());
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let inner = lock_attached(py, self.inner.anywhere());
         let state = match &inner.outcome {
             None => "pending",
             Some(Ok(_)) => "finished",
