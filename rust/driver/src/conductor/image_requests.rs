@@ -22,10 +22,15 @@ const BURST: i64 = 1_024;
 /// Time that one image takes from the allowance, in ns.
 const IMAGE_COST_NS: i64 = 1_000_000_000 / IMAGES_PER_SECOND;
 
+/// A request that waited longer is dropped, in ns: its stream has moved on, and an image would begin with a gap. The next SETUP of its
+/// session asks again.
+const REQUEST_TIMEOUT_NS: i64 = 2_000_000_000;
+
 /// The requests; see the [module](self).
 #[derive(Debug)]
 pub(super) struct ImageRequests {
-    waiting: VecDeque<Box<ImageRequest>>,
+    /// Requests with the time at which they came, oldest first.
+    waiting: VecDeque<(i64, Box<ImageRequest>)>,
     /// The allowance is the time since then, at most that of [`BURST`] images.
     allowance_start_ns: i64,
 }
@@ -40,12 +45,26 @@ impl ImageRequests {
     }
 
     /// Adds a request; returns it if there are too many.
-    pub(super) fn push(&mut self, request: Box<ImageRequest>) -> Result<(), Box<ImageRequest>> {
+    pub(super) fn push(
+        &mut self,
+        request: Box<ImageRequest>,
+        now_ns: i64,
+    ) -> Result<(), Box<ImageRequest>> {
         if self.waiting.len() >= MAX_WAITING {
             return Err(request);
         }
-        self.waiting.push_back(request);
+        self.waiting.push_back((now_ns, request));
         Ok(())
+    }
+
+    /// The next request that has waited too long.
+    pub(super) fn pop_expired(&mut self, now_ns: i64) -> Option<Box<ImageRequest>> {
+        let (time_ns, _) = self.waiting.front()?;
+        if now_ns - time_ns <= REQUEST_TIMEOUT_NS {
+            return None;
+        }
+        let (_, request) = self.waiting.pop_front()?;
+        Some(request)
     }
 
     /// The next request, if the allowance covers it.
@@ -55,7 +74,7 @@ impl ImageRequests {
             return None;
         }
         self.allowance_start_ns = start_ns + IMAGE_COST_NS;
-        self.waiting.pop_front()
+        self.waiting.pop_front().map(|(_, request)| request)
     }
 
     /// Drops all requests.
@@ -67,7 +86,7 @@ impl ImageRequests {
 impl Conductor {
     /// Takes a request of the receiver, or has the receiver forget that it asked.
     pub(super) fn on_create_image(&mut self, request: Box<ImageRequest>) {
-        if let Err(request) = self.image_requests.push(request) {
+        if let Err(request) = self.image_requests.push(request, self.now_ns) {
             self.outlets
                 .system(SystemCounter::ConductorProxyFails)
                 .fetch_add(1);
@@ -75,8 +94,12 @@ impl Conductor {
         }
     }
 
-    /// Begins with at most one image; returns the number of requests that were taken.
+    /// Begins with at most one image, and drops at most one request that is too old; returns the number of requests.
     pub(super) fn take_image_request(&mut self) -> usize {
+        if let Some(request) = self.image_requests.pop_expired(self.now_ns) {
+            self.refuse_image(&request, None);
+            return 1;
+        }
         let has_room = self.pending_images.len() < MAX_IN_PROGRESS
             && self.resource_commands.has_room(Lane::Images)
             && self.receiver_commands.has_room();
@@ -123,7 +146,7 @@ mod tests {
 
     fn flooded() -> ImageRequests {
         let mut requests = ImageRequests::new(0);
-        while requests.push(setup_request()).is_ok() {}
+        while requests.push(setup_request(), 0).is_ok() {}
         requests
     }
 
@@ -147,11 +170,22 @@ mod tests {
     }
 
     #[test]
+    fn a_request_that_waited_too_long_expires() {
+        let mut requests = ImageRequests::new(0);
+        requests.push(setup_request(), 0).unwrap();
+        requests.push(setup_request(), SECOND_NS).unwrap();
+        let now_ns = REQUEST_TIMEOUT_NS;
+        assert!(requests.pop_expired(now_ns).is_none());
+        assert!(requests.pop_expired(now_ns + 1).is_some());
+        assert!(requests.pop_expired(now_ns + 1).is_none());
+    }
+
+    #[test]
     fn one_request_too_many_is_given_back() {
         let mut requests = flooded();
         assert_eq!(requests.waiting.len(), MAX_WAITING);
-        assert!(requests.push(setup_request()).is_err());
+        assert!(requests.push(setup_request(), 0).is_err());
         requests.pop(0);
-        assert!(requests.push(setup_request()).is_ok());
+        assert!(requests.push(setup_request(), 0).is_ok());
     }
 }
