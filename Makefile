@@ -23,7 +23,7 @@ help:
 	@echo "make soak    lossy streams, differential tests and kills of Spark in full, then UDP at full rate with 1 % loss for DURATION (default 1800) seconds"
 	@echo "make fuzz    every fuzz target for FUZZ_SECONDS (default 120) seconds"
 	@echo "make sim     drivers and clients in a simulated network, SEEDS=0..2000 (or one seed, replayed and told in full)"
-	@echo "make wheel   an abi3 wheel in dist/"
+	@echo "make wheel   an abi3 wheel in dist/ for machines like this one; the release workflow builds those for glibc 2.17"
 
 # ---- environment -------------------------------------------------------------------------------------------------------
 
@@ -141,7 +141,7 @@ sim-mutants:
 	$(PYTHON) rust/simulator/mutants.py
 
 wheel: $(STAMPS)/venv
-	$(call say,building a wheel)
+	$(call say,building a wheel that needs a C library at least as new as this machine has; its tag names the oldest)
 	$(BIN)/maturin build --release --out dist
 
 clean:
