@@ -1,5 +1,7 @@
-//! Runs schedules: `aeron-simulator [--all-rows] <first seed>..<end>`, which with `--all-rows` fails when they do not reach every row
-//! of the drivers' tables, or `aeron-simulator [--trace] <seed>`, which tells all about one.
+//! Runs schedules: `aeron-simulator [--all-rows] <first seed>..<end>`, or `aeron-simulator [--trace] <seed>`, which tells all about one.
+//!
+//! With `--all-rows` the seeds that once found something run too, and it fails if a row of the drivers' tables is not reached. With
+//! `--first-edition` schedules have only the faults of the first edition, as those of the kept seeds.
 
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -7,22 +9,31 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use aeron_simulator::{Failure, Outcome, Schedule, World, run};
+use aeron_simulator::{Edition, Failure, KEPT_SEEDS, Outcome, Schedule, World, run};
 
 fn main() -> ExitCode {
     let (options, texts): (Vec<_>, Vec<_>) = std::env::args()
         .skip(1)
         .partition(|text| text.starts_with("--"));
     let seeds: Vec<u64> = texts.iter().flat_map(|text| seeds(text)).collect();
-    match seeds[..] {
-        [seed] => show(seed, options.iter().any(|option| option == "--trace")),
-        _ => run_all(&seeds, options.iter().any(|option| option == "--all-rows")),
+    let has = |name: &str| options.iter().any(|option| option == name);
+    let edition = match has("--first-edition") {
+        true => Edition::First,
+        false => Edition::Second,
+    };
+    if let [seed] = seeds[..] {
+        return show(Schedule::draw(seed, edition), has("--trace"));
     }
+    let mut schedules: Vec<_> = seeds.into_iter().map(|seed| (seed, edition)).collect();
+    if has("--all-rows") {
+        schedules.extend(KEPT_SEEDS.map(|seed| (seed, Edition::First)));
+    }
+    run_all(&schedules, has("--all-rows"))
 }
 
 /// One schedule, with all that is known about it.
-fn show(seed: u64, is_traced: bool) -> ExitCode {
-    let schedule = Schedule::draw(seed);
+fn show(schedule: Schedule, is_traced: bool) -> ExitCode {
+    let (seed, edition) = (schedule.seed, schedule.edition);
     println!("{schedule:#?}");
     let mut world = World::new(schedule);
     if is_traced {
@@ -35,22 +46,24 @@ fn show(seed: u64, is_traced: bool) -> ExitCode {
         }
         Err(failure) => {
             println!("{}", failure.counters);
-            report(seed, &failure);
+            report(seed, edition, &failure);
             ExitCode::FAILURE
         }
     }
 }
 
 /// Many schedules, on all processors.
-fn run_all(seeds: &[u64], must_reach_all: bool) -> ExitCode {
+fn run_all(schedules: &[(u64, Edition)], must_reach_all: bool) -> ExitCode {
     let start = Instant::now();
     let next = AtomicUsize::new(0);
     let total = Mutex::new((Outcome::default(), 0));
     thread::scope(|scope| {
         for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
-                while let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let result = run(*seed);
+                while let Some((seed, edition)) =
+                    schedules.get(next.fetch_add(1, Ordering::Relaxed))
+                {
+                    let result = run(*seed, *edition);
                     let mut total = total
                         .lock()
                         .expect("no schedule panics while it is counted");
@@ -58,7 +71,7 @@ fn run_all(seeds: &[u64], must_reach_all: bool) -> ExitCode {
                         Ok(outcome) => total.0.add(&outcome),
                         Err(failure) => {
                             total.1 += 1;
-                            report(*seed, &failure);
+                            report(*seed, *edition, &failure);
                         }
                     }
                 }
@@ -66,9 +79,9 @@ fn run_all(seeds: &[u64], must_reach_all: bool) -> ExitCode {
         }
     });
     let (outcome, failures) = total.into_inner().expect("all threads have ended");
-    let rate = seeds.len() as f64 / start.elapsed().as_secs_f64();
+    let rate = schedules.len() as f64 / start.elapsed().as_secs_f64();
     print_outcome(&outcome);
-    let count = seeds.len();
+    let count = schedules.len();
     println!("{count} schedules, {failures} failed, {rate:.1} per second");
     let is_complete =
         !must_reach_all || outcome.reached.rows().all(|(_, _, is_reached)| is_reached);
@@ -87,11 +100,20 @@ fn print_outcome(outcome: &Outcome) {
         "published {}, received {}, steps {}, fingerprint {:016x}, network {:?}",
         outcome.published, outcome.received, outcome.steps, outcome.fingerprint, outcome.wire
     );
+    let [recovery, parting, leaving] = outcome.slowest_ns.map(|time_ns| time_ns as f64 / 1e9);
+    println!("slowest: recovery {recovery:.1} s, parting {parting:.1} s, leaving {leaving:.1} s");
 }
 
-fn report(seed: u64, failure: &Failure) {
+fn report(seed: u64, edition: Edition, failure: &Failure) {
+    let option = match edition {
+        Edition::First => " (--first-edition)",
+        Edition::Second => "",
+    };
     let after = failure.after_ns as f64 / 1e9;
-    println!("seed {seed}: after {after:.6} s: {}", failure.finding);
+    println!(
+        "seed {seed}{option}: after {after:.6} s: {}",
+        failure.finding
+    );
 }
 
 /// `7` or `0..100`.

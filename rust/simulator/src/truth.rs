@@ -2,6 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use aeron_memory::log::Positions;
+use aeron_protocol::frame::Nak;
+use fastrand::Rng;
+
 use crate::network::HostId;
 use crate::payload::Message;
 
@@ -10,6 +14,9 @@ pub type Finding = String;
 
 /// Which publication of which driver: host, number of its driver, original registration id.
 pub type Origin = (HostId, u64, i64);
+
+/// Forged requests begin at one of so many last messages.
+const MAX_FORGED_DISTANCE: usize = 60;
 
 /// Everything that was published in a schedule.
 #[derive(Debug, Default)]
@@ -32,6 +39,7 @@ pub struct PublicationRecord {
     /// Where each message ends in the stream, and its length.
     messages: Vec<(i64, usize)>,
     start_position: i64,
+    positions: Positions,
 }
 
 /// What one subscriber saw of one image.
@@ -145,11 +153,12 @@ impl PublicationRecord {
     /// A publication without messages.
     pub fn new(
         (session_id, stream_id): (i32, i32),
-        start_position: i64,
+        (start_position, positions): (i64, Positions),
         max_payload_length: usize,
     ) -> Self {
         Self {
             start_position,
+            positions,
             session_id,
             stream_id,
             max_payload_length,
@@ -160,6 +169,23 @@ impl PublicationRecord {
     /// Messages so far.
     pub fn count(&self) -> u32 {
         self.messages.len() as u32
+    }
+
+    /// A request for bytes from the end of a message on, be they sent or not.
+    pub fn any_nak(&self, random: &mut Rng) -> Nak {
+        let ends = self.messages.iter().rev().map(|(end, _)| *end);
+        let position = ends
+            .chain([self.start_position])
+            .nth(random.usize(..=self.messages.len().min(MAX_FORGED_DISTANCE)))
+            .unwrap_or(self.start_position);
+        let term_length = self.positions.term_length() as i32;
+        Nak {
+            session_id: self.session_id,
+            stream_id: self.stream_id,
+            term_id: self.positions.term_id(position),
+            term_offset: self.positions.term_offset(position) as i32,
+            length: random.i32(1..=2 * term_length),
+        }
     }
 
     /// Which message may come first after joining at a position: the first that ends behind it, or the one after that, where the

@@ -1,18 +1,22 @@
 //! The world of a schedule: hosts, network and applications, and the loop that lets time pass.
 
+mod ending;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use aeron_driver::rules::Reached;
-use aeron_protocol::frame::Rttm;
+use aeron_protocol::frame::{Nak, Rttm};
+use fastrand::Rng;
 
 use crate::checks::{CounterChecks, DatagramChecks};
 use crate::clock::{START_NS, VirtualClock};
 use crate::host::Host;
 use crate::network::{HostNetwork, SharedWire, Weather, Wire, WireCounts, describe};
 use crate::roles::{Graveyard, Publisher, Subscriber, Surroundings};
-use crate::schedule::{END_NS, Event, LAST_MESSAGES, MESSAGES, Role, Schedule};
+use crate::schedule::{Event, Role, Schedule};
 use crate::truth::{Finding, Truth};
+use ending::Phase;
 
 /// What became of a schedule that found nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,6 +31,8 @@ pub struct Outcome {
     pub steps: u64,
     /// Rows of the drivers' tables that were reached.
     pub reached: Reached,
+    /// How long recovery, parting and leaving took.
+    pub slowest_ns: [i64; 3],
     /// A fingerprint of all that happened: the same for the same seed.
     pub fingerprint: u64,
 }
@@ -40,6 +46,9 @@ impl Outcome {
         self.steps += other.steps;
         self.reached = self.reached.and(other.reached);
         self.fingerprint ^= other.fingerprint;
+        for (slowest, other) in self.slowest_ns.iter_mut().zip(other.slowest_ns) {
+            *slowest = other.max(*slowest);
+        }
     }
 }
 
@@ -58,6 +67,8 @@ pub struct Failure {
 struct Stream {
     publisher: Publisher,
     subscribers: Vec<Subscriber>,
+    /// The publication with the last messages, once all are published.
+    last_publication: Option<u32>,
 }
 
 impl Stream {
@@ -82,8 +93,11 @@ pub struct World {
     events: Vec<Event>,
     checks: CounterChecks,
     datagram_checks: DatagramChecks,
-    /// The last publication of each stream, once everything has arrived.
-    last_publications: Vec<u32>,
+    phase: Phase,
+    /// How long the phases of the ending took.
+    phase_times_ns: [i64; 3],
+    /// Decides what strangers send.
+    random: Rng,
     steps: u64,
     step_ns: i64,
 }
@@ -93,6 +107,8 @@ type Appointment = (i64, usize);
 
 /// How many steps pass between two looks at all positions.
 const STEPS_BETWEEN_CHECKS: u64 = 16;
+/// Requests that a stranger forges at a time, at most.
+const MAX_FORGED_NAKS: usize = 8;
 /// While nothing happens, each step is so many times as long as the one before.
 const IDLE_GROWTH: i64 = 8;
 
@@ -135,6 +151,7 @@ impl World {
                     .cloned()
                     .map(Subscriber::new)
                     .collect(),
+                last_publication: None,
             })
             .collect();
         let mut world = Self {
@@ -148,7 +165,9 @@ impl World {
             events: Vec::new(),
             checks: CounterChecks::default(),
             datagram_checks,
-            last_publications: Vec::new(),
+            phase: Phase::Faults,
+            phase_times_ns: [0; 3],
+            random: Rng::with_seed(schedule.network_seed),
             steps: 0,
             step_ns: schedule.step_ns.0,
             schedule,
@@ -187,16 +206,18 @@ impl World {
             wire: self.wire.lock().counts(),
             steps: self.steps,
             reached: Reached::take(),
+            slowest_ns: self.phase_times_ns,
             fingerprint: self.checks.fingerprint(),
         })
     }
 
     fn pass_time(&mut self) -> Result<(), Finding> {
-        while self.clock.now_ns() < START_NS + END_NS {
+        while !matches!(self.phase, Phase::Over) {
             let work_count = self.step()?;
             self.choose_step(work_count);
+            self.end_phase_if_over()?;
         }
-        self.check_nothing_left()
+        Ok(())
     }
 
     fn step(&mut self) -> Result<usize, Finding> {
@@ -271,9 +292,6 @@ impl World {
         match event {
             Event::Weather(weather) => *self.wire.lock().weather() = weather,
             Event::Heal => self.heal(),
-            Event::ConnectedAgain => self.begin_last_messages()?,
-            Event::Delivered => self.check_delivered()?,
-            Event::Leave => self.leave()?,
             Event::Pause(host, agent, for_ns) => self.hosts[host].pause(agent, now_ns + for_ns),
             Event::CrashDriver(host, away_ns) => {
                 self.hosts[host].crash();
@@ -297,6 +315,7 @@ impl World {
             }
             Event::Reject(stream, number) => self.streams[stream].subscribers[number].reject(),
             Event::ForgeRoundTrip(stream) => self.forge_round_trip(stream),
+            Event::ForgeNaks(stream) => self.forge_naks(stream),
             Event::Publish(stream, count) => self.streams[stream].publisher.publish(count),
         }
         Ok(())
@@ -344,6 +363,19 @@ impl World {
         self.wire.lock().flood(&bytes);
     }
 
+    /// A stranger asks the sender of a stream again and again for bytes that are not missing, or were never sent.
+    fn forge_naks(&mut self, stream: usize) {
+        let Some(number) = self.streams[stream].publisher.publication() else {
+            return;
+        };
+        for _ in 0..self.random.usize(1..=MAX_FORGED_NAKS) {
+            let nak = self.truth.publication(number).any_nak(&mut self.random);
+            let mut bytes = [0; Nak::LENGTH];
+            nak.encode(&mut bytes);
+            self.wire.lock().flood(&bytes);
+        }
+    }
+
     fn start_driver(&mut self, host: usize) {
         if !self.hosts[host].is_running() {
             self.hosts[host].start(&self.clock);
@@ -354,17 +386,7 @@ impl World {
     fn heal(&mut self) {
         let fair: Weather = self.schedule.fair.clone();
         *self.wire.lock().weather() = fair;
-        let is_to_come = |event: &Event| {
-            matches!(
-                event,
-                Event::ConnectedAgain | Event::Delivered | Event::Leave
-            )
-        };
-        let agenda = std::mem::take(&mut self.agenda);
-        self.agenda = agenda
-            .into_iter()
-            .filter(|Reverse((_, number))| is_to_come(&self.events[*number]))
-            .collect();
+        self.agenda.clear();
         let now_ns = self.clock.now_ns();
         for host in 0..self.hosts.len() {
             self.start_driver(host);
@@ -377,105 +399,6 @@ impl World {
                 subscriber.stall(now_ns);
             }
         }
-    }
-
-    /// Everybody must have found everybody; what is still missing of the schedule's messages comes now.
-    fn begin_last_messages(&mut self) -> Result<(), Finding> {
-        for (index, stream) in self.streams.iter_mut().enumerate() {
-            let is_served = stream.is_served();
-            let publisher = &mut stream.publisher;
-            if !is_served {
-                continue;
-            }
-            let Some(number) = publisher.publication().filter(|_| publisher.is_connected()) else {
-                return Err(format!(
-                    "stream {index} is not connected long after the network has healed"
-                ));
-            };
-            let session_id = self.truth.publication(number).session_id;
-            for (who, subscriber) in stream.subscribers.iter().enumerate() {
-                if subscriber.plan().is_served && !subscriber.has_image(session_id) {
-                    return Err(format!(
-                        "subscriber {who} of stream {index} has no image long after the network has healed"
-                    ));
-                }
-            }
-            publisher.publish(LAST_MESSAGES);
-        }
-        let waiting: usize = self
-            .streams
-            .iter()
-            .map(|stream| stream.publisher.backlog())
-            .sum();
-        let missing = MESSAGES.saturating_sub(self.truth.published() as usize + waiting);
-        if let Some(stream) = self.streams.iter_mut().find(|stream| stream.is_served()) {
-            stream.publisher.publish(missing);
-        }
-        Ok(())
-    }
-
-    /// All that was published last has arrived.
-    fn check_delivered(&mut self) -> Result<(), Finding> {
-        for (index, stream) in self.streams.iter_mut().enumerate() {
-            let is_served = stream.is_served();
-            let publisher = &mut stream.publisher;
-            let backlog = publisher.backlog();
-            let done = publisher.publication();
-            let Some(number) = done.filter(|_| backlog == 0 || !is_served) else {
-                return Err(format!(
-                    "stream {index} still has {backlog} messages to publish"
-                ));
-            };
-            let count = self.truth.publication(number).count();
-            for (who, subscriber) in stream.subscribers.iter().enumerate() {
-                let next = subscriber.next_of(number);
-                let plan = subscriber.plan();
-                if next != Some(count) && plan.is_reliable && plan.is_served {
-                    return Err(format!(
-                        "subscriber {who} of stream {index} waits for message {next:?} of {count}"
-                    ));
-                }
-            }
-            publisher.set_wanted(false);
-            self.last_publications.push(number);
-        }
-        Ok(())
-    }
-
-    /// Subscribers know that all streams have ended, and leave too.
-    fn leave(&mut self) -> Result<(), Finding> {
-        for (index, stream) in self.streams.iter_mut().enumerate() {
-            for (who, subscriber) in stream.subscribers.iter_mut().enumerate() {
-                let is_told = subscriber.has_seen_end_of(self.last_publications[index]);
-                if subscriber.plan().is_served && !is_told {
-                    return Err(format!(
-                        "subscriber {who} of stream {index} was not told of its end"
-                    ));
-                }
-                subscriber.set_wanted(false);
-            }
-        }
-        Ok(())
-    }
-
-    /// Drivers that everybody has left have nothing but themselves.
-    fn check_nothing_left(&mut self) -> Result<(), Finding> {
-        for host in &mut self.hosts {
-            self.checks.check_left(host)?;
-        }
-        let sockets = self.wire.lock().socket_count();
-        if sockets > 0 {
-            return Err(format!("{sockets} sockets are still open"));
-        }
-        for host in &mut self.hosts {
-            let logs = host.close();
-            if logs > 0 {
-                return Err(format!(
-                    "host {}: {logs} logs outlive the driver",
-                    host.id()
-                ));
-            }
-        }
-        Ok(())
+        self.begin_recovery();
     }
 }

@@ -1,21 +1,35 @@
 //! Schedules of a few seeds, as part of the ordinary tests; `make sim` runs thousands.
 
-use aeron_simulator::run;
+use aeron_simulator::{Edition, KEPT_SEEDS, run};
+
+fn assert_nothing_is_found(seed: u64, edition: Edition) {
+    if let Err(failure) = run(seed, edition) {
+        panic!(
+            "seed {seed}, {edition:?} edition: {}\n{}",
+            failure.finding, failure.counters
+        );
+    }
+}
 
 #[test]
 fn nothing_is_found_in_the_schedules_of_the_first_seeds() {
     for seed in 0..20 {
-        if let Err(failure) = run(seed) {
-            panic!("seed {seed}: {}\n{}", failure.finding, failure.counters);
-        }
+        assert_nothing_is_found(seed, Edition::Second);
+    }
+}
+
+#[test]
+fn seeds_that_once_found_something_find_nothing() {
+    for seed in KEPT_SEEDS {
+        assert_nothing_is_found(seed, Edition::First);
     }
 }
 
 #[test]
 fn a_seed_replays_exactly() {
     for seed in [3, 5, 11] {
-        let [first, second] =
-            [run(seed), run(seed)].map(|result| result.expect("nothing is found"));
+        let [first, second] = [run(seed, Edition::Second), run(seed, Edition::Second)]
+            .map(|result| result.expect("nothing is found"));
         assert_eq!(first, second, "seed {seed}");
     }
 }

@@ -154,6 +154,14 @@ impl CounterChecks {
                 let Some(fastest) = fastest else {
                     return Ok(());
                 };
+                // The receiver raises it in the duty cycle in which subscribers begin to see what it received.
+                if fastest > seen.value {
+                    return Err(format!(
+                        "host {}: a subscriber of registration {id} is at {fastest}, beyond {}, the highest position received",
+                        host.id(),
+                        seen.value
+                    ));
+                }
                 let window = self.window(host, LogId::Image(id));
                 (
                     "the highest position received",

@@ -53,6 +53,8 @@ pub struct Weather {
     pub jitter_ns: i64,
     /// Probability that a socket takes nothing, or less than it is given.
     pub short_sends: f64,
+    /// Longer datagrams do not arrive from another host, as where a router cuts none and tells nobody.
+    pub longest_datagram: usize,
     /// From host to host nothing arrives.
     pub cut: Vec<(HostId, HostId)>,
 }
@@ -68,6 +70,7 @@ impl Weather {
             delay_ns,
             jitter_ns: 0,
             short_sends: 0.0,
+            longest_datagram: usize::MAX,
             cut: Vec::new(),
         }
     }

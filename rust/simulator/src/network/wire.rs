@@ -312,7 +312,10 @@ impl Wire {
             self.counts.cut += 1;
             return;
         }
-        if host != target && self.bursts.loses(&self.weather.loss, &mut self.random) {
+        let is_too_long = bytes.len() > self.weather.longest_datagram;
+        if host != target
+            && (is_too_long || self.bursts.loses(&self.weather.loss, &mut self.random))
+        {
             self.counts.lost += 1;
             return;
         }

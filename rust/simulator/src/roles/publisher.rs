@@ -4,9 +4,13 @@ use aeron_client::{
     Aeron, AppendError, Error, ErrorCode, ExclusivePublication, OfferError, PendingOperation,
     Publication,
 };
+use aeron_memory::SharedBuffer;
+use aeron_memory::log::{Claim, Positions};
+use aeron_protocol::frame::{DataHeader, flags};
 use fastrand::Rng;
 
 use super::{Graveyard, RETRY_NS, Surroundings, client_context};
+use crate::host::Host;
 use crate::network::HostId;
 use crate::payload::HEADER_LENGTH;
 use crate::truth::{Finding, PublicationRecord};
@@ -29,14 +33,22 @@ pub struct PublisherPlan {
     pub destinations: Vec<String>,
     /// Its longest message.
     pub max_message_length: usize,
+    /// Before one in so many messages it aborts a claim; 0 is never.
+    pub aborts_one_in: u32,
+    /// When its client dies, it has a claim open.
+    pub dies_in_claim: bool,
 }
 
 /// See the [module](super).
 pub struct Publisher {
     plan: PublisherPlan,
     random: Rng,
+    /// Decides which claims are aborted.
+    aborts: Rng,
     is_wanted: bool,
     client: Option<Aeron>,
+    /// How many drivers had been started on its host when the client connected.
+    driver: u64,
     state: State,
     /// Destinations that the driver has not confirmed.
     destinations: Vec<PendingOperation<i64>>,
@@ -78,8 +90,10 @@ impl Publisher {
         Self {
             plan,
             random: Rng::with_seed(seed),
+            aborts: Rng::with_seed(!seed),
             is_wanted: false,
             client: None,
+            driver: 0,
             state: State::Away,
             destinations: Vec::new(),
             adds_from_ns: i64::MIN,
@@ -121,6 +135,9 @@ impl Publisher {
 
     /// Its client dies.
     pub fn crash(&mut self, graveyard: &mut Graveyard) {
+        if let (State::Open(handle, _), true) = (&self.state, self.plan.dies_in_claim) {
+            handle.claim(HEADER_LENGTH, |claim| drop(claim.detach()));
+        }
         if let Some(client) = self.client.take() {
             let state = std::mem::replace(&mut self.state, State::Away);
             graveyard.bury(client, (state, std::mem::take(&mut self.destinations)));
@@ -129,10 +146,9 @@ impl Publisher {
 
     /// It claims a message and never finishes it.
     pub fn abandon_claim(&mut self) {
-        if let State::Open(Handle::Shared(publication), _) = &self.state
-            && let Ok(claim) = publication.try_claim(HEADER_LENGTH)
-        {
-            let _ = claim.detach();
+        // The driver does not unblock exclusive publications while they live.
+        if let State::Open(handle @ Handle::Shared(_), _) = &self.state {
+            handle.claim(HEADER_LENGTH, |claim| drop(claim.detach()));
         }
     }
 
@@ -141,6 +157,11 @@ impl Publisher {
         if let State::Open(handle, _) = std::mem::replace(&mut self.state, State::Away) {
             handle.revoke();
         }
+    }
+
+    /// Whether its client is one of the driver that runs now: a client notices late that its driver has died.
+    pub fn is_at_home(&self, hosts: &[Host]) -> bool {
+        self.client.is_some() && self.driver == hosts[self.plan.host].starts()
     }
 
     /// Does what it can now; answers how much that was.
@@ -153,8 +174,9 @@ impl Publisher {
             return Ok(0);
         }
         if self.client.is_none() {
-            self.client =
-                surroundings.hosts[self.plan.host].connect(client_context(surroundings.clock));
+            let host = &surroundings.hosts[self.plan.host];
+            self.client = host.connect(client_context(surroundings.clock));
+            self.driver = host.starts();
         }
         let Some(client) = self.client.clone() else {
             return Ok(0);
@@ -251,6 +273,9 @@ impl Publisher {
             let length = *self
                 .next_length
                 .get_or_insert_with(|| message_length(random, max));
+            if self.plan.aborts_one_in > 0 && self.aborts.u32(..self.plan.aborts_one_in) == 0 {
+                handle.abort_claim(length);
+            }
             let message = surroundings.truth.next_message(*number, length);
             let (before, limit) = handle.position_and_limit();
             match handle.offer(&message.bytes(surroundings.seed)) {
@@ -301,6 +326,67 @@ impl Handle {
         }
     }
 
+    /// Claims as much of `length` bytes as fits into one frame, and lets `finish` do the rest.
+    fn claim(&self, length: usize, finish: impl FnOnce(Claim<'_, SharedBuffer>)) {
+        match self {
+            Handle::Shared(publication) => {
+                let length = length.min(publication.max_payload_length());
+                publication.try_claim(length).ok().map(finish);
+            }
+            Handle::Exclusive(publication) => {
+                let length = length.min(publication.max_payload_length());
+                publication.try_claim(length).ok().map(finish);
+            }
+        }
+    }
+
+    /// Aborts a claim that is full of what looks like frames of this stream.
+    fn abort_claim(&self, length: usize) {
+        let (session_id, stream_id, positions) = self.stream();
+        self.claim(length, |claim| {
+            let mut at = claim.position() - claim.payload_length().next_multiple_of(32) as i64;
+            for offset in (0..claim.payload_length() / DataHeader::LENGTH)
+                .map(|number| number * DataHeader::LENGTH)
+            {
+                let header = DataHeader {
+                    frame_length: DataHeader::LENGTH as i32,
+                    flags: flags::UNFRAGMENTED,
+                    is_padding: false,
+                    term_offset: positions.term_offset(at) as i32,
+                    session_id,
+                    stream_id,
+                    term_id: positions.term_id(at),
+                    reserved_value: 0,
+                };
+                let mut bytes = [0; DataHeader::LENGTH];
+                header.encode(&mut bytes);
+                claim.put(offset, &bytes);
+                at += DataHeader::LENGTH as i64;
+            }
+            claim.abort();
+        });
+    }
+
+    fn stream(&self) -> (i32, i32, Positions) {
+        macro_rules! stream {
+            ($publication:expr) => {
+                (
+                    $publication.session_id(),
+                    $publication.stream_id(),
+                    Positions::new(
+                        $publication.term_buffer_length() as usize,
+                        $publication.initial_term_id(),
+                    )
+                    .expect("a log has a valid term length"),
+                )
+            };
+        }
+        match self {
+            Handle::Shared(publication) => stream!(publication),
+            Handle::Exclusive(publication) => stream!(publication),
+        }
+    }
+
     fn position_and_limit(&self) -> (i64, i64) {
         let (position, limit) = match self {
             Handle::Shared(publication) => (publication.position(), publication.position_limit()),
@@ -341,11 +427,12 @@ impl Handle {
     }
 
     fn record(&self) -> PublicationRecord {
+        let (session_id, stream_id, positions) = self.stream();
         macro_rules! record {
             ($publication:expr) => {
                 PublicationRecord::new(
-                    ($publication.session_id(), $publication.stream_id()),
-                    $publication.position().unwrap_or_default(),
+                    (session_id, stream_id),
+                    ($publication.position().unwrap_or_default(), positions),
                     $publication.max_payload_length(),
                 )
             };

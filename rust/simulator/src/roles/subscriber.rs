@@ -9,6 +9,7 @@ use aeron_client::{
 };
 
 use super::{Graveyard, RETRY_NS, Surroundings, client_context};
+use crate::host::Host;
 use crate::network::HostId;
 use crate::payload::Message;
 use crate::truth::{Finding, Progress, Truth};
@@ -30,6 +31,8 @@ pub struct SubscriberPlan {
     /// Whether it must have an image of its stream whenever all is well: not if it wants another session, or comes back to no
     /// stream that left it behind.
     pub is_served: bool,
+    /// Whether the sender waits for it. With maximum flow control the sender may overwrite what it misses.
+    pub is_waited_for: bool,
     /// Destinations that it adds by hand.
     pub destinations: Vec<String>,
 }
@@ -40,6 +43,8 @@ pub struct Subscriber {
     is_wanted: bool,
     polls_from_ns: i64,
     client: Option<Aeron>,
+    /// How many drivers had been started on its host when the client connected.
+    driver: u64,
     state: State,
     /// When it adds again what was refused for now.
     adds_from_ns: i64,
@@ -83,6 +88,7 @@ impl Subscriber {
             is_wanted: false,
             polls_from_ns: i64::MIN,
             client: None,
+            driver: 0,
             state: State::Away,
             adds_from_ns: i64::MIN,
             missing: Vec::new(),
@@ -126,11 +132,13 @@ impl Subscriber {
         }
     }
 
-    /// Whether it has an image of the stream of this session.
-    pub fn has_image(&self, session_id: i32) -> bool {
+    /// Correlation id of its image of the stream of this session.
+    pub fn image_of(&self, session_id: i32) -> Option<i64> {
         match &self.state {
-            State::Open(subscription) => subscription.image_by_session_id(session_id).is_some(),
-            _ => false,
+            State::Open(subscription) => subscription
+                .image_by_session_id(session_id)
+                .map(|image| image.correlation_id()),
+            _ => None,
         }
     }
 
@@ -147,6 +155,11 @@ impl Subscriber {
         self.ended.iter().any(|(ended, _)| *ended == publication)
     }
 
+    /// Whether its client is one of the driver that runs now: a client notices late that its driver has died.
+    pub fn is_at_home(&self, hosts: &[Host]) -> bool {
+        self.client.is_some() && self.driver == hosts[self.plan.host].starts()
+    }
+
     /// Does what it can now; answers how much that was.
     ///
     /// # Errors
@@ -158,7 +171,9 @@ impl Subscriber {
         }
         if self.client.is_none() {
             let context = self.context(surroundings);
-            self.client = surroundings.hosts[self.plan.host].connect(context);
+            let host = &surroundings.hosts[self.plan.host];
+            self.client = host.connect(context);
+            self.driver = host.starts();
         }
         let Some(client) = self.client.clone() else {
             return Ok(0);

@@ -40,7 +40,8 @@ impl Timing {
         Self {
             timer_interval_ns,
             image_liveness_ns: random.i64(1_500 * MS..4 * SECOND),
-            linger_ns: random.i64(200 * MS..2 * SECOND),
+            // Long enough to send again what the last messages lost.
+            linger_ns: SECOND + random.i64(200 * MS..2 * SECOND),
             connection_ns: random.i64(SECOND..4 * SECOND),
             untethered_ns: timer_interval_ns + random.i64(50 * MS..500 * MS),
         }

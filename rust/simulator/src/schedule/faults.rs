@@ -3,8 +3,7 @@
 use fastrand::Rng;
 
 use super::{
-    DELIVERED_BY_NS, FAULT_KINDS, FAULTS_BEGIN_NS, HEAL_NS, LAST_MESSAGES, MESSAGES, MS, SECOND,
-    StreamPlan, one_of,
+    FAULT_KINDS, FAULTS_BEGIN_NS, HEAL_NS, LAST_MESSAGES, MESSAGES, MS, SECOND, StreamPlan, one_of,
 };
 use crate::host::AgentKind;
 use crate::network::{HostId, Loss, Weather};
@@ -48,12 +47,6 @@ pub enum Event {
     Weather(Weather),
     /// Faults end, and everybody is to be there.
     Heal,
-    /// Everybody must be there; each stream gets its last messages.
-    ConnectedAgain,
-    /// Everything must have arrived; publishers leave.
-    Delivered,
-    /// Everybody leaves.
-    Leave,
     /// An agent stands still for so long.
     Pause(HostId, AgentKind, i64),
     /// A driver dies, and starts again after so long.
@@ -77,6 +70,8 @@ pub enum Event {
     Reject(usize, usize),
     /// A stranger asks the receivers of a stream for a round trip.
     ForgeRoundTrip(usize),
+    /// A stranger asks the sender of a stream for bytes.
+    ForgeNaks(usize),
     /// A stream gets messages.
     Publish(usize, usize),
 }
@@ -264,6 +259,8 @@ impl Draw<'_> {
                 // When all is healed everybody is back at once: the revoked stream must be noticed by then.
                 let at_ns = match event {
                     Event::Revoke(..) => at_ns.min(HEAL_NS - SECOND),
+                    // A rejected image stays until its liveness timeout, and only then comes another.
+                    Event::Reject(..) => at_ns.min(HEAL_NS - 6 * SECOND),
                     _ => at_ns,
                 };
                 self.at(at_ns, event);
@@ -307,8 +304,5 @@ impl Draw<'_> {
 
     fn ending(&mut self) {
         self.at(HEAL_NS, Event::Heal);
-        self.at(super::CONNECTED_BY_NS, Event::ConnectedAgain);
-        self.at(DELIVERED_BY_NS, Event::Delivered);
-        self.at(super::LEAVE_NS, Event::Leave);
     }
 }

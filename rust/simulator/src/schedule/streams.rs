@@ -134,6 +134,8 @@ fn draw_stream(random: &mut Rng, hosts: usize, form: Form, index: usize) -> Stre
             is_exclusive,
             destinations: draft.publication_destinations(),
             max_message_length: random.usize(300..=MAX_MESSAGE_LENGTH),
+            aborts_one_in: 0,
+            dies_in_claim: false,
         },
         subscribers: draft.subscribers(random, (is_reliable, hosts)),
     }
@@ -208,6 +210,7 @@ impl Draft {
                     stream_id: self.stream_id,
                     is_reliable,
                     is_served: rejoins,
+                    is_waited_for: !self.publishing.iter().any(|it| it == "fc=max"),
                     destinations: self.subscription_destinations(),
                 }
             })
@@ -256,6 +259,7 @@ impl Draft {
             stream_id,
             is_reliable: true,
             is_served: false,
+            is_waited_for: false,
             destinations: Vec::new(),
         }
     }

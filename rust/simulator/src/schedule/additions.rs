@@ -1,0 +1,79 @@
+//! What schedules have beyond those of the first edition: claims that are aborted or left open, forged requests for missing bytes,
+//! and last messages that travel through bad weather.
+
+use fastrand::Rng;
+
+use super::{DriverPlan, Event, FAULTS_BEGIN_NS, HEAL_NS, MS, SECOND, StreamPlan, one_of, rarely};
+use crate::network::{Loss, Weather};
+
+/// Adds to streams and events; returns the weathers in which the last messages travel, and when each begins.
+pub fn draw(
+    random: &mut Rng,
+    drivers: &mut [DriverPlan],
+    streams: &mut [StreamPlan],
+    events: &mut Vec<(i64, Event)>,
+    fair: &Weather,
+) -> Vec<(i64, Weather)> {
+    let mut subscribers = streams.iter().flat_map(|stream| &stream.subscribers);
+    let are_reliable = subscribers.all(|plan| plan.is_reliable);
+    let has_hole = are_reliable && random.bool();
+    for stream in &mut *streams {
+        // Padding lets a sender pass its limit. If all that it sent last falls into the hole, receivers refuse its heartbeats as
+        // over-run (reference 04, section 13.3) and never hear that something is missing.
+        stream.publisher.aborts_one_in = match has_hole {
+            true => 0,
+            false => one_of(random, &[0, 2, 5, 20]),
+        };
+        stream.publisher.dies_in_claim = random.bool();
+    }
+    let count = streams.len();
+    let mut repeat = |most: usize, event: fn(usize) -> Event| {
+        for _ in 0..random.usize(..=most) {
+            let at_ns = random.i64(FAULTS_BEGIN_NS..HEAL_NS);
+            events.push((at_ns, event(random.usize(..count))));
+        }
+    };
+    repeat(40, Event::ForgeNaks);
+    repeat(3, Event::AbandonClaim);
+    events.sort_by_key(|(at_ns, _)| *at_ns);
+    // A receiver that waits so long before each request for missing bytes asks for the same bytes again after a second. Its
+    // publisher lingers for some such seconds.
+    let is_slow = |stream: &StreamPlan| {
+        let mut subscribers = stream.subscribers.iter();
+        subscribers.any(|plan| plan.channel.contains("nak-delay=10ms"))
+    };
+    let is_slow = streams.iter().any(is_slow);
+    if is_slow {
+        for driver in drivers {
+            driver.context.publication_linger_timeout_ns += 4 * SECOND;
+        }
+    }
+    parting(random, (has_hole, is_slow), fair)
+}
+
+/// The weathers of the last messages. In a hole, only heartbeats and the shortest messages arrive at first, so that publishers end
+/// while much is missing.
+fn parting(
+    random: &mut Rng,
+    (has_hole, is_slow): (bool, bool),
+    fair: &Weather,
+) -> Vec<(i64, Weather)> {
+    let lossy = Weather {
+        loss: match (rarely(random, 4), is_slow) {
+            (true, _) => Loss::None,
+            (false, true) => Loss::Uniform(0.02),
+            (false, false) => Loss::Uniform(one_of(random, &[0.01, 0.03, 0.06])),
+        },
+        duplication: one_of(random, &[0.0, 0.1]),
+        reordering: one_of(random, &[0.0, 0.1]),
+        ..fair.clone()
+    };
+    let hole = Weather {
+        longest_datagram: 100,
+        ..lossy.clone()
+    };
+    match has_hole {
+        true => vec![(0, hole), (random.i64(200 * MS..800 * MS), lossy)],
+        false => vec![(0, lossy)],
+    }
+}
