@@ -12,38 +12,71 @@
 //! # }
 //! ```
 
+use std::alloc::{Layout, handle_alloc_error};
 use std::collections::HashMap;
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::log::frame::{MAX_MESSAGE_LENGTH, flags};
 use aeron_memory::words::Words;
 
+use crate::error::Error;
 use crate::fragment::{Action, AssembledHeader, Fragment};
 
 /// Puts together the messages of any number of sessions.
 #[derive(Default)]
 pub struct FragmentAssembler {
     builders: HashMap<i32, Builder>,
+    out_of_memory: Option<OutOfMemory>,
 }
 
 /// Puts together the messages of one image.
 #[derive(Default)]
 pub struct ImageFragmentAssembler {
     builder: Builder,
+    out_of_memory: Option<OutOfMemory>,
+}
+
+/// So many bytes could not be allocated for a message.
+#[derive(Debug, Clone, Copy)]
+struct OutOfMemory(usize);
+
+impl OutOfMemory {
+    /// Ends the process, as every other allocation that cannot fail does.
+    #[cold]
+    fn abort(self) -> ! {
+        let bytes = self.0.min(isize::MAX as usize);
+        handle_alloc_error(Layout::array::<u8>(bytes).expect("a length below isize::MAX"))
+    }
 }
 
 impl FragmentAssembler {
     /// Takes a fragment; hands a message that it completes to `handler`.
+    ///
+    /// Ends the process if there is no memory for the message: a plain poll consumes the fragment, so the message would be
+    /// lost. [`on_controlled_fragment`](Self::on_controlled_fragment) keeps it.
     #[inline]
     pub fn on_fragment(&mut self, fragment: Fragment<'_>, mut handler: impl FnMut(Fragment<'_>)) {
         self.on_controlled_fragment(fragment, |message| {
             handler(message);
             Action::Continue
         });
+        if let Some(missing) = self.out_of_memory.take() {
+            missing.abort();
+        }
+    }
+
+    /// The error of the last [`Action::Abort`] that this assembler answered by itself, because there was no memory for a
+    /// message; `None` if there was none since the last call.
+    pub fn take_out_of_memory(&mut self) -> Option<Error> {
+        let OutOfMemory(bytes) = self.out_of_memory.take()?;
+        Some(Error::OutOfMemory { bytes })
     }
 
     /// As [`on_fragment`](Self::on_fragment) for controlled polls. When the handler aborts, the message is delivered again
     /// with its last fragment.
+    ///
+    /// If there is no memory for the message, returns [`Action::Abort`]: the fragment is not consumed and comes again with the
+    /// next poll. [`take_out_of_memory`](Self::take_out_of_memory) then has the error.
     #[inline]
     pub fn on_controlled_fragment(
         &mut self,
@@ -55,17 +88,27 @@ impl FragmentAssembler {
         }
         // The image's own: the one in the frame is whatever a peer wrote, and would let it fill the map.
         let session_id = fragment.header().image().session_id();
-        if fragment.header().is_begin() {
-            self.builders
-                .entry(session_id)
-                .or_default()
-                .begin(&fragment);
-            return Action::Continue;
+        let taken = if fragment.header().is_begin() {
+            self.builder(session_id)
+                .and_then(|builder| builder.begin(&fragment))
+        } else {
+            match self.builders.get_mut(&session_id) {
+                Some(builder) => builder.append(&fragment, handler),
+                None => Ok(Action::Continue),
+            }
+        };
+        taken.unwrap_or_else(|missing| {
+            self.out_of_memory = Some(missing);
+            Action::Abort
+        })
+    }
+
+    fn builder(&mut self, session_id: i32) -> Result<&mut Builder, OutOfMemory> {
+        if !self.builders.contains_key(&session_id) {
+            let reserved = self.builders.try_reserve(1);
+            reserved.map_err(|_| OutOfMemory(size_of::<Builder>()))?;
         }
-        match self.builders.get_mut(&session_id) {
-            Some(builder) => builder.append(&fragment, handler),
-            None => Action::Continue,
-        }
+        Ok(self.builders.entry(session_id).or_default())
     }
 
     /// Frees the buffer of a session; answers whether there was one.
@@ -81,16 +124,32 @@ impl FragmentAssembler {
 
 impl ImageFragmentAssembler {
     /// Takes a fragment; hands a message that it completes to `handler`.
+    ///
+    /// Ends the process if there is no memory for the message: a plain poll consumes the fragment, so the message would be
+    /// lost. [`on_controlled_fragment`](Self::on_controlled_fragment) keeps it.
     #[inline]
     pub fn on_fragment(&mut self, fragment: Fragment<'_>, mut handler: impl FnMut(Fragment<'_>)) {
         self.on_controlled_fragment(fragment, |message| {
             handler(message);
             Action::Continue
         });
+        if let Some(missing) = self.out_of_memory.take() {
+            missing.abort();
+        }
+    }
+
+    /// The error of the last [`Action::Abort`] that this assembler answered by itself, because there was no memory for a
+    /// message; `None` if there was none since the last call.
+    pub fn take_out_of_memory(&mut self) -> Option<Error> {
+        let OutOfMemory(bytes) = self.out_of_memory.take()?;
+        Some(Error::OutOfMemory { bytes })
     }
 
     /// As [`on_fragment`](Self::on_fragment) for controlled polls. When the handler aborts, the message is delivered again
     /// with its last fragment.
+    ///
+    /// If there is no memory for the message, returns [`Action::Abort`]: the fragment is not consumed and comes again with the
+    /// next poll. [`take_out_of_memory`](Self::take_out_of_memory) then has the error.
     #[inline]
     pub fn on_controlled_fragment(
         &mut self,
@@ -100,11 +159,15 @@ impl ImageFragmentAssembler {
         if is_whole(&fragment) {
             return handler(fragment);
         }
-        if fragment.header().is_begin() {
-            self.builder.begin(&fragment);
-            return Action::Continue;
-        }
-        self.builder.append(&fragment, handler)
+        let taken = if fragment.header().is_begin() {
+            self.builder.begin(&fragment)
+        } else {
+            self.builder.append(&fragment, handler)
+        };
+        taken.unwrap_or_else(|missing| {
+            self.out_of_memory = Some(missing);
+            Action::Abort
+        })
     }
 }
 
@@ -124,7 +187,7 @@ struct Builder {
 impl Default for Builder {
     fn default() -> Self {
         Self {
-            memory: SharedBuffer::heap(MIN_CAPACITY),
+            memory: SharedBuffer::heap(0),
             length: 0,
             header: AssembledHeader::default(),
             next_position: None,
@@ -133,29 +196,31 @@ impl Default for Builder {
 }
 
 impl Builder {
-    fn begin(&mut self, fragment: &Fragment<'_>) {
+    fn begin(&mut self, fragment: &Fragment<'_>) -> Result<Action, OutOfMemory> {
         self.length = 0;
+        self.next_position = None;
+        self.extend(fragment)?;
         self.header = AssembledHeader::first(fragment);
-        self.extend(fragment);
         self.next_position = Some(fragment.header().position());
+        Ok(Action::Continue)
     }
 
     fn append(
         &mut self,
         fragment: &Fragment<'_>,
         mut handler: impl FnMut(Fragment<'_>) -> Action,
-    ) -> Action {
+    ) -> Result<Action, OutOfMemory> {
         let header = fragment.header();
         let length_before = self.length;
         let is_next = self.next_position == Some(header.begin_position());
         if !is_next || length_before + fragment.len() > MAX_MESSAGE_LENGTH {
             self.next_position = None;
-            return Action::Continue;
+            return Ok(Action::Continue);
         }
-        self.extend(fragment);
+        self.extend(fragment)?;
         if !header.is_end() {
             self.next_position = Some(header.position());
-            return Action::Continue;
+            return Ok(Action::Continue);
         }
         let mut completed = self.header;
         completed.complete(header, self.length);
@@ -171,31 +236,37 @@ impl Builder {
             self.length = 0;
             self.next_position = None;
         }
-        if !self.memory.is_unshared() {
-            // Whoever still looks at the message keeps its memory.
-            self.move_to(self.memory.len());
-        }
-        action
+        Ok(action)
     }
 
-    /// Appends a payload, growing by half where that is enough.
-    fn extend(&mut self, fragment: &Fragment<'_>) {
+    /// Appends a payload, growing by half where that is enough. Changes nothing if there is no memory for it.
+    fn extend(&mut self, fragment: &Fragment<'_>) -> Result<(), OutOfMemory> {
         let (source, offset) = fragment.memory();
         let needed = self.length + fragment.len();
-        if needed > self.memory.len() {
-            self.move_to(needed.max(self.memory.len() / 2 * 3));
+        // A view of the last message that was kept keeps its memory too.
+        if needed > self.memory.len() || !self.memory.is_unshared() {
+            self.move_to(needed)?;
         }
         self.memory
             .copy_from(self.length, source, offset, fragment.len());
         self.length = needed;
+        Ok(())
     }
 
-    /// Moves what there is of the message to new memory.
+    /// Moves what there is of the message to new memory that has room for `needed` bytes.
     #[cold]
-    fn move_to(&mut self, capacity: usize) {
-        let memory = SharedBuffer::heap(capacity);
+    fn move_to(&mut self, needed: usize) -> Result<(), OutOfMemory> {
+        let current = self.memory.len();
+        let ample = if needed > current {
+            needed.max(current / 2 * 3).max(MIN_CAPACITY)
+        } else {
+            current
+        };
+        let memory = SharedBuffer::try_heap(ample).or_else(|| SharedBuffer::try_heap(needed));
+        let memory = memory.ok_or(OutOfMemory(needed))?;
         memory.copy_from(0, &self.memory, 0, self.length);
         self.memory = memory;
+        Ok(())
     }
 }
 

@@ -12,7 +12,7 @@ use aeron_memory::log::frame::{
 use aeron_memory::log::reader::{Cursor, Fragment as LogFragment};
 use aeron_memory::words::Words;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::image::Image;
 
 /// How much a poll adds to a batch at most.
@@ -25,7 +25,7 @@ pub struct BatchLimits {
 }
 
 /// Whole messages: their payloads one behind the other, and one entry per message in each column.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Batch {
     /// Payloads, then bytes without meaning.
     data: Vec<u8>,
@@ -36,6 +36,8 @@ pub struct Batch {
     session_ids: Vec<i32>,
     stream_ids: Vec<i32>,
     reserved_values: Vec<i64>,
+    /// Messages for which every column has memory.
+    room: usize,
 }
 
 /// Bytes of payload that a batch holds at most, whatever its limits: offsets are 32-bit, and one message may go beyond.
@@ -76,13 +78,56 @@ struct PartialMessage {
 /// The message that is being put together at the end of a batch's data.
 struct Open {
     start: usize,
+    /// Position of the first fragment that this poll has read of it.
+    begin_position: i64,
     next_position: i64,
     reserved_value: i64,
+    origin: Origin,
+}
+
+/// Where the beginning of a message came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// This poll has read it.
+    Read,
+    /// It was kept aside, and is still there.
+    Copied,
+    /// It was kept aside, and its memory is the batch's now.
+    Swapped,
+}
+
+/// So many bytes could not be allocated.
+#[derive(Debug, Clone, Copy)]
+struct OutOfMemory(usize);
+
+/// The result of something that needs memory.
+type Fallible<T> = std::result::Result<T, OutOfMemory>;
+
+impl From<OutOfMemory> for Error {
+    fn from(OutOfMemory(bytes): OutOfMemory) -> Self {
+        Self::OutOfMemory { bytes }
+    }
 }
 
 impl Default for Batch {
     fn default() -> Self {
         Self::with_capacity(0, 0)
+    }
+}
+
+impl Clone for Batch {
+    fn clone(&self) -> Self {
+        Self {
+            data: self.data.clone(),
+            used: self.used,
+            offsets: self.offsets.clone(),
+            positions: self.positions.clone(),
+            session_ids: self.session_ids.clone(),
+            stream_ids: self.stream_ids.clone(),
+            reserved_values: self.reserved_values.clone(),
+            // Cloned columns have memory for what is in them, and need not have more.
+            room: self.len(),
+        }
     }
 }
 
@@ -99,6 +144,7 @@ impl Batch {
             session_ids: Vec::with_capacity(messages),
             stream_ids: Vec::with_capacity(messages),
             reserved_values: Vec::with_capacity(messages),
+            room: messages,
         }
     }
 
@@ -182,6 +228,8 @@ impl Batch {
     }
 
     /// Adds what one image has, up to the end of its term; answers the number of messages.
+    ///
+    /// If there is no memory for a message, it is not consumed. The messages before it are in the batch and are consumed.
     pub(crate) fn poll_image(
         &mut self,
         image: &Image,
@@ -197,7 +245,7 @@ impl Batch {
                 messages: before.saturating_add(limits.messages),
                 bytes: limits.bytes.min(MAX_BATCH_BYTES),
             };
-            let mut open = self.resume(partial, image.session_id());
+            let mut open = self.resume(partial, image.session_id(), reading.cursor.position())?;
             let outcome = loop {
                 let is_full = self.len() >= limits.messages || self.used >= limits.bytes;
                 if open.is_none() && is_full || image.is_closed() {
@@ -205,13 +253,28 @@ impl Batch {
                 }
                 match reading.next(Cursor::next_fragment) {
                     Ok(Some(fragment)) => {
-                        self.add(&fragment, &mut open, &mut reading.cursor, limits)
+                        if let Err(error) =
+                            self.add(&fragment, &mut open, &mut reading.cursor, limits)
+                        {
+                            reading.cursor.return_to(&fragment);
+                            break Err(error.into());
+                        }
                     }
                     Ok(None) => break Ok(()),
                     Err(error) => break Err(error),
                 }
             };
-            self.set_aside(open, partial, image.session_id());
+            let place = (partial, image.session_id());
+            let outcome = match outcome {
+                Err(error @ Error::OutOfMemory { .. }) => {
+                    self.unread(open, place, &mut reading.cursor);
+                    Err(error)
+                }
+                outcome => self
+                    .set_aside(open, place, &mut reading.cursor)
+                    .map_err(Error::from)
+                    .and(outcome),
+            };
             self.session_ids.resize(self.len(), image.session_id());
             self.stream_ids.resize(self.len(), image.stream_id());
             outcome.map(|()| self.len() - before)
@@ -226,15 +289,16 @@ impl Batch {
         open: &mut Option<Open>,
         cursor: &mut Cursor<'a, SharedBuffer>,
         limits: BatchLimits,
-    ) {
+    ) -> Fallible<()> {
         let place = fragment.flags() & flags::UNFRAGMENTED;
         if place == flags::UNFRAGMENTED {
             self.drop_open(open);
-            self.copy(fragment);
+            self.copy(fragment)?;
             self.finish(fragment.position(), fragment.reserved_value());
             self.add_alike(fragment, cursor, limits);
+            Ok(())
         } else {
-            self.add_part(fragment, place, open);
+            self.add_part(fragment, place, open)
         }
     }
 
@@ -260,7 +324,11 @@ impl Batch {
         let most = (limits.messages - self.len())
             .min(bytes_left)
             .min(MAX_ALIKE);
-        self.make_room(most * length + FRAME_ALIGNMENT);
+        let needed = most * length + FRAME_ALIGNMENT;
+        if self.make_room(needed, most).is_err() {
+            // One after the other they need less.
+            return;
+        }
         let begin_position = cursor.position();
         let target = &mut self.data[self.used..];
         let count = match length.div_ceil(FRAME_ALIGNMENT) {
@@ -294,30 +362,38 @@ impl Batch {
         fragment: &LogFragment<'_, SharedBuffer>,
         place: u8,
         open: &mut Option<Open>,
-    ) {
+    ) -> Fallible<()> {
         if place & flags::BEGIN != 0 {
             self.drop_open(open);
-            let reserved_value = fragment.reserved_value();
+            self.copy(fragment)?;
             *open = Some(Open {
-                start: self.used,
-                next_position: 0,
-                reserved_value,
+                start: self.used - fragment.payload_length(),
+                begin_position: fragment.begin_position(),
+                next_position: fragment.position(),
+                reserved_value: fragment.reserved_value(),
+                origin: Origin::Read,
             });
-        } else if !open.as_ref().is_some_and(|open| {
+            return Ok(());
+        }
+        if !open.as_ref().is_some_and(|open| {
             let length = self.used - open.start + fragment.payload_length();
             open.next_position == fragment.begin_position() && length <= MAX_MESSAGE_LENGTH
         }) {
             // A fragment is missing, or no publisher sent this: the message is lost.
-            return self.drop_open(open);
+            self.drop_open(open);
+            return Ok(());
         }
-        self.copy(fragment);
-        let Some(message) = open else { return };
+        self.copy(fragment)?;
+        let Some(message) = open else {
+            return Ok(());
+        };
         message.next_position = fragment.position();
         if place & flags::END != 0 {
             let reserved_value = message.reserved_value;
             *open = None;
             self.finish(fragment.position(), reserved_value);
         }
+        Ok(())
     }
 
     /// Drops what there is of a message that will not be completed.
@@ -328,11 +404,11 @@ impl Batch {
         }
     }
 
-    /// Copies a payload behind what is in use.
+    /// Copies a payload after what is in use, with room for one message that ends there.
     #[inline(always)]
-    fn copy(&mut self, fragment: &LogFragment<'_, SharedBuffer>) {
+    fn copy(&mut self, fragment: &LogFragment<'_, SharedBuffer>) -> Fallible<()> {
         let length = fragment.payload_length();
-        self.make_room(aligned_length(length));
+        self.make_room(aligned_length(length), 1)?;
         let target = &mut self.data[self.used..];
         if length <= MAX_BLOCKWISE_LENGTH {
             copy_in_blocks(fragment, target);
@@ -340,20 +416,36 @@ impl Batch {
             fragment.copy_payload(&mut target[..length]);
         }
         self.used += length;
+        Ok(())
     }
 
+    /// Makes room for so many more bytes of payload and so many more messages, or changes nothing that counts.
     #[inline(always)]
-    fn make_room(&mut self, bytes: usize) {
-        if self.data.len() - self.used < bytes {
-            self.grow(bytes);
+    fn make_room(&mut self, bytes: usize, messages: usize) -> Fallible<()> {
+        if self.data.len() - self.used < bytes || self.room - self.len() < messages {
+            return self.grow(bytes, messages);
         }
+        Ok(())
     }
 
     #[cold]
-    fn grow(&mut self, bytes: usize) {
+    fn grow(&mut self, bytes: usize, messages: usize) -> Fallible<()> {
         let needed = self.used + bytes;
-        self.data
-            .resize(needed.max(self.data.len() * 2).max(MIN_DATA_LENGTH), 0);
+        if self.data.len() < needed {
+            let ample = needed.max(self.data.len() * 2).max(MIN_DATA_LENGTH);
+            grow_zeroed(&mut self.data, ample).or_else(|_| grow_zeroed(&mut self.data, needed))?;
+        }
+        let needed = self.len() + messages;
+        if self.room < needed {
+            let room = needed.max(self.room * 2).max(MIN_MESSAGES);
+            reserve(&mut self.offsets, room + 1)?;
+            reserve(&mut self.positions, room)?;
+            reserve(&mut self.session_ids, room)?;
+            reserve(&mut self.stream_ids, room)?;
+            reserve(&mut self.reserved_values, room)?;
+            self.room = room;
+        }
+        Ok(())
     }
 
     #[inline(always)]
@@ -363,54 +455,112 @@ impl Batch {
         self.reserved_values.push(reserved_value);
     }
 
-    /// Puts the beginning of a message that was kept aside at the end of the data.
-    fn resume(&mut self, partial: &mut PartialMessages, session_id: i32) -> Option<Open> {
-        if partial.by_session.is_empty() {
-            return None;
-        }
-        let mut message = partial.by_session.remove(&session_id)?;
+    /// Copies the beginning of a message that was kept aside to the end of the data. The reading begins at `begin_position`.
+    ///
+    /// What was kept stays where it is until the poll ends, so that it is still there if memory runs out.
+    fn resume(
+        &mut self,
+        partial: &mut PartialMessages,
+        session_id: i32,
+        begin_position: i64,
+    ) -> Fallible<Option<Open>> {
+        let Some(message) = partial.by_session.get_mut(&session_id) else {
+            return Ok(None);
+        };
         let start = self.used;
-        if start == 0 && message.data.len() >= self.data.len() {
+        let is_swapped = start == 0 && message.data.len() >= self.data.len();
+        if is_swapped {
             std::mem::swap(&mut self.data, &mut message.data);
         } else {
-            self.make_room(message.used);
+            self.make_room(message.used, 0)?;
             self.data[start..start + message.used].copy_from_slice(&message.data[..message.used]);
         }
         self.used += message.used;
-        Some(Open {
+        Ok(Some(Open {
             start,
+            begin_position,
             next_position: message.next_position,
             reserved_value: message.reserved_value,
-        })
+            origin: match is_swapped {
+                true => Origin::Swapped,
+                false => Origin::Copied,
+            },
+        }))
     }
 
     /// Keeps the beginning of a message aside until its other fragments have arrived.
-    fn set_aside(&mut self, open: Option<Open>, partial: &mut PartialMessages, session_id: i32) {
-        let Some(Open {
-            start,
-            next_position,
-            reserved_value,
-        }) = open
-        else {
-            return;
+    ///
+    /// If there is no memory for that, nothing of it was read.
+    fn set_aside(
+        &mut self,
+        open: Option<Open>,
+        (partial, session_id): (&mut PartialMessages, i32),
+        cursor: &mut Cursor<'_, SharedBuffer>,
+    ) -> Fallible<()> {
+        let Some(open) = open else {
+            partial.forget(session_id);
+            return Ok(());
         };
-        let used = self.used - start;
-        let data = if start == 0 {
-            std::mem::take(&mut self.data)
+        let used = self.used - open.start;
+        let kept = partial.entry(session_id).and_then(|message| {
+            if open.start == 0 {
+                message.data = std::mem::take(&mut self.data);
+            } else {
+                grow_zeroed(&mut message.data, used)?;
+                message.data[..used].copy_from_slice(&self.data[open.start..self.used]);
+            }
+            message.used = used;
+            message.next_position = open.next_position;
+            message.reserved_value = open.reserved_value;
+            Ok(())
+        });
+        if kept.is_err() {
+            self.unread(Some(open), (partial, session_id), cursor);
         } else {
-            self.data[start..self.used].to_vec()
-        };
-        self.used = start;
-        partial.by_session.insert(
-            session_id,
-            PartialMessage {
-                data,
-                used,
-                next_position,
-                reserved_value,
-            },
-        );
+            self.used = open.start;
+        }
+        kept
     }
+
+    /// Takes back what this poll has read of a message that is not complete: its fragments come again.
+    fn unread(
+        &mut self,
+        open: Option<Open>,
+        (partial, session_id): (&mut PartialMessages, i32),
+        cursor: &mut Cursor<'_, SharedBuffer>,
+    ) {
+        let origin = open.as_ref().map_or(Origin::Read, |open| open.origin);
+        match origin {
+            // What was kept aside before is complete or lost by now.
+            Origin::Read => partial.forget(session_id),
+            Origin::Copied => {}
+            Origin::Swapped => {
+                if let Some(message) = partial.by_session.get_mut(&session_id) {
+                    std::mem::swap(&mut self.data, &mut message.data);
+                }
+            }
+        }
+        if let Some(open) = open {
+            self.used = open.start;
+            cursor.return_to_position(open.begin_position);
+        }
+    }
+}
+
+/// Makes a vector at least `length` long.
+fn grow_zeroed(data: &mut Vec<u8>, length: usize) -> Fallible<()> {
+    if data.len() < length {
+        reserve(data, length)?;
+        data.resize(length, 0);
+    }
+    Ok(())
+}
+
+/// Gives a vector memory for `length` entries in all.
+fn reserve<T>(column: &mut Vec<T>, length: usize) -> Fallible<()> {
+    column
+        .try_reserve_exact(length.saturating_sub(column.len()))
+        .map_err(|_| OutOfMemory(length.saturating_mul(size_of::<T>())))
 }
 
 /// Copies the payloads that follow `like` and are like it one behind the other into `target`, at most `most`; answers how many.
@@ -466,6 +616,8 @@ const MAX_ALIKE: usize = 256;
 const MAX_BLOCKWISE_LENGTH: usize = 256;
 /// Smallest data that is allocated, in bytes.
 const MIN_DATA_LENGTH: usize = 4096;
+/// Messages that columns have memory for once they have any.
+const MIN_MESSAGES: usize = 64;
 
 const _: () = assert!(
     HEADER_LENGTH == FRAME_ALIGNMENT,
@@ -473,6 +625,22 @@ const _: () = assert!(
 );
 
 impl PartialMessages {
+    /// The message of a session, empty if there was none.
+    fn entry(&mut self, session_id: i32) -> Fallible<&mut PartialMessage> {
+        if !self.by_session.contains_key(&session_id) {
+            let reserved = self.by_session.try_reserve(1);
+            reserved.map_err(|_| OutOfMemory(size_of::<PartialMessage>()))?;
+        }
+        Ok(self.by_session.entry(session_id).or_default())
+    }
+
+    /// Forgets the message of a session: it is complete, or lost.
+    fn forget(&mut self, session_id: i32) {
+        if !self.by_session.is_empty() {
+            self.by_session.remove(&session_id);
+        }
+    }
+
     /// Forgets the sessions that are gone.
     pub(crate) fn retain(&mut self, is_there: impl Fn(i32) -> bool) {
         self.by_session

@@ -141,6 +141,14 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// There is no memory for a batch or a message of several fragments. Its messages were not consumed.
+    #[error(
+        "out of memory: {bytes} bytes for messages could not be allocated; they come again with the next poll"
+    )]
+    OutOfMemory {
+        /// Bytes that were asked for.
+        bytes: usize,
+    },
     /// A file could not be opened or mapped.
     #[error("{path}: {source}", path = path.display())]
     Io {
@@ -236,7 +244,7 @@ impl CloseCause {
 impl Error {
     /// The number that Aeron's C client reports for this error: the driver's code (1 to 14) for refused commands, 1000
     /// driver timeout, 1001 client timeout, 1002 service timeout, 1004 full command buffer, else an `errno` (EINVAL 22,
-    /// EPERM 1, EINTR 4, EIO 5, EBUSY 16 or the system's own).
+    /// EPERM 1, EINTR 4, EIO 5, ENOMEM 12, EBUSY 16 or the system's own).
     pub fn code(&self) -> i32 {
         match self {
             Self::DriverTimeout(DriverTimeout::NotInitialised(_)) => 1001,
@@ -257,6 +265,7 @@ impl Error {
             | Self::ReentrantCall
             | Self::Forked => 1,
             Self::Interrupted | Self::OperationCancelled => 4,
+            Self::OutOfMemory { .. } => 12,
             Self::InUse(_) => 16,
             Self::InvalidCommand { .. }
             | Self::InvalidArgument(_)

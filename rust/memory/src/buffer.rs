@@ -33,19 +33,34 @@ enum Memory {
 /// Enough for every word, and what lets the system hand out large zeroed blocks without touching them.
 const HEAP_ALIGNMENT: usize = 8;
 
+/// How a heap buffer of `len` bytes is allocated; `None` if no address space is large enough.
+fn heap_layout(len: usize) -> Option<Layout> {
+    Layout::from_size_align(len.max(1), HEAP_ALIGNMENT).ok()
+}
+
 impl SharedBuffer {
     /// A zeroed block of `len` bytes on the heap, for tests, simulation and private copies of files.
+    ///
+    /// Ends the process if there is no memory; see [`try_heap`](Self::try_heap).
     pub fn heap(len: usize) -> Self {
-        let layout = Layout::from_size_align(len.max(1), HEAP_ALIGNMENT)
-            .expect("length of a heap buffer is below isize::MAX");
+        let layout = heap_layout(len).expect("length of a heap buffer is below isize::MAX");
+        Self::allocate(len, layout).unwrap_or_else(|| handle_alloc_error(layout))
+    }
+
+    /// As [`heap`](Self::heap) for a length that comes from outside. Returns `None` if there is no memory for it.
+    pub fn try_heap(len: usize) -> Option<Self> {
+        Self::allocate(len, heap_layout(len)?)
+    }
+
+    fn allocate(len: usize, layout: Layout) -> Option<Self> {
         // SAFETY: the layout has a size of at least one byte.
         let block = unsafe { alloc_zeroed(layout) };
-        let start = NonNull::new(block).unwrap_or_else(|| handle_alloc_error(layout));
-        Self {
+        let start = NonNull::new(block)?;
+        Some(Self {
             start,
             len,
             memory: Arc::new(Memory::Heap { start, layout }),
-        }
+        })
     }
 
     /// A heap block that holds a copy of `bytes`.

@@ -2,6 +2,7 @@
 
 use aeron_client::{CloseCause, Error, OfferError};
 use aeron_memory::log::AppendError;
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyModule, PyType};
@@ -66,6 +67,7 @@ pub fn from_client(error: &Error) -> PyErr {
         Error::InvalidCncFile { .. } | Error::Io { .. } => raise("DriverError", message),
         Error::CorruptLog { .. } => raise("CorruptLogError", message),
         Error::PositionCounterClosed { .. } => raise("ImageClosedError", message),
+        Error::OutOfMemory { .. } => PyMemoryError::new_err(message),
         Error::Forked => raise("ForkedError", message),
         Error::Interrupted => interruption(),
         Error::OperationCancelled => raise("OperationCancelledError", message),

@@ -1,5 +1,6 @@
 //! Calling a Python handler for each message, and assemblers that put messages together for it.
 
+use std::cell::RefCell;
 use std::sync::{Arc, Mutex, TryLockError};
 
 use aeron_client::{Action, Fragment, FragmentAssembler, SharedBuffer, TryPollError};
@@ -68,6 +69,8 @@ impl From<PyAction> for Action {
 /// Puts messages of several fragments together: pass it to `poll` in place of the handler it is made with.
 ///
 /// Keeps what it has between polls, so use one object for all polls of a subscription. Serves one thread at a time.
+///
+/// A poll raises `MemoryError` if there is no memory for the first fragment that it would take; that fragment comes again.
 #[pyclass(frozen, module = "aeron._aeron", name = "FragmentAssembler")]
 pub struct PyFragmentAssembler {
     handler: Py<PyAny>,
@@ -151,10 +154,14 @@ pub struct Handler<'a, 'py> {
     function: &'a Bound<'py, PyAny>,
     header: &'a Bound<'py, PyHeader>,
     payload: Payload,
+    /// Set if there is no memory for a message, which is then not consumed.
+    out_of_memory: RefCell<Option<PyErr>>,
 }
 
 impl<'a, 'py> Handler<'a, 'py> {
     /// Calls `poll` with what is to be done with each fragment: hand it to `handler`, through its assembler if it is one.
+    ///
+    /// If there is no memory for a message, the poll ends before it. `MemoryError` is raised if the poll took nothing else.
     pub fn run(
         handler: &'a Bound<'py, PyAny>,
         header: &'a Bound<'py, PyHeader>,
@@ -162,29 +169,30 @@ impl<'a, 'py> Handler<'a, 'py> {
         poll: impl FnOnce(&mut OnFragment<'_>) -> Result<usize, TryPollError<PyErr>>,
         answer: impl Fn(Bound<'py, PyAny>) -> PyResult<Action>,
     ) -> PyResult<usize> {
-        let outcome = match handler.cast_exact::<PyFragmentAssembler>() {
-            Err(_) => {
+        let assembling = handler.cast_exact::<PyFragmentAssembler>().ok();
+        let function = match assembling {
+            Some(assembling) => assembling.get().handler.bind(handler.py()),
+            None => {
                 check_callable(handler, "handler")?;
-                let this = Handler {
-                    function: handler,
-                    header,
-                    payload,
-                };
-                poll(&mut |fragment| this.call(&fragment).and_then(&answer))
-            }
-            Ok(assembling) => {
-                let function = assembling.get().handler.bind(handler.py());
-                let this = Handler {
-                    function,
-                    header,
-                    payload,
-                };
-                assembling.get().with(|assembler| {
-                    poll(&mut |fragment| this.assemble(assembler, fragment, &answer))
-                })?
+                handler
             }
         };
+        let this = Handler {
+            function,
+            header,
+            payload,
+            out_of_memory: RefCell::default(),
+        };
+        let outcome = match assembling {
+            None => poll(&mut |fragment| this.call(&fragment, &answer)),
+            Some(assembling) => assembling.get().with(|assembler| {
+                poll(&mut |fragment| this.assemble(assembler, fragment, &answer))
+            })?,
+        };
         header.get().expire();
+        if let (Ok(0), Some(error)) = (&outcome, this.out_of_memory.take()) {
+            return Err(error);
+        }
         outcome.map_err(|error| match error {
             TryPollError::Poll(error) => from_client(&error),
             TryPollError::Handler(error) => error,
@@ -200,30 +208,38 @@ impl<'a, 'py> Handler<'a, 'py> {
     ) -> PyResult<Action> {
         let mut raised = None;
         let action = assembler.on_controlled_fragment(fragment, |message| {
-            self.call(&message)
-                .and_then(&answer)
-                .unwrap_or_else(|error| {
-                    raised = Some(error);
-                    Action::Break
-                })
+            self.call(&message, &answer).unwrap_or_else(|error| {
+                raised = Some(error);
+                Action::Break
+            })
         });
+        if let Some(error) = assembler.take_out_of_memory() {
+            self.out_of_memory.replace(Some(from_client(&error)));
+        }
         raised.map_or(Ok(action), Err)
     }
 
     #[inline]
-    fn call(&self, fragment: &Fragment<'_>) -> PyResult<Bound<'py, PyAny>> {
+    fn call(
+        &self,
+        fragment: &Fragment<'_>,
+        answer: impl Fn(Bound<'py, PyAny>) -> PyResult<Action>,
+    ) -> PyResult<Action> {
         let process = Process::current();
         self.header.get().show(fragment.header());
         let result = match self.payload {
-            Payload::Copied => {
-                let payload = copy(self.function.py(), fragment)?;
-                call_with_two(self.function, &payload, self.header.as_any())
-            }
+            Payload::Copied => match copy(self.function.py(), fragment) {
+                Ok(payload) => call_with_two(self.function, &payload, self.header.as_any()),
+                Err(error) => {
+                    self.out_of_memory.replace(Some(error));
+                    return Ok(Action::Abort);
+                }
+            },
             Payload::Lent => self.call_with_view(fragment),
         };
         // A handler may have forked: its child polls no further.
         process.check()?;
-        result
+        result.and_then(answer)
     }
 
     fn call_with_view(&self, fragment: &Fragment<'_>) -> PyResult<Bound<'py, PyAny>> {

@@ -257,6 +257,9 @@ impl PySubscription {
 
     /// Copies at most `limit` whole messages that are there now into a batch, which may be empty. No message is begun once
     /// the batch has `max_bytes`.
+    ///
+    /// Raises `MemoryError` if there is no memory for the first message. Then nothing was consumed, and the same messages come
+    /// with the next poll. If memory ends later, the batch holds the messages before.
     #[pyo3(signature = (limit = 4096, *, max_bytes = 16_777_216))]
     fn poll_batch(
         &self,

@@ -269,6 +269,16 @@ impl<'a, W: Words> Cursor<'a, W> {
         self.offset = fragment.offset;
     }
 
+    /// Returns to the begin of a fragment that this cursor answered, by its stream position.
+    pub fn return_to_position(&mut self, position: i64) {
+        let offset = position - self.term_begin;
+        assert!(
+            0 <= offset && offset <= self.offset as i64,
+            "position {position} was not read by this cursor"
+        );
+        self.offset = offset as usize;
+    }
+
     /// Returns to the begin of a block that this cursor answered.
     #[inline]
     pub fn return_to_block(&mut self, block: &Block<'a, W>) {
