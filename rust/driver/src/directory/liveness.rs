@@ -86,6 +86,13 @@ pub fn print_heartbeat_age(cnc: &CncFile) {
     ));
 }
 
+/// Prints the age of the heartbeat of the driver that holds the lock, if its CnC file is complete.
+pub fn print_live_heartbeat_age(dir: &Path) {
+    if let Ok(Ok(cnc)) = CncFile::map(&cnc_file(dir), Reader::Tool) {
+        print_heartbeat_age(&cnc);
+    }
+}
+
 /// Refuses a directory whose driver may be alive, going by its heartbeat and its process id.
 ///
 /// # Errors

@@ -45,7 +45,7 @@ impl DriverDirectory {
     pub fn take(context: &Context) -> Result<Self, StartError> {
         let dir = &context.dir;
         check_entries(context)?;
-        let existing = existing_lock(dir)?;
+        let existing = existing_lock(context)?;
         // Our lock decides. Without it, the CnC file of a driver of another make is judged before anything is written.
         let was_ours = existing.is_some();
         let cnc = liveness::find_cnc(context, was_ours)?;
@@ -153,7 +153,8 @@ fn check_cnc(context: &Context, cnc: &CncFile, is_dead: bool) -> Result<(), Star
 }
 
 /// Takes the lock that an earlier driver of ours left; `None` if there is none.
-fn existing_lock(dir: &Path) -> Result<Option<LockFile>, StartError> {
+fn existing_lock(context: &Context) -> Result<Option<LockFile>, StartError> {
+    let dir = &context.dir;
     let path = driver_lock_file(dir);
     let deadline = Instant::now() + LOOK_TIME;
     loop {
@@ -161,6 +162,9 @@ fn existing_lock(dir: &Path) -> Result<Option<LockFile>, StartError> {
             Ok(LockAttempt::Acquired(lock)) => return Ok(Some(lock)),
             Ok(LockAttempt::Missing) => return Ok(None),
             Ok(LockAttempt::Held(_)) if Instant::now() >= deadline => {
+                if context.dir_warn_if_exists {
+                    liveness::print_live_heartbeat_age(dir);
+                }
                 return Err(StartError::ActiveDriver(cnc_file(dir)));
             }
             Ok(LockAttempt::Held(_)) => std::thread::sleep(LOCK_POLL_INTERVAL),
