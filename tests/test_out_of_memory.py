@@ -10,7 +10,6 @@ import pytest
 import aeron
 
 CHANNEL = "aeron:ipc?term-length=32m"
-STREAM = 1001
 Publish = Callable[[Iterable[bytes]], None]
 LONG = 3 << 20  # as long as messages of these terms nearly can be
 RECORD, RECORDS = 8192, 1200
@@ -31,7 +30,7 @@ def leave_all():
     resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 client = aeron.connect(sys.argv[1])
-subscription = client.add_subscription("{CHANNEL}", {STREAM})
+subscription = client.add_subscription("{CHANNEL}", int(sys.argv[2]))
 print("ready", flush=True)
 sys.stdin.readline()
 while not subscription.images:
@@ -40,11 +39,11 @@ while not subscription.images:
 """
 
 
-def run_subscriber(directory: str, body: str, publish: Callable[[], None]) -> str:
+def run_subscriber(directory: str, stream_id: int, body: str, publish: Callable[[], None]) -> str:
     """Runs `body` in a process of its own once `publish` has published; returns what it prints."""
     program = _PRELUDE + textwrap.dedent(body)
     with subprocess.Popen(
-        [sys.executable, "-c", program, directory],
+        [sys.executable, "-c", program, directory, str(stream_id)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -60,9 +59,9 @@ def run_subscriber(directory: str, body: str, publish: Callable[[], None]) -> st
 
 
 @pytest.fixture
-def publish(client: aeron.Aeron) -> Iterator[Publish]:
+def publish(client: aeron.Aeron, stream_id: int) -> Iterator[Publish]:
     """`publish(messages)`: publishes them on the stream."""
-    with client.add_exclusive_publication(CHANNEL, STREAM) as publication:
+    with client.add_exclusive_publication(CHANNEL, stream_id) as publication:
 
         def publish(messages: Iterable[bytes]) -> None:
             publication.wait_connected(timeout=10)
@@ -77,7 +76,7 @@ def record(number: int) -> bytes:
 
 
 def test_a_batch_without_memory_consumes_nothing_that_it_does_not_hold(
-    driver: aeron.MediaDriver, publish: Publish
+    driver: aeron.MediaDriver, stream_id: int, publish: Publish
 ) -> None:
     body = """
     numbers = []
@@ -106,10 +105,12 @@ def test_a_batch_without_memory_consumes_nothing_that_it_does_not_hold(
     assert numbers == list(range(RECORDS))
     print("whole")
     """
-    assert run_subscriber(driver.dir, body, lambda: publish(map(record, range(RECORDS)))) == "whole\n"
+    assert run_subscriber(driver.dir, stream_id, body, lambda: publish(map(record, range(RECORDS)))) == "whole\n"
 
 
-def test_a_long_message_without_memory_comes_again_in_a_batch(driver: aeron.MediaDriver, publish: Publish) -> None:
+def test_a_long_message_without_memory_comes_again_in_a_batch(
+    driver: aeron.MediaDriver, stream_id: int, publish: Publish
+) -> None:
     body = """
     leave(1 << 20)
     for _ in range(3):
@@ -128,12 +129,12 @@ def test_a_long_message_without_memory_comes_again_in_a_batch(driver: aeron.Medi
     print("whole")
     """
     message = bytes(range(256)) * (LONG // 256)
-    assert run_subscriber(driver.dir, body, lambda: publish([message])) == "whole\n"
+    assert run_subscriber(driver.dir, stream_id, body, lambda: publish([message])) == "whole\n"
 
 
 @pytest.mark.parametrize("method", ["poll", "controlled_poll"])
 def test_an_assembler_without_memory_gets_the_same_fragments_again(
-    driver: aeron.MediaDriver, publish: Publish, method: str
+    driver: aeron.MediaDriver, stream_id: int, publish: Publish, method: str
 ) -> None:
     body = f"""
     received = []
@@ -158,10 +159,12 @@ def test_an_assembler_without_memory_gets_the_same_fragments_again(
     print("whole")
     """
     message = bytes(range(256)) * (LONG // 256)
-    assert run_subscriber(driver.dir, body, lambda: publish([message])) == "whole\n"
+    assert run_subscriber(driver.dir, stream_id, body, lambda: publish([message])) == "whole\n"
 
 
-def test_a_message_that_python_has_no_memory_for_comes_again(driver: aeron.MediaDriver, publish: Publish) -> None:
+def test_a_message_that_python_has_no_memory_for_comes_again(
+    driver: aeron.MediaDriver, stream_id: int, publish: Publish
+) -> None:
     """The payload is copied into `bytes`, which needs as much memory as the message in the assembler."""
     body = """
     received = []
@@ -185,4 +188,4 @@ def test_a_message_that_python_has_no_memory_for_comes_again(driver: aeron.Media
     print("whole")
     """
     message = bytes(range(256)) * (LONG // 256)
-    assert run_subscriber(driver.dir, body, lambda: publish([message])) == "whole\n"
+    assert run_subscriber(driver.dir, stream_id, body, lambda: publish([message])) == "whole\n"
