@@ -205,7 +205,8 @@ fn a_removal_that_fails_is_counted_and_tried_again_once_per_duty_cycle() {
         assert!(fixture.failed_frees() <= 2 * cycle);
     }
     assert_eq!(fixture.bytes_mapped(), 2 * 200_704);
-    assert_eq!(error_log::read(&fixture.error_log, 0).len(), 2);
+    let entries = error_log::read(&fixture.error_log, 0);
+    assert_eq!(entries.len(), 1, "the entry does not name the log");
     fixture.logs.0.lock().unwrap().refuses_to_remove = false;
     let failed = fixture.failed_frees();
     fixture.agent.do_work();
