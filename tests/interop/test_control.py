@@ -115,7 +115,7 @@ def compare(runs, commands):
 def perform_on_both(runs, type_id, body):
     """The events of a command on both drivers.
 
-    Our driver tells of an image when its publication has pages, so that a client that is told of it finds the publication
+    Our driver tells of an image when its publication has pages: a client that is told of it finds the publication
     connected. That is a moment after the answer to the command, so the driver that tells less is waited for.
     """
     told = [run.perform(type_id, body) for run in runs]
