@@ -6,6 +6,9 @@ import array
 import collections
 import collections.abc
 import gc
+import os
+import signal
+import threading
 from typing import Any
 
 import numpy as np
@@ -363,3 +366,30 @@ def test_a_batch_is_any_sequence_of_messages(stream: Stream) -> None:
     for wrong in ("text", {b"one": 1}, {b"one"}, 5, (message for message in [b"one"])):
         with pytest.raises(TypeError, match="offer_batch takes a list or another sequence"):
             stream.publication.offer_batch(wrong)  # type: ignore[arg-type]
+
+
+def test_a_signal_during_a_wait_loses_no_message(stream: Stream) -> None:
+    class Interruption(Exception):
+        pass
+
+    def interrupt(*_: object) -> None:
+        raise Interruption
+
+    def signal_and_send() -> None:
+        os.kill(os.getpid(), signal.SIGUSR1)
+        stream.publication.publish(b"message", timeout=5)
+
+    received: list[aeron.Batch] = []
+    sender = threading.Timer(0.2, signal_and_send)
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        sender.start()
+        with pytest.raises(Interruption):
+            for batch in stream.subscription.batches(timeout=10):
+                received.append(batch)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        sender.join()
+    if not received:
+        received.append(batch_of(stream, 1))
+    assert [batch.to_list() for batch in received] == [[b"message"]]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
+import threading
 
 import numpy as np
 import pytest
-from tests.conftest import Stream
+from tests.conftest import Stream, eventually
 
 import aeron
 
@@ -153,3 +156,32 @@ def test_a_claim_outlives_its_publication_and_client(stream: Stream) -> None:
     stream.client.close()
     claim.view[:] = bytes(16)
     claim.commit()
+
+
+def test_a_signal_during_a_wait_leaves_no_claim_that_stops_the_stream(client: aeron.Aeron, stream_id: int) -> None:
+    def interrupt(*_: object) -> None:
+        raise Oops
+
+    publication = client.add_publication("aeron:ipc?term-length=64k", stream_id)
+    subscription = client.add_subscription("aeron:ipc?term-length=64k", stream_id)
+    publication.wait_connected(5)
+    while publication.offer(bytes(1000)):
+        pass
+
+    def signal_and_make_room() -> None:
+        os.kill(os.getpid(), signal.SIGUSR1)
+        eventually(lambda: len(subscription.poll_batch()) == 0)
+
+    reader = threading.Timer(0.2, signal_and_make_room)
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        reader.start()
+        with pytest.raises(Oops):
+            publication.claim(100, timeout=10)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        reader.join()
+    publication.publish(b"after", timeout=5)
+    received: list[bytes] = []
+    # The driver unblocks a claim that is left after 15 s.
+    eventually(lambda: received.extend(subscription.poll_batch().to_list()) or received[-1:] == [b"after"])

@@ -95,10 +95,11 @@ impl Patience {
                     idle.idle_once();
                 }
             });
-            py.check_signals()?;
             if let Some(outcome) = outcome {
+                // What was found is consumed. A signal that came meanwhile is the interpreter's, right after the call.
                 return Ok(outcome);
             }
+            py.check_signals()?;
         }
     }
 }
