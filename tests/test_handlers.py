@@ -117,6 +117,46 @@ def test_a_client_whose_publication_is_in_use_keeps_its_handlers(driver: aeron.M
     assert not publication.is_closed
 
 
+class Cycle:
+    """Garbage that only the collector finds."""
+
+    def __init__(self, operation: aeron.PendingOperation[Any]) -> None:
+        self.operation = operation
+        self.itself = self
+
+
+def test_a_handler_that_is_in_use_outlives_the_operation_that_added_it(client: aeron.Aeron, stream_id: int) -> None:
+    def on_image(_: aeron.Image, answer: str = "whole") -> str:
+        return answer
+
+    operation = client.async_add_subscription("aeron:ipc", stream_id, on_available_image=on_image)
+    operation.result(5)
+    Cycle(operation)
+    del operation
+    gc.collect()
+    assert on_image.__defaults__ == ("whole",), "the collector took the function apart"
+
+
+@pytest.mark.parametrize("what", ["subscription", "client"])
+def test_the_handlers_of_a_result_outlive_its_operation(
+    driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, what: str
+) -> None:
+    calls: list[aeron.Image] = []
+    pending: aeron.PendingOperation[Any]
+    if what == "client":
+        pending = aeron.async_connect(driver, on_available_image=calls.append)
+        subscription = pending.result(5).add_subscription("aeron:ipc", stream_id)
+    else:
+        pending = client.async_add_subscription("aeron:ipc", stream_id, on_available_image=calls.append)
+        subscription = pending.result(5)
+    Cycle(pending)
+    del pending
+    gc.collect()
+    _publication = client.add_publication("aeron:ipc", stream_id)
+    eventually(lambda: calls)
+    subscription.close()
+
+
 def test_the_dispatcher_thread_has_a_name(driver: aeron.MediaDriver, stream_id: int) -> None:
     names: list[str] = []
     with aeron.connect(driver, on_available_image=lambda _: names.append(threading.current_thread().name)) as client:

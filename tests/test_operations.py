@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import threading
 import time
+import weakref
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -324,6 +326,29 @@ def test_resources_keep_their_client_open(driver: aeron.MediaDriver, stream_id: 
     got: list[bytes] = []
     eventually(lambda: subscription.poll(lambda payload, _: got.append(payload)) or got)
     assert got == [b"hello"]
+
+
+def test_an_operation_that_failed_keeps_nothing_alive(driver: aeron.MediaDriver, stream_id: int) -> None:
+    def fail() -> weakref.ref[aeron.Aeron]:
+        client = aeron.connect(driver)
+        operation = client.async_add_publication("aeron:udp?endpoint=localhost:0", stream_id)
+        with contextlib.suppress(aeron.RegistrationError):
+            operation.result(5)
+        return weakref.ref(client)
+
+    client = fail()
+    gc.collect()
+    assert client() is None
+
+
+def test_a_failure_that_is_raised_again_has_the_frames_of_one_raise(client: aeron.Aeron, stream_id: int) -> None:
+    operation = client.async_add_publication("aeron:udp?endpoint=localhost:0", stream_id)
+    lengths = set()
+    for _ in range(3):
+        with pytest.raises(aeron.RegistrationError) as raised:
+            operation.result(5)
+        lengths.add(len(raised.traceback))
+    assert len(lengths) == 1
 
 
 def test_an_annotation_may_name_the_result() -> None:

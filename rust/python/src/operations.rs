@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aeron_client::PendingOperation;
+use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyType;
@@ -36,7 +37,8 @@ pub struct PyPendingOperation {
 
 struct Inner {
     operation: Box<dyn Operation>,
-    outcome: Option<PyResult<Py<PyAny>>>,
+    /// The exception is kept as an object, because a `PyErr` cannot be shown to the garbage collector.
+    outcome: Option<Result<Py<PyAny>, Py<PyBaseException>>>,
 }
 
 /// A pending operation of any result.
@@ -207,13 +209,24 @@ impl Inner {
         client: Option<&Bound<'_, PyAeron>>,
     ) -> PyResult<Py<PyAny>> {
         let operation = &mut self.operation;
-        let outcome = self
-            .outcome
-            .get_or_insert_with(|| operation.result(py, client));
+        let outcome = self.outcome.get_or_insert_with(|| {
+            let result = operation.result(py, client);
+            result.map_err(|error| error.into_value(py))
+        });
         match outcome {
             Ok(value) => Ok(value.clone_ref(py)),
-            Err(error) => Err(error.clone_ref(py)),
+            Err(error) => {
+                let error = PyErr::from_value(error.bind(py).clone().into_any());
+                // Each raise adds its frames to those of the raises before.
+                error.set_traceback(py, None);
+                Err(error)
+            }
         }
+    }
+
+    /// Whether a result was made, which shows the handlers to the garbage collector from then on.
+    fn has_result(&self) -> bool {
+        matches!(self.outcome, Some(Ok(_)))
     }
 }
 
@@ -311,20 +324,29 @@ impl PyPendingOperation {
 
     fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
         visit.call(&self.client)?;
-        for handler in &self.handlers {
-            handler.visit(&visit)?;
+        // What another thread uses just now counts as reachable.
+        let Ok(inner) = self.inner.anywhere().try_lock() else {
+            return Ok(());
+        };
+        match &inner.outcome {
+            Some(Ok(result)) => visit.call(result)?,
+            Some(Err(error)) => visit.call(error)?,
+            None => {}
         }
-        if let Ok(inner) = self.inner.anywhere().try_lock()
-            && let Some(Ok(result)) = &inner.outcome
-        {
-            visit.call(result)?;
+        if !inner.has_result() {
+            // A function that is shown twice and referred to once would be taken for garbage while it is in use.
+            for handler in &self.handlers {
+                handler.visit(&visit)?;
+            }
         }
         Ok(())
     }
 
     fn __clear__(&self) {
-        for handler in &self.handlers {
-            handler.clear();
+        let inner = self.inner.anywhere().try_lock();
+        let are_handlers_ours = inner.is_ok_and(|inner| !inner.has_result());
+        if are_handlers_ours {
+            self.handlers.iter().for_each(Handler::clear);
         }
     }
 }
