@@ -304,12 +304,15 @@ proptest! {
     fn building_parsing_and_building_again_changes_nothing_for_any_key(
         size in 64_i32..=65504, time_ns in 0..i64::MAX, id: i32, long_id: i64, count in 1..=255_i32,
         yes: bool, text in "[^|\0]{1,20}", shift in 16..=30_u32, offset in 0..2048_i32,
-        mode in prop::sample::select(vec!["dynamic", "manual", "response"]), is_udp: bool,
+        mode in prop::sample::select(vec!["dynamic", "manual", "response"]), is_udp: bool, port: u16,
+        host in "[^|:\0]{1,20}",
     ) {
+        // The builder refuses a port that no address has.
+        let address = format!("{host}:{port}");
         let media = if is_udp { Media::Udp } else { Media::Ipc };
         let mut builder = ChannelUriBuilder::new(media);
         builder
-            .endpoint(&text)?.network_interface(&text)?.control_endpoint(&text)?.control_mode(mode)?
+            .endpoint(&address)?.network_interface(&text)?.control_endpoint(&address)?.control_mode(mode)?
             .mtu(size / 32 * 32)?.term_length(1 << shift)?.initial_term_id(id)?.term_id(id)?
             .term_offset(offset * 32)?.session_id(id)?.ttl(count)?.reliable(yes)?
             .linger_timeout_ns(time_ns)?.alias(&text)?.congestion_control(&text)?

@@ -375,7 +375,6 @@ fn canonical_term_offset(text: &str) -> Result<String, UriError> {
     }
 }
 
-/// Words, flags and free text: whatever a channel that consists of this parameter alone gives.
 /// Refuses a port that no address has. A text without a port may be a name, which the driver's resolver knows with its port.
 fn check_port(key: &str, text: &str) -> Result<(), UriError> {
     let after_host = text.rsplit_once(']').map_or(text, |(_, rest)| rest);
@@ -390,6 +389,7 @@ fn check_port(key: &str, text: &str) -> Result<(), UriError> {
     }
 }
 
+/// Words, flags and free text: refuses the text that a channel of this parameter alone refuses.
 fn check_text(key: &str, text: &str) -> Result<(), UriError> {
     let mut channel = ChannelUri::new(Media::Udp);
     channel.put(key, text)?;
