@@ -286,6 +286,32 @@ def test_threads_that_are_inside_a_handler_when_the_interpreter_ends(where: str)
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.parametrize("what", ["hook for errors", "finalizer of a result"])
+def test_what_follows_a_handler_may_run_when_the_interpreter_ends(what: str) -> None:
+    result = run(
+        f"""
+    import aeron, sys, time
+    driver = aeron.MediaDriver()
+    def busy(*_):
+        end = time.monotonic() + 5
+        while time.monotonic() < end:
+            pass
+    class Result:
+        __del__ = busy
+    def raising(_):
+        raise ValueError
+    sys.unraisablehook = busy
+    on_image = raising if {what!r} == "hook for errors" else lambda _: Result()
+    client = aeron.connect(driver, on_available_image=on_image)
+    publication = client.add_publication("aeron:ipc", 1)
+    subscription = client.add_subscription("aeron:ipc", 1)
+    publication.wait_connected(5)
+    time.sleep(0.3)
+    """
+    )
+    assert result.returncode == 0, result.stderr
+
+
 def test_a_child_that_was_forked_in_a_handler_polls_no_further() -> None:
     result = run(
         """

@@ -84,11 +84,21 @@ impl<'py, T> CallArguments<'py> for T where
 {
 }
 
-/// Stops the thread when its stack is unwound.
+/// Runs `f` on a thread of ours, where Python runs not only in [`call`]: objects that are dropped and hooks for errors run it too.
+pub fn stopping_on_unwind(f: impl FnOnce()) {
+    let stop = StopOnUnwind;
+    f();
+    std::mem::forget(stop);
+}
+
+/// Stops the thread when the interpreter unwinds its stack. A panic goes on.
 struct StopOnUnwind;
 
 impl Drop for StopOnUnwind {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
         loop {
             std::thread::park();
         }

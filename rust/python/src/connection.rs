@@ -10,6 +10,7 @@ use aeron_driver::ThreadingMode;
 use pyo3::Borrowed;
 use pyo3::prelude::*;
 
+use crate::calls::stopping_on_unwind;
 use crate::driver::PyMediaDriver;
 use crate::errors::raise;
 use crate::exit::{self, Closable};
@@ -84,7 +85,9 @@ fn start_dispatcher(aeron: &Aeron) -> std::io::Result<JoinHandle<()>> {
 /// Drops the Python objects that were let go without the GIL, such as handlers of what was closed.
 fn drop_released() {
     // Attaching does that. A program that is at its end drops them itself.
-    let _ = Python::try_attach(|_| {});
+    stopping_on_unwind(|| {
+        let _ = Python::try_attach(|_| {});
+    });
 }
 
 /// Where the driver is.

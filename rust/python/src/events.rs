@@ -12,7 +12,7 @@ use aeron_client::{
 };
 use pyo3::prelude::*;
 
-use crate::calls::{CallArguments, call};
+use crate::calls::{CallArguments, call, stopping_on_unwind};
 use crate::connection::DISPATCHER_NAME;
 use crate::counters::PyCountersReader;
 use crate::errors::from_client;
@@ -157,14 +157,16 @@ fn attach(f: impl FnOnce(Python<'_>)) {
     thread_local! {
         static IS_NAMED: Cell<bool> = const { Cell::new(false) };
     }
-    Python::attach(|py| {
+    let run = |py: Python<'_>| {
         let is_dispatcher = std::thread::current().name() == Some(DISPATCHER_NAME);
         if is_dispatcher && !IS_NAMED.get() {
             // A thread without its name works as well.
             IS_NAMED.set(name_thread(py).unwrap_or(true));
         }
         f(py);
-    });
+    };
+    // Outside for what attaching itself drops, inside because the end of the attachment fails when the interpreter is gone.
+    stopping_on_unwind(|| Python::attach(|py| stopping_on_unwind(|| run(py))));
 }
 
 /// Names this thread if the program uses `threading`; returns whether it does. To import the module here would make this thread
