@@ -42,7 +42,7 @@ impl LockFile {
     /// Creates the file for its user alone (mode 0600) and locks it.
     ///
     /// # Errors
-    /// `AlreadyExists` if the file exists; `WouldBlock` if another process locked the new file first.
+    /// `AlreadyExists` if the file exists; `WouldBlock` if another owner locked the new file first, or has removed it since.
     pub fn create(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new()
             .read(true)
@@ -52,7 +52,11 @@ impl LockFile {
             .open(path)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         let path = path.to_owned();
-        Ok(Self { file, path })
+        let ours = Self { file, path };
+        match ours.is_in_place() {
+            true => Ok(ours),
+            false => Err(io::ErrorKind::WouldBlock.into()),
+        }
     }
 
     /// Locks the existing file if nobody holds it. Symbolic links are not followed.

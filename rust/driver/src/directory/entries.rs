@@ -9,8 +9,13 @@ use aeron_memory::directory::{Entry, entry_named, is_log_name, log_directories};
 use super::marker::Marker;
 
 /// The first entry, here or among the log buffers, that no driver makes.
+///
+/// A driver that closes may remove its entries meanwhile: what is gone is not foreign.
 pub fn find_foreign(dir: &Path) -> io::Result<Option<PathBuf>> {
-    for entry in fs::read_dir(dir)? {
+    let Some(entries) = list(dir)? else {
+        return Ok(None);
+    };
+    for entry in entries {
         let entry = entry?;
         if let Some(foreign) = foreign_in(&entry)? {
             return Ok(Some(foreign));
@@ -25,15 +30,33 @@ fn foreign_in(entry: &DirEntry) -> io::Result<Option<PathBuf>> {
     let path = entry.path();
     let is_drivers = match entry_named(&entry.file_name()) {
         Some(Entry::File) => kind.is_file(),
-        Some(Entry::DriverLock) => kind.is_file() && Marker::read(&path)?.is_some(),
+        Some(Entry::DriverLock) => kind.is_file() && is_missing_or_ours(&path)?,
         Some(Entry::LogDirectory) if kind.is_dir() => return find_foreign_log(&path),
         Some(Entry::LogDirectory) | None => false,
     };
     Ok((!is_drivers).then_some(path))
 }
 
+fn is_missing_or_ours(lock_file: &Path) -> io::Result<bool> {
+    match Marker::read(lock_file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        marker => Ok(marker?.is_some()),
+    }
+}
+
+/// The entries of a directory; `None` if it does not exist.
+fn list(directory: &Path) -> io::Result<Option<fs::ReadDir>> {
+    match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        entries => entries.map(Some),
+    }
+}
+
 fn find_foreign_log(directory: &Path) -> io::Result<Option<PathBuf>> {
-    for entry in fs::read_dir(directory)? {
+    let Some(entries) = list(directory)? else {
+        return Ok(None);
+    };
+    for entry in entries {
         let entry = entry?;
         if !is_log(&entry)? {
             return Ok(Some(entry.path()));

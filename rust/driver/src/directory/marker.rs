@@ -1,7 +1,7 @@
 //! [`Marker`]: the text in a lock file, by which a directory is known as one of ours.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -27,10 +27,10 @@ impl Marker {
 
     /// Reads the open lock file; `None` if it is not a lock file of ours.
     pub fn read_file(file: &File) -> io::Result<Option<Self>> {
-        let mut bytes = Vec::with_capacity(EMBEDDED.len() + 1);
-        file.take(EMBEDDED.len() as u64 + 1)
-            .read_to_end(&mut bytes)?;
-        Ok(match bytes.as_slice() {
+        // In one read: the owner may write the text at this moment.
+        let mut bytes = [0; EMBEDDED.len() + 1];
+        let length = file.read_at(&mut bytes, 0)?;
+        Ok(match &bytes[..length] {
             [] => Some(Self::Empty),
             NAMED => Some(Self::Named),
             EMBEDDED => Some(Self::Embedded),
@@ -39,13 +39,15 @@ impl Marker {
     }
 
     /// Writes the text into an empty lock file, or over one that this driver takes over.
+    ///
+    /// The file is empty in between and never holds half a text: another driver may read it, and this process may be killed.
     pub fn write(self, file: &File) -> io::Result<()> {
         let bytes = match self {
             Self::Empty => &[],
             Self::Named => NAMED,
             Self::Embedded => EMBEDDED,
         };
-        file.set_len(bytes.len() as u64)?;
+        file.set_len(0)?;
         file.write_all_at(bytes, 0)
     }
 }

@@ -54,7 +54,7 @@ impl DriverDirectory {
         }
         let lock = match existing {
             Some(lock) => lock,
-            None => create_lock(dir)?,
+            None => create_lock(context)?,
         };
         let directory = Self {
             path: dir.clone(),
@@ -174,20 +174,36 @@ fn existing_lock(context: &Context) -> Result<Option<LockFile>, StartError> {
 }
 
 /// Creates the directory, if it does not exist, and its lock.
-fn create_lock(dir: &Path) -> Result<LockFile, StartError> {
-    fs::create_dir_all(dir).map_err(|error| StartError::io(&error, "failed to create", dir))?;
+///
+/// Another driver may close here meanwhile, which removes the directory, or start here; a tool may look at the new file.
+fn create_lock(context: &Context) -> Result<LockFile, StartError> {
+    let dir = &context.dir;
     let path = driver_lock_file(dir);
-    match LockFile::create(&path) {
-        Ok(lock) => Ok(lock),
-        // Another driver starts here at the same time.
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::AlreadyExists | io::ErrorKind::WouldBlock
-            ) =>
-        {
-            Err(StartError::ActiveDriver(cnc_file(dir)))
+    let deadline = Instant::now() + LOOK_TIME;
+    loop {
+        let may_retry = Instant::now() < deadline;
+        match fs::create_dir_all(dir) {
+            // It existed, and was removed before the standard library looked at it.
+            Err(error) if may_retry && error.kind() == io::ErrorKind::AlreadyExists => continue,
+            result => {
+                result.map_err(|error| StartError::io(&error, "failed to create", dir))?;
+            }
         }
-        Err(error) => Err(StartError::io(&error, "failed to create", &path)),
+        let error = match LockFile::create(&path) {
+            Ok(lock) => return Ok(lock),
+            Err(error) => error,
+        };
+        match error.kind() {
+            io::ErrorKind::AlreadyExists | io::ErrorKind::WouldBlock => {
+                if let Some(lock) = existing_lock(context)? {
+                    return Ok(lock);
+                }
+            }
+            io::ErrorKind::NotFound if may_retry => {}
+            _ => return Err(StartError::io(&error, "failed to create", &path)),
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use super::*;
+
+const ROUNDS: usize = 1_000;
+
+fn context(dir: &Path) -> Context {
+    Context {
+        dir: dir.to_owned(),
+        dir_delete_on_shutdown: true,
+        ..Context::default()
+    }
+}
+
+#[test]
+fn drivers_that_start_and_close_in_one_directory_are_refused_only_because_another_one_is_active() {
+    let place = tempfile::tempdir().unwrap();
+    let context = context(&place.path().join("aeron"));
+    let is_taken = AtomicBool::new(false);
+    let run = || {
+        for _ in 0..ROUNDS {
+            match DriverDirectory::take(&context) {
+                Ok(mut directory) => {
+                    assert!(!is_taken.swap(true, Ordering::SeqCst), "two drivers");
+                    assert!(context.dir.join("images").is_dir());
+                    is_taken.store(false, Ordering::SeqCst);
+                    directory.close().unwrap();
+                }
+                Err(StartError::ActiveDriver(_)) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(run);
+        }
+    });
+    assert!(!context.dir.exists());
+}
+
+#[test]
+fn a_new_marker_that_is_read_while_it_is_written_is_whole_or_empty() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("lock");
+    let lock = LockFile::create(&path).unwrap();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..20 * ROUNDS {
+                let marker = [Marker::Empty, Marker::Embedded][round % 2];
+                marker.write(lock.file()).unwrap();
+            }
+            is_over.store(true, Ordering::SeqCst);
+        });
+        while !is_over.load(Ordering::SeqCst) {
+            assert!(Marker::read(&path).unwrap().is_some());
+        }
+    });
+}
