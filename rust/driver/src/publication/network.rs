@@ -14,6 +14,10 @@ use crate::rules::{Rule, reach};
 use crate::sender::EndpointId;
 use crate::stream::{IPC_SOURCE_IDENTITY, Stream, StreamIdentity, Subscribers, TetherAction};
 
+/// Time that publishers have to finish a message when the driver ends their publication to close, in ns. They did not close it
+/// themselves, so one of them may be appending.
+const APPEND_TIME_NS: i64 = 100_000_000;
+
 /// Where a publication is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
@@ -309,7 +313,9 @@ impl NetworkPublication {
         let sender_position = self.sender_position();
         let producer_position = self.published.update_publisher_position();
         if producer_position > sender_position {
-            if unblock(self.published.log(), sender_position) {
+            let elapsed_ns = now_ns - self.time_of_last_activity_ns;
+            let may_append = self.is_closing && elapsed_ns < APPEND_TIME_NS;
+            if !may_append && unblock(self.published.log(), sender_position) {
                 reach(Rule::PublicationUnblocked);
                 return Tick::Unblocked;
             }

@@ -281,6 +281,11 @@ impl TestDriver {
         }
     }
 
+    /// Asks the conductor to end the publications because the driver is to close.
+    pub fn request_close(&self) {
+        self.core.closing.request();
+    }
+
     /// A millisecond goes by, with all duty cycles that there is work for.
     pub fn step(&mut self) {
         self.now += Duration::from_millis(1);

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use aeron_memory::Words;
 use aeron_memory::counters::system::SystemCounter;
 use aeron_memory::counters::types;
+use aeron_memory::log::ConcurrentAppender;
 use aeron_protocol::ErrorCode;
 use aeron_protocol::event::{Event, PublicationError};
 use aeron_protocol::frame::{ErrorFrame, StatusMessage};
@@ -505,6 +506,34 @@ fn a_receiver_that_refuses_a_publication_is_quoted_once() {
     );
     assert_eq!(driver.errors(), [line]);
     assert!(!publication.is_connected());
+}
+
+#[test]
+fn a_message_that_is_being_appended_when_the_driver_closes_is_not_padded() {
+    let mut driver = TestDriver::new();
+    driver.add_subscription(CHANNEL, STREAM);
+    let publication = driver.add_publication(CHANNEL, STREAM);
+    driver.advance(3 * TICK);
+    let appender = ConcurrentAppender::new(publication.log.clone());
+    let claim = appender.try_claim(publication.limit.get(), 100).unwrap();
+    publication.claim(100);
+    driver.request_close();
+    for _ in 0..50 {
+        driver.step();
+    }
+    claim.commit();
+    for _ in 0..200 {
+        driver.step();
+    }
+    assert_eq!(
+        driver.system(SystemCounter::UnblockedPublications),
+        1,
+        "the claim that was left"
+    );
+    assert_eq!(
+        driver.value_of(types::SENDER_POSITION),
+        publication.log.producer_position()
+    );
 }
 
 /// 04-82, 04-83
