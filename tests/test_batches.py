@@ -368,6 +368,16 @@ def test_a_batch_is_any_sequence_of_messages(stream: Stream) -> None:
             stream.publication.offer_batch(wrong)  # type: ignore[arg-type]
 
 
+def test_an_item_that_cannot_be_sent_hides_none_that_was(stream: Stream) -> None:
+    messages: list[Any] = [b"x"] * 600 + [1]
+    sent = stream.publication.offer_batch(messages)
+    assert sent > 0
+    with pytest.raises(TypeError):
+        stream.publication.offer_batch(messages, start=sent)
+    assert len(batch_of(stream, sent)) == sent
+    assert len(stream.subscription.poll_batch()) == 0
+
+
 def test_a_signal_during_a_wait_loses_no_message(stream: Stream) -> None:
     class Interruption(Exception):
         pass

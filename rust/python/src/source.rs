@@ -160,14 +160,10 @@ fn send_list(list: &Bound<'_, PyList>, start: usize, sink: &mut impl Sink) -> Py
     while index < list.len() {
         let end = list.len().min(index + CHUNK);
         let count = end - index;
-        let sent = match borrow_bytes(list, index, end)? {
-            Some(messages) => give(&messages, |message| message.as_bytes(), sink)?,
-            None => {
-                let views = (index..end)
-                    .map(|i| View::bytes_of(&list.get_item(i)?))
-                    .collect::<PyResult<Vec<_>>>()?;
-                give(&views, View::bytes, sink)?
-            }
+        let sent = match send_chunk(list, index, end, sink) {
+            // What was sent is returned first; the caller resumes there and gets the error.
+            Err(_) if index > start => 0,
+            sent => sent?,
         };
         index += sent;
         if sent < count {
@@ -175,6 +171,21 @@ fn send_list(list: &Bound<'_, PyList>, start: usize, sink: &mut impl Sink) -> Py
         }
     }
     Ok(index - start)
+}
+
+fn send_chunk(
+    list: &Bound<'_, PyList>,
+    first: usize,
+    end: usize,
+    sink: &mut impl Sink,
+) -> PyResult<usize> {
+    if let Some(messages) = borrow_bytes(list, first, end)? {
+        return give(&messages, |message| message.as_bytes(), sink);
+    }
+    let views = (first..end)
+        .map(|index| View::bytes_of(&list.get_item(index)?))
+        .collect::<PyResult<Vec<_>>>()?;
+    give(&views, View::bytes, sink)
 }
 
 /// A part of the list, if it holds nothing but `bytes`.
