@@ -110,10 +110,12 @@ lint-python: $(DEVELOP)
 	$(BIN)/mypy
 	MYPYPATH=python $(BIN)/python -m mypy.stubtest aeron._aeron
 
-bench: $(BENCH)
+bench: $(BENCH) $(PYSPARK_4_2)/made
 	$(call say,benchmarks: this takes a while$(comma) keep the machine quiet)
 	$(BIN)/python -m pytest bench/test_calls.py -q --no-header --benchmark-columns=min,median,max
 	$(BIN)/python -m bench
+	$(call say,beside Kafka$(comma) whose source for Spark exists for PySpark 4.2)
+	PYTHONPATH=$(abspath $(PYSPARK_4_2)) $(BIN)/python -m bench kafka
 
 DURATION ?= 1800
 soak: $(BENCH)

@@ -41,5 +41,14 @@ def free_port():
         return found.getsockname()[1]
 
 
+def free_tcp_ports(count):
+    """Ports that no TCP socket of this host has now, all different."""
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
 def _ip(*arguments):
     subprocess.run(["ip", *arguments], check=True, capture_output=True, timeout=10)

@@ -3,7 +3,8 @@
 from bench import environments as env
 from bench.measure import STOCK, BareMemory, Idle, JavaSample, OneWay, RoundTrip
 from bench.runner import Goal, Group, Part
-from bench.spark.lines import SPARK_GROUPS
+from bench.spark import kafka_broker
+from bench.spark.lines import KAFKA_GROUPS, SPARK_GROUPS
 from bench.spark.session import missing, versions
 from bench.udp_lines import UDP_GROUPS
 
@@ -180,4 +181,12 @@ PARTS = {
     "ipc": Part("ipc", IPC_GROUPS, seconds=2.0),
     "udp": Part("udp", UDP_GROUPS, seconds=1.25),
     "spark": Part("spark", SPARK_GROUPS, seconds=1.0, runs=5, versions=versions, missing=missing),
+    "kafka": Part(
+        "kafka",
+        KAFKA_GROUPS,
+        seconds=1.0,
+        runs=5,
+        versions=lambda: (*versions(("pyspark", "pyarrow")), *kafka_broker.VERSIONS),
+        missing=lambda: missing() or kafka_broker.missing(),
+    ),
 }

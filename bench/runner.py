@@ -9,7 +9,7 @@ from bench.measure import VoidError
 from interop import toolchain
 
 _COST = "CPU s/M"
-_UNITS = {"rss": "MiB", "retained": "MiB", **dict.fromkeys(("cost", "JVM", "Python", "driver"), _COST)}
+_UNITS = {"rss": "MiB", "retained": "MiB", **dict.fromkeys(("cost", "JVM", "Python", "driver", "broker"), _COST)}
 
 
 @dataclass

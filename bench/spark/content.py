@@ -77,6 +77,11 @@ def byte_ring(length):
     return records
 
 
+def as_bytes(kind):
+    """The ring message by message, for who takes no arrays."""
+    return [message if isinstance(message, bytes) else message.tobytes() for message in kind.messages()]
+
+
 def typed_ring():
     """Market data of made-up trades."""
     records = np.zeros(RING, TYPED_TYPE)

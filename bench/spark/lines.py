@@ -5,6 +5,7 @@ import tempfile
 from bench.runner import Goal, Group
 from bench.spark import content
 from bench.spark.content import JSON, JSON_SCHEMA, KINDS, LARGE, PLAIN, SMALL, TYPED
+from bench.spark.kafka import AeronDrain, AeronLatency, KafkaDrain, KafkaLatency
 from bench.spark.session import DEFAULT_BYTES_PER_BATCH, NO_LIMIT
 from bench.spark.sink import CountingSink, EachRow, PrebuiltRound, Round, Sink, by_offer, by_zmq
 from bench.spark.source import (
@@ -52,13 +53,14 @@ def _by_hand():
     return Group("Spark, by hand", [ours, peer], [_goal("source to tuples by hand, 64 B", ours, peer, 4)])
 
 
+def _from_json(frame):
+    from pyspark.sql import functions as F
+
+    return frame.select(F.from_json(F.col("value").cast("string"), JSON_SCHEMA).alias("record")).select("record.*")
+
+
 def _typed():
     """The same data as typed columns, as JSON text, and as binary through a UDF."""
-
-    def from_json(frame):
-        from pyspark.sql import functions as F
-
-        return frame.select(F.from_json("value", JSON_SCHEMA).alias("record")).select("record.*")
 
     def by_udf(frame):
         import pyarrow as pa
@@ -70,7 +72,7 @@ def _typed():
         return frame.select(arrow_udf(decode, JSON_SCHEMA)("value").alias("record")).select("record.*")
 
     ours = Drain("typed columns", TYPED)
-    json, udf = Drain("from_json", JSON, change=from_json), Drain("arrow_udf", PLAIN, change=by_udf)
+    json, udf = Drain("from_json", JSON, change=_from_json), Drain("arrow_udf", PLAIN, change=by_udf)
     goals = [_goal("typed decode to from_json", ours, json, 5), _goal("typed decode to arrow_udf", ours, udf, 1.3)]
     return Group("Spark, typed decode", [ours, json, udf], goals)
 
@@ -121,6 +123,30 @@ def _over_time():
     ]
     return Group("Spark, over time", [*live, idle, memory], goals)
 
+
+def _kafka_drain():
+    cells, goals = [], []
+    for what, ours, peer in (
+        ("binary", AeronDrain("Aeron, binary", PLAIN), KafkaDrain("Kafka, binary", PLAIN)),
+        ("typed", AeronDrain("Aeron, typed", TYPED), KafkaDrain("Kafka, JSON text and from_json", JSON, _from_json)),
+    ):
+        cells += [ours, peer]
+        goals.append(_goal(f"drain to Kafka, {what}", ours, peer, 4))
+        text = f"drain, {what}: CPU of all, to Kafka"
+        goals.append(Goal(text, ours.name, (peer.name,), "cost", at_most=1 / 3, unit="CPU s/M"))
+    return Group("Spark beside Kafka, drained", cells, goals)
+
+
+def _kafka_latency():
+    ours, peer = AeronLatency("Aeron, 1,000 messages/s"), KafkaLatency("Kafka, 1,000 messages/s")
+    goals = [
+        Goal(f"message to foreachBatch, {metric}, to Kafka", ours.name, (peer.name,), metric, at_most=1, unit="ms")
+        for metric in ("p50", "p99")
+    ]
+    return Group("Spark beside Kafka, latency", [ours, peer], goals)
+
+
+KAFKA_GROUPS = {"kafka-drain": _kafka_drain, "kafka-latency": _kafka_latency}
 
 SPARK_GROUPS = {
     "spark-64": lambda: _source(SMALL),

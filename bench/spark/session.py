@@ -15,6 +15,8 @@ import psutil
 
 from bench import PROJECT
 from bench.measure import SHARED
+from bench.spark import kafka_broker
+from interop import toolchain
 from interop.drivers import Driver
 
 NO_LIMIT = 2**31 - 1
@@ -48,6 +50,9 @@ def session():
     builder = SparkSession.builder.master("local[2]").appName("aeron bench")
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
+    with suppress(toolchain.Unavailable):  # without Maven all but the lines with Kafka can be measured
+        if jars := kafka_broker.connector_jars():
+            builder = builder.config("spark.jars", ",".join(map(str, jars)))
     spark = builder.getOrCreate()
     atexit.register(spark.stop)
     spark.sparkContext.setLogLevel("OFF")
@@ -57,11 +62,11 @@ def session():
     return spark
 
 
-def versions():
+def versions(packages=("pyspark", "pyarrow", "pyzmq")):
     """What Spark runs on here."""
     java = next(check.found for check in _checks() if check.what == "Java")
     return (
-        *(f"{name}=={metadata.version(name)}" for name in ("pyspark", "pyarrow", "pyzmq")),
+        *(f"{name}=={metadata.version(name)}" for name in packages),
         f"Java {java.split()[0]}",
     )
 
@@ -98,14 +103,15 @@ def media_driver():
             shutil.rmtree(directory, ignore_errors=True)
 
 
-def used():
-    """CPU seconds of the JVM and of its Python processes so far, dead ones included."""
+def used(**others):
+    """CPU seconds of the JVM and of its Python processes so far, dead ones included, and of `others` by process id."""
     jvm = psutil.Process(session().sparkContext._gateway.proc.pid)
     own, python = jvm.cpu_times(), 0.0
     for child in jvm.children(recursive=True):
         with suppress(psutil.NoSuchProcess):
             python += sum(child.cpu_times())
-    return {"JVM": own.user + own.system, "Python": python + own.children_user + own.children_system}
+    spark = {"JVM": own.user + own.system, "Python": python + own.children_user + own.children_system}
+    return {**spark, **{name: sum(psutil.Process(pid).cpu_times()[:2]) for name, pid in others.items()}}
 
 
 def source_process():

@@ -14,7 +14,7 @@ from pathlib import Path
 import aeron
 from aeron.cli.counter_keys import stream_key
 from bench.environments import PEERS
-from bench.measure import VoidError, cpu_seconds, started
+from bench.measure import VoidError, started
 from bench.spark import content
 from bench.spark.session import media_driver, place, session, source_process, used
 
@@ -52,6 +52,7 @@ class Recorded:
     path: object
     directory: str
     seconds: float
+    driver: object = None
 
 
 def stream(kind, recorded, source="aeron", **options):
@@ -75,8 +76,8 @@ def started_query(writer, recorded, **trigger):
 @contextmanager
 def recorded_backlog(kind, rows, parent="/dev/shm"):
     """Records `rows` messages for a query that is then stopped."""
-    with place(parent) as path, media_driver() as (directory, _), aeron.connect(directory) as client:
-        recorded = Recorded(path, directory, 0.0)
+    with place(parent) as path, media_driver() as (directory, driver), aeron.connect(directory) as client:
+        recorded = Recorded(path, directory, 0.0, driver)
         query = started_query(into_nothing(stream(kind, recorded)), recorded, processingTime=_NEVER)
         publication = client.add_exclusive_publication(CHANNEL, STREAM)
         publication.wait_connected(timeout=_TIMEOUT_S)
@@ -123,9 +124,9 @@ def rate_of(rows, progress):
     return rows / sum(batch["durationMs"]["triggerExecution"] for batch in progress) * 1e3
 
 
-def costs(before, rows):
-    """CPU seconds by process for a million rows."""
-    return {name: (now - before[name]) / rows * 1e6 for name, now in used().items()}
+def costs(before, rows, **others):
+    """CPU seconds by process for a million rows; `others` are those of `used`."""
+    return {name: (now - before[name]) / rows * 1e6 for name, now in used(**others).items()}
 
 
 def hashed(frame, kind):
@@ -159,9 +160,9 @@ class Drain(Case):
             frame = stream(self.kind, recorded, minPartitions=str(self.partitions))
             if not self._checked:
                 self._check(recorded, rows)
-            before = used()
+            before = used(driver=recorded.driver.pid)
             rate = rate_of(rows, batches(started_query(into_nothing(self.change(frame)), recorded)))
-            return {"rate": rate, **costs(before, rows)}
+            return {"rate": rate, **costs(before, rows, driver=recorded.driver.pid)}
 
     def _check(self, recorded, rows):
         """What was recorded is what was published, by count and checksum; the archive is read in a batch for that."""
@@ -360,12 +361,12 @@ class Live(Case):
         with place() as path, media_driver() as (directory, driver):
             recorded = Recorded(path, directory, 0.0)
             query = started_query(into_nothing(stream(self.kind, recorded)), recorded, processingTime="0 seconds")
-            before = {**used(), "driver": cpu_seconds(driver.pid)}
+            before = used(driver=driver.pid)
             with started(publisher, directory, words) as process:
                 sent = json.loads(process.read(seconds * self.times + _TIMEOUT_S))["sent"] + 1
                 query.processAllAvailable()
                 progress = [batch for batch in query.recentProgress if batch["numInputRows"]]
-                cost = {**costs(before, sent), "driver": (cpu_seconds(driver.pid) - before["driver"]) / sent * 1e6}
+                cost = costs(before, sent, driver=driver.pid)
                 query.stop()
         retained = [json.loads(batch["sources"][0]["latestOffset"])["retainedBytes"] / 2**20 for batch in progress]
         return {"rate": rate_of(sent, progress), **cost, "retained": max(retained)}

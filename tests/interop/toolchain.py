@@ -72,6 +72,49 @@ def java_command(properties, main, *arguments):
     return (*_JAVA, *settings, "-cp", str(jar()), main, *arguments)
 
 
+def java_program(jars, options, main, *arguments):
+    """The command of a program in other jars than Aeron's."""
+    _need("java", "a JDK")
+    return ("java", *options, "-cp", ":".join(map(str, jars)), main, *arguments)
+
+
+@functools.cache
+def libraries(name, *artifacts, without=()):
+    """The jars of these artifacts and their dependencies; `without` names those to leave out, by group and name."""
+    project = _maven_project(artifacts, without)
+    home = CACHE / f"{name}-{hashlib.sha256(project.encode()).hexdigest()[:16]}"
+    with _made_once(home / "made") as missing:
+        if missing:
+            _need("mvn", "Maven")
+            shutil.rmtree(home, ignore_errors=True)
+            home.mkdir()
+            (home / "pom.xml").write_text(project)
+            copy = ("dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={home}")
+            _run("mvn", "-q", "-B", "-f", home / "pom.xml", *copy)
+            (home / "made").touch()
+    return sorted(home.glob("*.jar"))
+
+
+def _maven_project(artifacts, without):
+    """A project of Maven that has nothing but dependencies."""
+    dependencies = "".join(_maven_dependency(artifact, without) for artifact in artifacts)
+    return (
+        "<project><modelVersion>4.0.0</modelVersion><groupId>none</groupId><artifactId>none</artifactId>"
+        f"<version>0</version><dependencies>{dependencies}</dependencies></project>"
+    )
+
+
+def _maven_dependency(artifact, without):
+    group, name, version = artifact.split(":")
+    exclusions = "".join(f"<exclusion>{_maven_names(*left_out.split(':'))}</exclusion>" for left_out in without)
+    names = _maven_names(group, name)
+    return f"<dependency>{names}<version>{version}</version><exclusions>{exclusions}</exclusions></dependency>"
+
+
+def _maven_names(group, name):
+    return f"<groupId>{group}</groupId><artifactId>{name}</artifactId>"
+
+
 @functools.cache
 def rust_example(package, name):
     """The path of an example program of one of our crates, built."""

@@ -1,0 +1,170 @@
+"""Cases that read the same rows by `format("aeron")` and by `format("kafka")`."""
+
+import statistics
+import struct
+import sys
+import time
+import uuid
+import zlib
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from bench import PROJECT
+from bench.measure import SPARE_TIME_S, VoidError, expect_ready, started
+from bench.spark import content
+from bench.spark.kafka_broker import broker, client
+from bench.spark.session import media_driver, place, session, used
+from bench.spark.source import (
+    Case,
+    Drain,
+    Recorded,
+    batches,
+    costs,
+    into_nothing,
+    rate_of,
+    started_query,
+    stream,
+)
+
+ROWS = 1_000_000
+"""Of a run of one second, the same for both: Kafka's source takes several seconds for them."""
+SETTLE_S = 3
+"""A query reaches its pace within this time; earlier messages do not count for the latency."""
+STEADY_SECONDS = 8
+"""How long messages count for the latency, in a run of one second."""
+_TIMEOUT_S = 120
+_STAMP = struct.Struct("<q")
+
+
+def summed(by_process):
+    """CPU of each process, and of all."""
+    return {"cost": sum(by_process.values()), **by_process}
+
+
+def subscribed(topic, reader):
+    """A topic from its begin, read by a stream or in a batch."""
+    options = {"kafka.bootstrap.servers": broker().address, "subscribe": topic, "startingOffsets": "earliest"}
+    return reader.format("kafka").options(**options).load()
+
+
+def _sender(python, role, address, *words):
+    command, environment = (python, "-m", "bench.spark.sender"), {"PYTHONPATH": str(PROJECT)}
+    return started(command, address, [role, *map(str, words)], environment=environment)
+
+
+# ---- drained ---------------------------------------------------------------------------------------------------------
+
+
+class AeronDrain(Drain):
+    """Ours, with as many rows as Kafka's, and the CPU of all processes."""
+
+    def once(self, seconds):
+        measured = super().once(seconds * ROWS / self.kind.rate)
+        rate = measured.pop("rate")
+        return {"rate": rate, **summed(measured)}
+
+
+@dataclass
+class KafkaDrain(Case):
+    """A topic of one partition from its begin into nothing; it is filled once, and read in each run."""
+
+    name: str
+    kind: content.Kind
+    change: Callable = lambda frame: frame
+    _topics: dict = field(default_factory=dict)
+
+    def once(self, seconds):
+        rows = self.kind.rows(seconds * ROWS / self.kind.rate)
+        if rows not in self._topics:
+            self._topics[rows] = self._filled(rows)
+        with place() as path:
+            frame = self.change(subscribed(self._topics[rows], session().readStream))
+            before = used(broker=broker().pid)
+            rate = rate_of(rows, batches(started_query(into_nothing(frame), Recorded(path, "", 0.0))))
+            return {"rate": rate, **summed(costs(before, rows, broker=broker().pid))}
+
+    def _filled(self, rows):
+        """The name of a topic whose messages were compared with those that were sent."""
+        from pyspark.sql import functions as F
+
+        topic = f"drained-{uuid.uuid4().hex[:12]}"
+        with _sender(client(), "fill", broker().address, topic, self.kind.name, rows) as sender:
+            sender.read(_TIMEOUT_S)
+        found = subscribed(topic, session().read).agg(F.count("*"), F.sum(F.crc32("value"))).first()
+        sums = (zlib.crc32(bytes(message)) for message in content.as_bytes(self.kind))
+        if tuple(found) != (rows, sent := sum(sums) * rows // content.RING):
+            raise VoidError(f"{self.name}: read {tuple(found)}, published {(rows, sent)}")
+        return topic
+
+
+# ---- live ------------------------------------------------------------------------------------------------------------
+
+
+class Arrivals:
+    """When each message was sent, and how long it took until `foreachBatch` had it."""
+
+    def __init__(self):
+        self._stamps_and_delays = []
+
+    def __len__(self):
+        return len(self._stamps_and_delays)
+
+    def take(self, frame, _):
+        stamps = [_STAMP.unpack_from(row.value)[0] for row in frame.collect()]
+        now = time.time_ns()
+        self._stamps_and_delays += [(stamp, now - stamp) for stamp in stamps]
+
+    def percentiles(self):
+        """Milliseconds of the messages that were sent after the query had settled."""
+        settled = min(stamp for stamp, _ in self._stamps_and_delays) + SETTLE_S * 1_000_000_000
+        delays = [delay / 1e6 for stamp, delay in self._stamps_and_delays if stamp >= settled]
+        return {"p50": statistics.median(delays), "p99": statistics.quantiles(delays, n=100)[98]}
+
+
+@dataclass
+class _Latency(Case):
+    """Messages at a steady rate from another process, one batch after the other."""
+
+    _is_warm = True
+
+    name: str
+    unit: str = "ms"
+
+    def once(self, seconds):
+        lasts, arrivals = SETTLE_S + STEADY_SECONDS * seconds, Arrivals()
+        with place() as path, self._source(path, lasts) as (sender, recorded, frame):
+            writer = frame.select("value").writeStream.foreachBatch(arrivals.take)
+            query = started_query(writer, recorded, processingTime="0 seconds")
+            try:
+                sender.write("go")
+                sent = int(sender.read(lasts + SPARE_TIME_S))
+                self._await_all(query, arrivals, sent)
+            finally:
+                query.stop()
+        return arrivals.percentiles()
+
+    def _await_all(self, query, arrivals, sent):
+        deadline = time.monotonic() + _TIMEOUT_S
+        while len(arrivals) < sent and query.isActive and time.monotonic() < deadline:
+            time.sleep(0.05)
+        if len(arrivals) != sent:
+            raise VoidError(f"{self.name}: sent {sent}, received {len(arrivals)}: {query.exception()}")
+
+
+class AeronLatency(_Latency):
+    @contextmanager
+    def _source(self, path, seconds):
+        with media_driver() as (directory, _), _sender(sys.executable, "aeron", directory, seconds) as sender:
+            expect_ready(sender)
+            recorded = Recorded(path, directory, 0.0)
+            yield sender, recorded, stream(content.PLAIN, recorded)
+
+
+class KafkaLatency(_Latency):
+    @contextmanager
+    def _source(self, path, seconds):
+        topic = f"steady-{uuid.uuid4().hex[:12]}"
+        with _sender(client(), "kafka", broker().address, topic, seconds) as sender:
+            expect_ready(sender)
+            yield sender, Recorded(path, "", 0.0), subscribed(topic, session().readStream)
