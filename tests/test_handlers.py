@@ -210,6 +210,8 @@ def test_snapshots_channels_and_enums_are_pickled(stream: Stream) -> None:
         aeron.ChannelUriBuilder("udp", endpoint="localhost:40123", term_length=65536, alias="a b"),
         aeron.ChannelUriBuilder("udp", spy=True, endpoint="localhost:40123"),
         aeron.ChannelUriBuilder(),
+        aeron.ChannelUriBuilder("udp"),
+        aeron.ChannelUriBuilder("ipc", spy=True, alias="a=b"),
     ):
         assert str(again(channel)) == str(channel)
     counter = stream.client.add_counter(1001, "pickled", b"key")

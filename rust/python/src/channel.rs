@@ -2,7 +2,7 @@
 
 use aeron_protocol::uri::{ChannelUri, ChannelUriBuilder, Media, UriError, key};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyString};
+use pyo3::types::{PyBool, PyDict, PyString, PyType};
 
 use crate::argument;
 use crate::errors::raise;
@@ -35,6 +35,9 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Channel {
 pub struct PyChannelUriBuilder {
     builder: ChannelUriBuilder,
 }
+
+/// A pickled builder: whether it has the spy prefix, and its parameters.
+type State = (bool, Vec<(String, String)>);
 
 fn uri_error(error: UriError) -> PyErr {
     raise("InvalidChannelError", error.to_string())
@@ -166,10 +169,27 @@ impl PyChannelUriBuilder {
         self.builder.build().to_string()
     }
 
-    /// Pickled as its text.
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
-        let parse = slf.get_type().getattr("parse")?;
-        Ok((parse, (slf.borrow().build(),)))
+    /// Pickles the builder by its parts: the text of a channel that is not finished cannot be parsed.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, (&'static str,), State) {
+        let channel = slf.borrow().builder.build();
+        let media = match channel.media() {
+            Media::Ipc => "ipc",
+            Media::Udp => "udp",
+        };
+        let parameters = channel.parameters();
+        let parameters = parameters.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let state = (channel.is_spy(), parameters.collect());
+        (slf.get_type(), (media,), state)
+    }
+
+    /// Restores the spy prefix and the parameters of a pickled builder.
+    fn __setstate__(&mut self, state: State) -> PyResult<()> {
+        let (is_spy, parameters) = state;
+        self.builder.spy(is_spy);
+        for (key, value) in parameters {
+            self.builder.put(&key, &value).map_err(uri_error)?;
+        }
+        Ok(())
     }
 
     fn __str__(&self) -> String {
