@@ -7,7 +7,7 @@ use std::ptr;
 
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyList, PyTuple};
 
 /// The callee may use the place before the arguments, for a bound method's `self`.
 const ARGUMENTS_OFFSET: usize = 1 << (usize::BITS - 1);
@@ -59,6 +59,47 @@ fn call_with<'py>(
     std::mem::forget(stop);
     // SAFETY: a new reference, or null with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(function.py(), result) }
+}
+
+/// Drops what a handler returned inside a [`call`], because its finalizer may run when the interpreter ends.
+pub fn drop_in_python(result: Bound<'_, PyAny>) {
+    if result.is_none() {
+        return;
+    }
+    let py = result.py();
+    let clear = PyList::new(py, [result]).and_then(|results| results.getattr("clear"));
+    if let Err(error) = clear.and_then(|clear| call(&clear, ())) {
+        error.write_unraisable(py, None);
+    }
+}
+
+/// Shows an error that nobody waits for by `sys.unraisablehook`. A hook of the program is run by a [`call`], because it may run
+/// when the interpreter ends; its argument has the attributes of `sys.unraisablehook`'s.
+pub fn show_unraisable(py: Python<'_>, error: PyErr, object: Option<&Bound<'_, PyAny>>) {
+    let show = || -> PyResult<bool> {
+        let sys = py.import("sys")?;
+        let hook = sys.getattr("unraisablehook")?;
+        if hook.is(&sys.getattr("__unraisablehook__")?) {
+            return Ok(false);
+        }
+        let parts = PyDict::new(py);
+        parts.set_item("exc_type", error.get_type(py))?;
+        parts.set_item("exc_value", error.value(py))?;
+        parts.set_item("exc_traceback", error.traceback(py))?;
+        parts.set_item("err_msg", py.None())?;
+        parts.set_item("object", object)?;
+        let namespace = py.import("types")?.getattr("SimpleNamespace")?;
+        call(&hook, (namespace.call((), Some(&parts))?,)).map(drop_in_python)?;
+        Ok(true)
+    };
+    match show() {
+        Ok(true) => {}
+        Ok(false) => error.write_unraisable(py, object),
+        Err(other) => {
+            error.write_unraisable(py, object);
+            other.write_unraisable(py, None);
+        }
+    }
 }
 
 // As in CPython's headers, but for the fact that it may unwind. A function that pyo3 declares too cannot be used here: linking

@@ -12,7 +12,7 @@ use aeron_client::{
 };
 use pyo3::prelude::*;
 
-use crate::calls::{CallArguments, call, stopping_on_unwind};
+use crate::calls::{CallArguments, call, drop_in_python, show_unraisable, stopping_on_unwind};
 use crate::connection::DISPATCHER_NAME;
 use crate::counters::PyCountersReader;
 use crate::errors::from_client;
@@ -64,10 +64,12 @@ struct Registered {
 
 impl Registered {
     fn call<'py>(&self, py: Python<'py>, arguments: impl CallArguments<'py>) {
-        if let Some(function) = self.handler.get(py)
-            && let Err(error) = call(&function, arguments)
-        {
-            self.reporter.report(py, error);
+        let Some(function) = self.handler.get(py) else {
+            return;
+        };
+        match call(&function, arguments) {
+            Ok(result) => drop_in_python(result),
+            Err(error) => self.reporter.report(py, error),
         }
     }
 }
@@ -89,10 +91,11 @@ impl ErrorReporter {
 
     fn report(&self, py: Python<'_>, error: PyErr) {
         let Some(handler) = self.0.as_ref().and_then(|handler| handler.get(py)) else {
-            return error.write_unraisable(py, None);
+            return show_unraisable(py, error, None);
         };
-        if let Err(error) = call(&handler, (error.into_value(py),)) {
-            error.write_unraisable(py, Some(&handler));
+        match call(&handler, (error.into_value(py),)) {
+            Ok(result) => drop_in_python(result),
+            Err(error) => show_unraisable(py, error, Some(&handler)),
         }
     }
 
