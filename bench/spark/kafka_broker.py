@@ -49,7 +49,7 @@ class Broker:
 
 
 def missing():
-    """What this machine or this PySpark lacks for the lines with Kafka, if anything."""
+    """The reason why this machine or this PySpark cannot run the lines with Kafka; `None` if it can."""
     if not _connector_exists():
         return (
             f"Spark's source for Kafka exists for PySpark {SPARK}, and this is {metadata.version('pyspark')}: "

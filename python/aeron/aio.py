@@ -252,7 +252,7 @@ async def offer_batch(
 
 
 async def finished(operation: PendingOperation[T]) -> T:
-    """What ``await operation`` runs: waits for the result. Cancelling it cancels the operation."""
+    """Runs ``await operation``: waits for the result. Cancelling it cancels the operation."""
     try:
         if not operation.done():
             await _looker().wait(operation._is_done)

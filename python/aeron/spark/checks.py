@@ -191,7 +191,7 @@ def _driver(directory: str) -> Check:
 
 
 def _left_directories() -> Iterator[Check]:
-    """What killed drivers left beside the default directory."""
+    """The directories that killed drivers left beside the default directory."""
     for path, size, is_removed_next in _aeron._left_directories():
         advice = (
             "the next embedded driver removes it"

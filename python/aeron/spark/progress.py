@@ -1,4 +1,4 @@
-"""What a running query's Aeron sources report of themselves, out of Spark's own progress."""
+"""The reports of a running query's Aeron sources, taken from Spark's own progress."""
 
 from __future__ import annotations
 

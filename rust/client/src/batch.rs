@@ -457,7 +457,7 @@ impl Batch {
 
     /// Copies the beginning of a message that was kept aside to the end of the data. The reading begins at `begin_position`.
     ///
-    /// What was kept stays where it is until the poll ends, so that it is still there if memory runs out.
+    /// The kept fragments stay where they are until the poll ends, so that it is still there if memory runs out.
     fn resume(
         &mut self,
         partial: &mut PartialMessages,
@@ -531,7 +531,7 @@ impl Batch {
     ) {
         let origin = open.as_ref().map_or(Origin::Read, |open| open.origin);
         match origin {
-            // What was kept aside before is complete or lost by now.
+            // Fragments that were kept aside before are complete or lost by now.
             Origin::Read => partial.forget(session_id),
             Origin::Copied => {}
             Origin::Swapped => {

@@ -142,7 +142,7 @@ impl<T: Clone> PendingOperation<T> {
     /// Cancels the operation. Returns whether that took effect: not if the operation is finished, and not for what cannot
     /// be undone (removals, rejections, static counters), which goes on.
     ///
-    /// What the driver adds nevertheless is removed when its answer comes.
+    /// A resource that the driver adds nevertheless is removed when its answer comes.
     pub fn cancel(&mut self) -> bool {
         let State::Pending(steps) = &mut self.state else {
             return false;

@@ -11,7 +11,7 @@ use aeron_protocol::{DecodeError, ErrorCode};
 pub struct DriverError {
     code: ErrorCode,
     text: String,
-    /// What the error log gets in place of `text`.
+    /// The text of the error log, in place of `text`.
     entry: Option<String>,
 }
 

@@ -363,7 +363,7 @@ impl PyMediaDriver {
 
     /// Ends the driver; its clients find out by its heartbeat. Idempotent.
     ///
-    /// What was published over UDP is sent first. Then the driver waits, for at most the linger time of the publications, until each
+    /// Messages that were published over UDP are sent first. Then the driver waits, for at most the linger time of the publications, until each
     /// receiver that is alive has reported that it consumed the end; without receivers it does not wait. What they did not consume
     /// goes into one `RuntimeWarning`. An interrupt (Ctrl-C) ends the wait.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
@@ -430,7 +430,7 @@ fn drain(py: Python<'_>, driver: &mut MediaDriver) -> PyResult<Option<String>> {
     Ok(describe_unconsumed(drain.unconsumed()))
 }
 
-/// What receivers did not consume, as one line; `None` if they consumed everything.
+/// The bytes that receivers did not consume, as one line; `None` if they consumed everything.
 fn describe_unconsumed(streams: &[UnconsumedStream]) -> Option<String> {
     let list: Vec<_> = streams.iter().map(UnconsumedStream::to_string).collect();
     (!list.is_empty()).then(|| {

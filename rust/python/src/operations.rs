@@ -324,7 +324,7 @@ impl PyPendingOperation {
 
     fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
         visit.call(&self.client)?;
-        // What another thread uses just now counts as reachable.
+        // An object that another thread uses just now counts as reachable.
         let Ok(inner) = self.inner.anywhere().try_lock() else {
             return Ok(());
         };

@@ -161,7 +161,7 @@ fn send_list(list: &Bound<'_, PyList>, start: usize, sink: &mut impl Sink) -> Py
         let end = list.len().min(index + CHUNK);
         let count = end - index;
         let sent = match send_chunk(list, index, end, sink) {
-            // What was sent is returned first; the caller resumes there and gets the error.
+            // The number of sent items is returned first; the caller resumes there and gets the error.
             Err(_) if index > start => 0,
             sent => sent?,
         };

@@ -123,7 +123,7 @@ impl PySubscription {
         }
     }
 
-    /// What a poll found, unless it found nothing because the client was closed by anything but its owner.
+    /// Returns the count of a poll, unless it is 0 because the client was closed by anything but its owner.
     #[inline]
     fn unless_ended(&self, found: usize) -> PyResult<usize> {
         if found == 0 && self.get()?.is_closed() {

@@ -96,7 +96,7 @@ impl Patience {
                 }
             });
             if let Some(outcome) = outcome {
-                // What was found is consumed. A signal that came meanwhile is the interpreter's, right after the call.
+                // The messages that were found are consumed. A signal that came meanwhile is the interpreter's, right after the call.
                 return Ok(outcome);
             }
             py.check_signals()?;

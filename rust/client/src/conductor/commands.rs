@@ -68,7 +68,7 @@ enum State {
         purpose: Purpose,
         deadline_ns: i64,
     },
-    /// Nobody waits any more; what the driver adds is removed when its answer comes.
+    /// The application does not wait any more; a resource that the driver adds is removed when its answer comes.
     Abandoned {
         purpose: Purpose,
     },

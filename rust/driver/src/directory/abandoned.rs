@@ -34,7 +34,7 @@ pub struct LeftDirectory {
 /// Removes the directories that killed embedded drivers left beside `default`: `<default>-...`, of this user, with our lock file,
 /// whose lock is free. Returns the removed ones.
 ///
-/// What cannot be removed is skipped: the next driver tries again.
+/// A directory that cannot be removed is skipped: the next driver tries again.
 pub fn remove_abandoned(default: &Path) -> Vec<PathBuf> {
     candidates(default)
         .into_iter()
