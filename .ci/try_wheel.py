@@ -1,9 +1,14 @@
-"""Tries an installed wheel: an embedded driver, a publication and a subscription, and one message between them."""
+"""Tries an installed wheel: an embedded driver, a publication and a subscription, and one message between them.
+
+The wheel must have no test hooks.
+"""
 
 import importlib
 import time
+from pathlib import Path
 
 import aeron
+import aeron._aeron
 
 CHANNEL = "aeron:ipc"
 STREAM_ID = 1001
@@ -17,5 +22,7 @@ with aeron.MediaDriver() as driver, aeron.connect(driver) as client:
     while not received and time.monotonic() < deadline:
         subscription.poll(lambda payload, header: received.append(payload), 1)
 assert received == [b"hello"], received
+module = Path(aeron._aeron.__file__).read_bytes()
+assert b"AERON_PIPELINE_PAUSE" not in module, "the wheel has test hooks: build it without the feature test-hooks"
 importlib.import_module("pyspark_aeron")  # what Spark looks for is there, and never raises, PySpark or not
 print(f"aeron {aeron.__version__} works")

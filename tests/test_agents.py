@@ -62,12 +62,12 @@ def test_a_runner_starts_works_and_closes_once() -> None:
 
 
 def test_errors_are_counted_and_survived_and_termination_ends_without_counting(client: aeron.Aeron) -> None:
-    """03-117"""
-    errors: list[Exception] = []
+    """03-117, 03-124: an error is counted before it is handed on"""
+    errors: list[tuple[str, int]] = []
     counter = client.add_counter(1001, "errors")
     agent = Recorder(ValueError("one"), 1, aeron.AgentTerminationError("enough"))
-    aeron.AgentRunner(agent, IDLE, errors.append, counter).run()
-    assert [str(error) for error in errors] == ["one", "enough"]
+    aeron.AgentRunner(agent, IDLE, lambda error: errors.append((str(error), counter.value)), counter).run()
+    assert errors == [("one", 1), ("enough", 1)]
     assert counter.value == 1
     assert agent.calls == ["start", "work", "work", "work", "close"]
 
@@ -109,6 +109,14 @@ def test_an_agent_that_does_not_end_is_reported() -> None:
     assert working.wait(30)
     runner.close(0.05, report)
     assert reported == ["Stuck"]
+
+
+def test_an_agent_without_do_work_cannot_be_made() -> None:
+    class Idler(aeron.Agent):
+        pass
+
+    with pytest.raises(TypeError, match="do_work"):
+        Idler()  # type: ignore[abstract]
 
 
 def test_an_invoker_runs_when_it_is_invoked() -> None:

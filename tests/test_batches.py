@@ -6,7 +6,9 @@ import array
 import collections
 import collections.abc
 import gc
+import itertools
 import os
+import pickle
 import signal
 import threading
 from typing import Any
@@ -19,6 +21,7 @@ from hypothesis import strategies as st
 from tests.conftest import Stream, eventually
 
 import aeron
+from aeron import _aeron
 
 TRADE = np.dtype([("time", "<M8[ns]"), ("price", "<f8"), ("size", "<f4"), ("symbol", "S12")])
 
@@ -183,7 +186,7 @@ def test_a_batch_is_a_sequence_of_views(stream: Stream) -> None:
     assert [bytes(view) for view in batch] == [b"one", b"two"]
     assert bytes(batch[-1]) == b"two"
     for index in (2, -3):
-        with pytest.raises(IndexError, match="2 messages"):
+        with pytest.raises(IndexError, match=f"no message {index}: the batch has 2"):
             batch[index]
 
 
@@ -334,14 +337,91 @@ def test_whatever_is_sent_in_a_batch_arrives(stream: Stream, messages: list[byte
     assert got == messages
 
 
-def test_a_slice_of_a_batch_is_a_list_of_its_payloads(stream: Stream) -> None:
-    messages = [bytes([i]) for i in range(10)]
-    assert stream.publication.offer_batch(messages) == 10
-    batch = stream.subscription.poll_batch()
-    while len(batch) < 10:
-        batch = stream.subscription.poll_batch()
-    for part in (slice(2, 5), slice(None), slice(-3, None), slice(None, None, -2), slice(20, 30), slice(5, 2)):
-        assert [bytes(payload) for payload in batch[part]] == messages[part]
+SLICES = [
+    slice(2, 5),
+    slice(None),
+    slice(-3, None),
+    slice(None, None, -2),
+    slice(1, 9, 3),
+    slice(20, 30),
+    slice(5, 2),
+    slice(7, 7),
+]
+
+
+def ten_messages(stream: Stream) -> tuple[aeron.Batch, list[bytes]]:
+    """A batch of messages that differ in length, content, position and reserved value."""
+    messages = [bytes([i]) * i for i in range(10)]
+    for i, message in enumerate(messages):
+        assert stream.publication.offer(message, reserved_value=100 + i)
+    return batch_of(stream, 10), messages
+
+
+@pytest.mark.parametrize("part", SLICES, ids=str)
+def test_a_slice_of_a_batch_is_a_batch_with_all_that_is_known_of_its_messages(stream: Stream, part: slice) -> None:
+    batch, messages = ten_messages(stream)
+    sliced = batch[part]
+    assert isinstance(sliced, aeron.Batch)
+    assert sliced.to_list() == [bytes(payload) for payload in sliced] == messages[part]
+    assert len(sliced) == len(messages[part])
+    for column in ("positions", "session_ids", "reserved_values"):
+        assert list(getattr(sliced, column)) == list(getattr(batch, column))[part]
+    assert sliced.stream_id == batch.stream_id
+    assert bytes(sliced.payload) == b"".join(messages[part])
+    ends = list(sliced.offsets)
+    assert [bytes(sliced.payload[start:end]) for start, end in itertools.pairwise(ends)] == messages[part]
+    assert f"Batch of {len(messages[part])} messages" in repr(sliced)
+    table = pa.array(sliced)
+    table.validate(full=True)
+    assert table.field("payload").to_pylist() == messages[part]
+    assert table.field("reserved_value").to_pylist() == list(sliced.reserved_values)
+    again = sliced[1:]
+    assert again.to_list() == messages[part][1:]
+    if len(sliced):
+        assert bytes(sliced[-1]) == messages[part][-1]
+    with pytest.raises(IndexError, match=f"no message {len(sliced)}: the batch has {len(sliced)}"):
+        sliced[len(sliced)]
+
+
+def test_a_slice_of_neighbours_shares_the_memory_of_its_batch(stream: Stream) -> None:
+    batch, messages = ten_messages(stream)
+    whole, part = np.frombuffer(batch.payload, "u1"), np.frombuffer(batch[3:7].payload, "u1")
+    assert np.shares_memory(whole, part)
+    assert not np.shares_memory(whole, np.frombuffer(batch[3:7:2].payload, "u1"))
+    del batch, whole
+    gc.collect()
+    assert part.tobytes() == b"".join(messages[3:7])
+
+
+def test_the_records_of_a_slice_are_those_of_its_messages(stream: Stream) -> None:
+    assert stream.publication.offer_batch(trades(10)) == 10
+    batch = batch_of(stream, 10)
+    records = batch.as_records(TRADE)
+    assert (batch[4:6].as_records(TRADE) == records[4:6]).all()
+    assert len(batch[4:4].as_records(TRADE)) == 0
+    with pytest.raises(ValueError, match="not every message is a whole number of records"):
+        batch[4:6].as_records("V7")
+
+
+def test_batches_are_compared_by_their_messages_and_pickled(stream: Stream) -> None:
+    batch, _ = ten_messages(stream)
+    for part in SLICES:
+        sliced = batch[part]
+        again = pickle.loads(pickle.dumps(sliced))
+        assert again == sliced
+        assert again.to_list() == sliced.to_list()
+        assert list(again.offsets) == list(sliced.offsets)
+    assert batch[2:4] == batch[2:5][:2]
+    assert batch[2:4] != batch[3:5]
+    assert batch != batch.to_list()
+    with pytest.raises(ValueError, match="offsets of a batch must ascend from 0 to the 3 bytes"):
+        _aeron._batch_of_columns(1, b"abc", bytes(8), bytes(8), bytes(4), bytes(8))
+    with pytest.raises(ValueError, match="one offset more"):
+        _aeron._batch_of_columns(1, b"", bytes(4), bytes(8), bytes(4), bytes(8))
+
+
+def test_an_index_of_a_batch_is_an_integer_or_a_slice(stream: Stream) -> None:
+    batch, _ = ten_messages(stream)
     with pytest.raises(TypeError, match="index='x' is not an integer"):
         batch["x"]  # type: ignore[call-overload]
 

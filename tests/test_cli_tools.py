@@ -342,7 +342,12 @@ def test_inspect_leaves_out_the_default_header_and_goes_on_behind_gaps_when_told
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
-    [(["-f", "bin"], "'bin' is not one of 'hex', 'ascii'"), (["--frobnicate"], "No such option"), (["-1"], "-1")],
+    [
+        (["-f", "bin"], "'bin' is not one of 'hex', 'ascii'"),
+        (["--frobnicate"], "No such option"),
+        (["-1"], "-1"),
+        ([f"{10**30}"], "is not in the range 0<=x<=2147483647"),
+    ],
 )
 def test_inspect_with_a_wrong_option_ends_with_1(scene: Scene, arguments: list[str], says: str) -> None:
     """06-8"""
@@ -350,6 +355,12 @@ def test_inspect_with_a_wrong_option_ends_with_1(scene: Scene, arguments: list[s
     assert result.exit_code == 1
     assert says in result.stderr
     assert result.stdout == ""
+
+
+def test_a_period_that_no_clock_can_wait_for_is_a_wrong_option(scene: Scene) -> None:
+    result = run("stat", "--dir", scene.driver.dir, "-u", f"{10**30}")
+    assert result.exit_code == 1
+    assert "is not in the range 10<=x<=1000000000" in result.stderr
 
 
 @pytest.mark.parametrize("content", [b"", b"no log", bytes(100_000), b"\xff" * 200_000])

@@ -197,6 +197,7 @@ def test_a_client_without_threads_does_everything_in_do_work(driver: aeron.Media
         assert subscription.image_count == 1
 
 
+@pytest.mark.slow
 def test_a_client_lives_while_a_handler_or_another_thread_holds_the_gil() -> None:
     """With the GIL held for 5 s and 2 s of liveness the client lives."""
     with (

@@ -145,6 +145,7 @@ def test_a_channel_is_printed_as_it_is() -> None:
     assert "aeron:ipc?alias=[/red]|term-length=64k" in result.stdout.replace("\n", "")
 
 
+@pytest.mark.slow
 def test_a_publisher_that_has_ended_is_told_as_such_whoever_notices_first() -> None:
     plan = Plan("/nonexistent", "aeron:ipc", 1, Source(None, None, None, None, None, None, 1, 1), 1, 1, 1)
     with (

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from rich.console import Console
 
-from aeron.cli.demo import name_of
+from aeron.cli.demo import _has_spark, name_of
 from aeron.demo.bars import BAR, BAR_LAYOUT, TRADE_LAYOUT, usual_bar_us
 from aeron.demo.live import Lines, check, longest_gap_s
-from aeron.demo.picture import Chart, page, svg
+from aeron.demo.picture import DOWN, UP, Chart, figure, page
 from aeron.demo.pipeline import reason
 from aeron.demo.plan import Replay, Source
 from aeron.demo.replay import in_time_order
@@ -75,47 +76,48 @@ def test_a_replay_is_told_in_one_line() -> None:
     assert Replay.from_json(replay.to_json()) == replay
 
 
-def test_the_page_has_a_candle_for_each_bar_and_needs_nothing_from_elsewhere() -> None:
-    bars = some_bars()
-    text = page([Chart("A<B", "bars & more", bars, SECOND_US)] * 2)
-    assert "http" not in text.replace("http-equiv", "")
-    assert "<script" not in text
-    assert text.count("<svg") == 2
+def test_the_page_has_an_interactive_chart_of_each_symbol_and_needs_nothing_from_elsewhere() -> None:
+    text = page([Chart("A<B", "bars & more", some_bars(), SECOND_US)] * 2)
+    loaded = re.findall(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=[^>]*>", text)
+    assert not [tag for tag in loaded if "data:" not in tag]
+    assert text.count("Plotly.newPlot(") == 2
+    assert 'id="chart-0"' in text
+    assert 'id="chart-1"' in text
+    # The page contains the library once.
+    assert 3_000_000 < len(text) < 8_000_000
+    assert "<h2>A&lt;B</h2>" in text
     assert "bars &amp; more" in text
-    picture = ElementTree.fromstring(svg(Chart("A<B", "", bars, SECOND_US)))
-    candles = picture.findall("g")
+
+
+def test_each_bar_is_a_candle_with_its_volume_and_vwap_in_the_middle_of_its_window() -> None:
+    bars = some_bars()
+    candles, vwap, volume = figure(Chart("A<B", "", bars, SECOND_US)).data
+    for name in ("open", "high", "low", "close"):
+        assert candles[name].tolist() == bars[name].tolist()
+    assert vwap.y.tolist() == bars["vwap"].tolist()
+    assert volume.y.tolist() == bars["volume"].tolist()
+    assert volume.customdata.tolist() == bars["trades"].tolist()
     # Opened at 10 and closed at 10.5, all others closed below.
-    assert [candle.get("class") for candle in candles] == ["up", "down", "down", "down", "down"]
-    assert "open 11 high 16 low 9 close 10.5 volume 3 VWAP 10.25 trades 2" in candles[1].find("title").text
-    places = [float(candle.find("line").get("x1")) for candle in candles]
-    assert np.allclose(np.diff(places), places[1] - places[0], atol=0.2)
-
-
-@pytest.mark.parametrize("bar_us", [10_000, SECOND_US, 60 * SECOND_US, 3600 * SECOND_US, 86_400 * SECOND_US])
-def test_labels_of_time_tell_the_bars_apart(bar_us: int) -> None:
-    bars = some_bars(40)
-    bars["start"] = np.datetime64("2021-01-08", "us") + np.arange(40) * bar_us
-    picture = ElementTree.fromstring(svg(Chart("X", "", bars, bar_us)))
-    labels = [text.text for text in picture.findall("text") if re.search("[-:]", text.text)]
-    assert len(labels) == len(set(labels)) == 6
+    assert volume.marker.color.tolist() == [UP, DOWN, DOWN, DOWN, DOWN]
+    for trace in (candles, vwap, volume):
+        assert trace.x.tolist() == [f"2021-01-08T00:00:0{second}.000000" for second in range(5)]
+        assert (trace.xperiod, trace.xperiod0, trace.xperiodalignment) == (1000, trace.x[0], "middle")
 
 
 def test_windows_without_trades_stay_empty_in_the_picture() -> None:
     bars = some_bars()[[0, 1, 4]]
-    picture = ElementTree.fromstring(svg(Chart("X", "", bars, SECOND_US)))
-    first, second, last = (float(candle.find("line").get("x1")) for candle in picture.findall("g"))
-    assert (last - second) / (second - first) == pytest.approx(3, abs=0.01)
+    drawn = figure(Chart("X", "", bars, SECOND_US))
+    assert [text[-9:] for text in drawn.data[0].x] == ["00.000000", "01.000000", "04.000000"]
+    # A scale of time, not one of labels, keeps the room of the bars between.
+    assert drawn.layout.xaxis.type == "date"
 
 
-@pytest.mark.parametrize("change", [{}, {"high": 10, "low": 10, "open": 10, "close": 10}, {"volume": 0}])
-def test_one_bar_and_flat_prices_have_a_picture_too(change: dict[str, float]) -> None:
-    bars = some_bars(1)
-    for name, value in change.items():
-        bars[name] = value
-    text = svg(Chart("X", "", bars, SECOND_US))
-    assert len(ElementTree.fromstring(text).findall("g")) == 1
-    assert "nan" not in text
-    assert "inf" not in text
+def test_without_plotly_the_demo_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aeron.demo.picture.find_spec", lambda _: None)
+    monkeypatch.setattr("aeron.spark.check", list)
+    console = Console(file=io.StringIO(), width=200)
+    assert _has_spark(console)
+    assert "No bars.html in this demo: plotly is not installed; pip install 'aeron-py[demo]'" in console.file.getvalue()
 
 
 def test_bars_are_printed_below_their_names() -> None:

@@ -17,6 +17,11 @@ from aeron.exceptions import registration_error
 from aeron.spark import errors as spark_errors
 
 
+class Idler(aeron.Agent):
+    def do_work(self) -> int:
+        return 0
+
+
 def classes() -> list[type[Exception]]:
     found = [
         value for module in (exceptions, spark_errors) for value in vars(module).values() if inspect.isclass(value)
@@ -118,7 +123,7 @@ def test_a_handler_that_cannot_be_called_is_refused_at_once(driver: aeron.MediaD
         ("handler", lambda: image.bounded_poll(wrong, 1000)),
         ("handler", lambda: image.block_poll(wrong, 1000)),
         ("handler", lambda: image.raw_poll(wrong, 1000)),
-        ("error_handler", lambda: aeron.AgentInvoker(aeron.Agent(), error_handler=wrong)),
+        ("error_handler", lambda: aeron.AgentInvoker(Idler(), error_handler=wrong)),
         ("handler", lambda: aeron.ShutdownSignalBarrier(wrong)),
     ]
     for name, call in calls:

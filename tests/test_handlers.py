@@ -199,7 +199,7 @@ def test_everything_that_is_open_takes_weak_references(driver: aeron.MediaDriver
         assert weakref.ref(thing)() is thing
 
 
-def test_snapshots_channels_and_enums_are_pickled(stream: Stream) -> None:
+def test_channels_and_enums_are_pickled() -> None:
     def again(thing: Any) -> Any:
         return pickle.loads(pickle.dumps(thing))
 
@@ -214,11 +214,6 @@ def test_snapshots_channels_and_enums_are_pickled(stream: Stream) -> None:
         aeron.ChannelUriBuilder("ipc", spy=True, alias="a=b"),
     ):
         assert str(again(channel)) == str(channel)
-    counter = stream.client.add_counter(1001, "pickled", b"key")
-    snapshot = next(each for each in stream.client.counters_reader if each.id == counter.id)
-    copied = again(snapshot)
-    for name in ("id", "type_id", "value", "label", "key", "registration_id", "owner_id", "reference_id"):
-        assert getattr(copied, name) == getattr(snapshot, name)
 
 
 def test_what_is_printed_tells_what_it_is(stream: Stream) -> None:

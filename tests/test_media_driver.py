@@ -192,8 +192,8 @@ def test_incoming_loss_takes_nothing_else() -> None:
     once = aeron.RandomLoss(0.5)
     with pytest.raises(ValueError, match="each kind of loss once, not loss twice"):
         aeron.MediaDriver(incoming_loss=[once, once])
-    with pytest.raises(AttributeError):
-        aeron.MediaDriver(incoming_loss=["loss"])
+    with pytest.raises(TypeError, match=r"^incoming_loss=\['loss'\] is not a loss, such as aeron.RandomLoss"):
+        aeron.MediaDriver(incoming_loss=["loss"])  # type: ignore[list-item]
     for rate in (-0.1, 1.5, float("nan")):
         with pytest.raises(ValueError, match=f"a loss rate of {rate} is not within 0 and 1"):
             aeron.RandomLoss(rate)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import socket
 import time
 from collections.abc import Iterator
 
@@ -11,21 +9,7 @@ import pytest
 from tests.conftest import eventually
 
 import aeron
-
-
-def free_port() -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
-
-
-def two_free_ports() -> int:
-    """The first of two ports in a row that no socket has at the moment."""
-    while True:
-        port = free_port()
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as second, contextlib.suppress(OSError, OverflowError):
-            second.bind(("127.0.0.1", port + 1))
-            return port
+from ports import free_port, two_free_ports
 
 
 def arrives(client: aeron.Aeron, sending: str, receiving: str, stream_id: int) -> None:

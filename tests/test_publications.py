@@ -276,7 +276,7 @@ class _Strings(ctypes.Structure):
         (ctypes.POINTER(ctypes.c_int) * 2)(),
         (_Strings * 1)(),
     ],
-    ids=str,
+    ids=lambda message: type(message).__name__,
 )
 def test_memory_that_holds_addresses_instead_of_values_is_refused(stream: Stream, message: Any) -> None:
     publication = stream.publication

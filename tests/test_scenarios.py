@@ -24,6 +24,8 @@ from tests.conftest import eventually
 import aeron
 from commands import Command, driver_directory, run, running_driver
 
+pytestmark = pytest.mark.slow
+
 NOT_CONNECTED = "Offer failed because publisher is not connected to a subscriber"
 KEEPALIVE = r"^ERROR: .*MediaDriver keepalive: age=(\d+)ms > timeout=(\d+)ms"
 

@@ -67,5 +67,6 @@ def test_the_ten_lines_of_the_readme_run_in_64_mib(channel):
     assert run(TEN_LINES.format(channel=channel)) == "b'hello' 64\n"
 
 
+@pytest.mark.slow
 def test_two_publishers_that_compete_for_the_last_pages_see_back_pressure_and_lose_nothing():
     assert run(TWO_PUBLISHERS) == "True True\n"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 import struct
 from collections.abc import Callable, Iterator
 
@@ -12,6 +11,7 @@ import pytest
 from tests.conftest import eventually
 
 import aeron
+from ports import free_port
 
 Publisher = aeron.Publication | aeron.ExclusivePublication
 
@@ -26,20 +26,6 @@ def driver() -> Iterator[aeron.MediaDriver]:
         status_message_timeout_ns=50_000_000,
     ) as driver:
         yield driver
-
-
-_given_ports: set[int] = set()
-
-
-def free_port(host: str = "127.0.0.1") -> int:
-    """A port that no socket has at the moment, and that no call before gave: tests ask for several, then use them."""
-    while True:
-        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM) as found:
-            found.bind((host, 0))
-            port: int = found.getsockname()[1]
-            if port not in _given_ports:
-                _given_ports.add(port)
-                return port
 
 
 def unicast() -> str:
@@ -272,6 +258,7 @@ def test_destinations_are_refused_where_there_are_none(client: aeron.Aeron, stre
         manual.add_destination(5)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_a_subscription_receives_on_several_destinations(client: aeron.Aeron, stream_id: int) -> None:
     """03-40, 03-41: network, IPC and spy"""
     first, second = unicast(), unicast()

@@ -28,7 +28,7 @@ _SPARK_HAS = ("org.apache.hadoop:*", "org.scala-lang:*", "org.slf4j:*", "org.apa
 _START_TIMEOUT_S = 60
 # Those of Kafka's own start script.
 _JVM = ("-server", "-Xms1g", "-Xmx1g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
-# A broker must not outlive the benchmark, whatever ends that.
+# A broker must not outlive the benchmark, however that ends.
 _WITH_PARENT = ("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()
 _WARNINGS_TO_STDERR = """\
 log4j.rootLogger=WARN, stderr
@@ -42,7 +42,7 @@ _CLUSTER = "AAAAAAAAAAAAAAAAAAAAAA"
 
 @dataclass(frozen=True)
 class Broker:
-    """Where the broker is reached, and its process."""
+    """The address of the broker, and its process."""
 
     address: str
     pid: int

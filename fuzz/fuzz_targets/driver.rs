@@ -607,13 +607,13 @@ impl LogStorage for Logs {
         self.lock().0.usable_space()
     }
 
-    fn create(&mut self, log: LogId, length: usize, sparse: bool) -> io::Result<SharedBuffer> {
+    fn create(&mut self, log: LogId, length: usize) -> io::Result<SharedBuffer> {
         // A term may be up to a gibibyte, and the heap is not sparse.
         if length > 1024 * KIB {
             return Err(io::ErrorKind::StorageFull.into());
         }
         let mut logs = self.lock();
-        let memory = logs.0.create(log, length, sparse)?;
+        let memory = logs.0.create(log, length)?;
         logs.1.push(memory.clone());
         Ok(memory)
     }

@@ -5,6 +5,7 @@ An agent is single-threaded: whoever runs it calls ``on_start`` once, then ``do_
 several share one duty cycle. The semantics are Agrona's.
 """
 
+import abc
 import contextlib
 import sys
 import threading
@@ -30,10 +31,10 @@ class SupportsIncrement(Protocol):
     """Anything with the ``increment`` of an :class:`aeron.Counter`."""
 
     def increment(self) -> int:
-        """Adds one and answers the value before."""
+        """Adds one and returns the value before."""
 
 
-class Agent:
+class Agent(abc.ABC):
     """A unit of work that is called in a loop. Subclass it and write ``do_work``. One thread runs it."""
 
     @property
@@ -41,17 +42,17 @@ class Agent:
         """Names the agent, and the thread that runs it."""
         return type(self).__name__
 
-    def on_start(self) -> None:
+    def on_start(self) -> None:  # noqa: B027 (a hook: an agent that needs none writes none)
         """Called once on the thread that will call ``do_work``, before the first call."""
 
+    @abc.abstractmethod
     def do_work(self) -> int:
-        """Does a bounded piece of work and answers how much it did: 0 lets the runner idle.
+        """Does a bounded piece of work and returns how much it did: 0 lets the runner idle.
 
         Raise :class:`aeron.AgentTerminationError` to end the runner.
         """
-        raise NotImplementedError
 
-    def on_close(self) -> None:
+    def on_close(self) -> None:  # noqa: B027
         """Called once after the last ``do_work``."""
 
 

@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from aeron import _aeron
@@ -239,7 +239,14 @@ async def offer_batch(
     If the wait is cancelled or an offer fails, the attribute `sent` of the exception says how many were sent.
     Resume at ``start + error.sent``.
     """
-    count = (len(messages) if offsets is None else len(offsets) - 1) - start
+    if isinstance(offsets, Iterator):
+        offsets = list(offsets)
+    try:
+        count = (len(messages) if offsets is None else len(offsets) - 1) - start
+    except TypeError:
+        # Something without a length is no batch: this raises an error that names the parameter.
+        publication.offer_batch(messages, offsets=offsets, start=start)
+        raise
     sent = 0
     try:
         while (sent := sent + publication.offer_batch(messages, offsets=offsets, start=start + sent)) < count:

@@ -11,6 +11,7 @@ The same is there for any driver, by the ``AERON_UDP_CHANNEL_*`` settings that `
 
 from __future__ import annotations
 
+import numbers
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -67,6 +68,10 @@ class RandomLoss:
 
     def __post_init__(self) -> None:
         """Refuses a rate that is no probability, and what the driver would ignore with all of the loss."""
+        if not isinstance(self.rate, numbers.Real):
+            raise ArgumentTypeError(f"rate={self.rate!r} is not a number from 0 to 1")
+        if not isinstance(self.frame_types, Iterable):
+            raise ArgumentTypeError(f"frame_types={self.frame_types!r} is not an iterable of aeron.FrameType")
         if not 0 <= self.rate <= 1:
             raise InvalidArgumentError(f"a loss rate of {self.rate} is not within 0 and 1")
         if self.seed is not None:

@@ -67,9 +67,9 @@ def build(mutants: list[dict]) -> Path:
         path.write_text(text.replace(place, before + switched))
     with (driver / "lib.rs").open("a") as lib:
         lib.write(SWITCH)
-    command = ["cargo", "build", "--quiet", "--profile", "sim", "-p", "aeron-simulator", "--target-dir", str(TARGET)]
+    command = ["cargo", "build", "--quiet", "-p", "aeron-simulator", "--target-dir", str(TARGET)]
     subprocess.run(command, cwd=COPY, check=True, env=os.environ | {"RUSTFLAGS": "-A warnings"})
-    return TARGET / "sim/aeron-simulator"
+    return TARGET / "debug/aeron-simulator"
 
 
 def first_finding(binary: Path, number: int, limit: int) -> tuple[int | None, str | None]:

@@ -10,8 +10,8 @@ import pytest
 
 from differential import rig
 from interop import toolchain
-from interop.channels import free_port
 from interop.drivers import Driver
+from ports import free_port
 
 _SHARED_MEMORY = Path("/dev/shm")
 
@@ -32,9 +32,9 @@ def run_directory():
     shutil.rmtree(path, ignore_errors=True)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def pairs(run_directory, tmp_path_factory):
-    """`pairs(**settings)`: the C driver and ours with these settings; tests with the same settings share them.
+    """`pairs(**settings)`: the C driver and ours with these settings; tests of a module with the same ones share them.
 
     `{port}` in a setting stands for a free UDP port, another one for each driver.
     """

@@ -6,7 +6,7 @@ import struct
 from differential import wire
 from differential.rig import Socket, is_answered, is_barrier, settle
 from interop import control
-from interop.channels import free_port
+from ports import free_port
 
 _POSITIONS = {
     1: "pub-lmt",

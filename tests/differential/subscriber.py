@@ -8,7 +8,7 @@ import zlib
 from differential import wire
 from differential.rig import BARRIER_TIMEOUT_S, Socket, is_answered, settle
 from interop import control
-from interop.channels import free_port
+from ports import free_port
 
 TERM_LENGTH = 65536
 _POSITIONS = {3: "rcv-hwm", 5: "rcv-pos", 20: "rcv-naks-sent"}

@@ -17,8 +17,8 @@ import pytest
 from differential import wire
 from differential.rig import PACE, Socket
 from interop import control
-from interop.channels import free_port
 from interop.waiting import eventually
+from ports import free_port
 
 _SESSION = 77
 _TERM_LENGTH = 65536

@@ -7,7 +7,7 @@ import pytest
 
 from differential.rig import PACE
 from interop import control
-from interop.channels import free_port
+from ports import free_port
 
 _PUBLICATION, _SUBSCRIPTION = "publication", "subscription"
 _LENGTHS = ("", "0", "64k", "128k", "256k")

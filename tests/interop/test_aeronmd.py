@@ -305,6 +305,12 @@ def log_metadata(path):
         return log.read(_METADATA_LENGTH)
 
 
+_READY = {
+    control.ADD_PUBLICATION: "ON_PUBLICATION_READY",
+    control.ADD_EXCLUSIVE_PUBLICATION: "ON_EXCLUSIVE_PUBLICATION_READY",
+}
+
+
 @pytest.mark.parametrize(
     "parameters",
     [
@@ -322,7 +328,8 @@ def test_a_new_log_has_the_metadata_of_one_of_the_c_driver(kind, parameters, sta
     logs = []
     for driver in (start_driver("c"), start_driver("ours")):
         client = ControlClient(driver.directory)
-        *_, ready = client.perform(kind, control.add(1, 2, 1001, channel))
+        client.send(kind, control.add(1, 2, 1001, channel))
+        *_, ready = client.await_event(_READY[kind])
         logs.append((Path(ready.log).stat().st_size, fields(log_metadata(ready.log))))
     assert logs[1] == logs[0]
 

@@ -25,6 +25,7 @@ def test_thousands_of_publications_and_a_flood_leave_descriptors_and_pages_for_p
         subscription = client.add_subscription("aeron:ipc?alias=large", -1)
         publication = client.add_exclusive_publication("aeron:ipc?term-length=16m", -1)
         publication.wait_connected(timeout=10)
+        subscription.wait_connected(timeout=10)  # nobody polls while a call of `publish` waits
         received = 0
         for _ in range(MESSAGES):
             publication.publish(MESSAGE, timeout=10)

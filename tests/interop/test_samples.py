@@ -11,9 +11,9 @@ import pytest
 
 from commands import Command, run
 from interop import toolchain
-from interop.channels import free_port
 from interop.processes import LineProcess
 from interop.waiting import eventually
+from ports import free_port
 
 _DRIVERS = ("ours", "java", "c")
 _START_TIMEOUT_S = 60

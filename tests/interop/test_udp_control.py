@@ -5,9 +5,10 @@ import re
 import pytest
 
 from interop import control
-from interop.channels import dynamic, free_port, multicast, unicast
+from interop.channels import dynamic, multicast, unicast
 from interop.control import ControlClient
 from interop.peers import transfer
+from ports import free_port
 
 STREAM = 1001
 ENDPOINT = "aeron:udp?endpoint=127.0.0.1:PORT"

@@ -2,11 +2,12 @@
 
 import pytest
 
-from interop.channels import dynamic, free_port, multicast, unicast
+from interop.channels import dynamic, multicast, unicast
 from interop.kinds import WAYS, each_way
 from interop.peers import transfer
 from interop.system import counters_of
 from interop.waiting import eventually
+from ports import free_port
 
 NOT_CONNECTED = -1
 MDC_DESTINATIONS = 18

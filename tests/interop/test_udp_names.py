@@ -2,11 +2,11 @@
 
 import struct
 
-from interop.channels import free_port
 from interop.kinds import each_way
 from interop.peers import transfer
 from interop.system import RESOLUTION_CHANGES, counter, counters_of
 from interop.waiting import eventually
+from ports import free_port
 
 NEIGHBORS, CACHE_ENTRIES, TABLE_ENTRY = 15, 16, 2001
 LENGTHS = [100, 3000]

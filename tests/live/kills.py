@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import aeron
+from hooks import pause_at
 from live.streams import numbered
 
 _PROGRAM = Path(__file__).with_name("query.py")
@@ -25,7 +26,7 @@ class SourceProcess:
         self.reached.unlink(missing_ok=True)
         environment = dict(os.environ, PYTHONPATH=str(_PROGRAM.parent.parent))
         if point is not None:
-            environment["AERON_PIPELINE_PAUSE"] = f"{point}:{self.reached}"
+            environment |= pause_at(f"{point}:{self.reached}")
         checkpoint.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, str(_PROGRAM), str(checkpoint), json.dumps(options)]
         self.process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)

@@ -19,6 +19,8 @@ from live.kills import Publisher, SourceProcess
 from live.query import Query
 from live.streams import missing_bytes, number
 
+pytestmark = pytest.mark.slow
+
 CHANNEL = "aeron:ipc"
 LIVENESS_S = 2
 """After which the driver of these tests takes a client for dead."""

@@ -187,6 +187,7 @@ def number_message(number: int) -> bytes:
     return number.to_bytes(8, "little").ljust(992, b"\xaa")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
 def test_a_full_disk_is_an_error_with_sizes_and_nothing_recorded_is_lost(
     start: Start, client: aeron.Aeron, stream_id: int, home: Path

@@ -116,6 +116,7 @@ def place() -> Iterator[Path]:
     shutil.rmtree(directory)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=steps)
 @pytest.mark.timeout(180)

@@ -180,6 +180,7 @@ def test_what_earlier_runs_missed_is_counted_on_in_later_ones(
 ) -> None:
     """The totals are in the private archive."""
     other = client.add_subscription(CHANNEL, stream_id)
+    other.wait_connected(timeout=10)
     count, query = 0, start()
     for turn in range(3):
         query = start()
@@ -396,6 +397,7 @@ def test_a_segment_that_was_deleted_is_data_loss_by_name(
     assert query.report()["lostBytes"] == 50 * 64
 
 
+@pytest.mark.slow
 def test_a_second_query_on_a_copy_of_the_checkpoint_is_refused(
     start: Start, publication: aeron.ExclusivePublication
 ) -> None:

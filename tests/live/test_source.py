@@ -251,6 +251,7 @@ def test_commit_purges_the_segments_behind_it(start: Start, client: aeron.Aeron,
     assert ended not in recordings
 
 
+@pytest.mark.slow
 def test_the_bound_holds_and_slows_the_publisher_down(start: Start, client: aeron.Aeron, stream_id: int) -> None:
     """08-29: nothing is lost, and a query whose batch takes all that is retained goes on."""
     bound = 2 << 20

@@ -42,6 +42,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A session takes its time to start, and a busy machine is slow; every wait inside is bounded."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.spark)
             item.add_marker(pytest.mark.timeout(240))
 
 

@@ -152,7 +152,7 @@ def test_a_second_run_replaces_what_the_first_one_left(finished: Finished) -> No
     assert [
         {name: value for name, value in bar.items() if name != "vwap"} for bar in again.bars("usdjpy-ticks")
     ] == exact
-    assert len(re.findall("<svg", (finished.output / "bars.html").read_text())) == 1
+    assert len(re.findall(r"Plotly\.newPlot\(", (finished.output / "bars.html").read_text())) == 1
 
 
 @whole

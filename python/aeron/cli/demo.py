@@ -19,9 +19,9 @@ from rich.markup import escape
 import aeron
 import aeron.spark
 from aeron.cli.options import DEFAULT_STREAM_ID, LONGEST_S, STREAM_ID, Number
-from aeron.demo import live
+from aeron.demo import live, picture
 from aeron.demo.bars import usual_bar_us
-from aeron.demo.picture import Chart, page
+from aeron.demo.picture import Chart
 from aeron.demo.pipeline import Pipeline
 from aeron.demo.plan import CHANNEL, Plan, Replay, Source
 from aeron.demo.run import report, run
@@ -88,7 +88,7 @@ _LONGEST_BAR_S = 100_000_000
     type=click.Path(file_okay=False, path_type=Path),
     default="bars",
     show_default=True,
-    help="Directory for bars.html and the bars in Parquet.",
+    help="Directory for bars.html (needs plotly) and the bars in Parquet.",
 )
 @click.option("--symbol", help="Symbol of a file without a symbol column (default: its name).")
 @click.option("--time-column", help="Column of the time.")
@@ -207,6 +207,8 @@ def _has_spark(console: Console) -> bool:
     missing = [check for check in aeron.spark.check() if check.what in ("Java", "PySpark", "pyarrow") and not check.ok]
     for check in missing:
         console.print(f"No Spark in this demo: {escape(f'{check.what}: {check.found}; {check.remedy}')}")
+    if not missing and not picture.is_available():
+        console.print(escape("No bars.html in this demo: plotly is not installed; pip install 'aeron-py[demo]'"))
     return not missing
 
 
@@ -221,9 +223,11 @@ def _show_bars(sources: list[Source], settings: _Settings, console: Console) -> 
             for number, source in enumerate(sources):
                 kept = settings.output / f"{name_of(sources, number)}-bars.parquet"
                 charts += _bars_of(spark, source, settings, console, place=place / str(number), kept=kept)
+    if not picture.is_available():
+        return
     settings.output.mkdir(parents=True, exist_ok=True)
     file = settings.output / "bars.html"
-    file.write_text(page(charts), encoding="utf-8")
+    file.write_text(picture.page(charts), encoding="utf-8")
     console.print(f"\nCandlesticks: {escape(str(file))}")
 
 

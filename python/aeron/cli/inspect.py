@@ -16,7 +16,7 @@ _RULE = "=" * 70
 
 @click.command("inspect")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.argument("limit", type=click.IntRange(min=0), default=2**31 - 1, metavar="[BYTES_PER_MESSAGE]")
+@click.argument("limit", type=click.IntRange(min=0, max=2**31 - 1), default=2**31 - 1, metavar="[BYTES_PER_MESSAGE]")
 @click.option(
     "-f",
     "--format",

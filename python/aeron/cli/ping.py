@@ -10,7 +10,7 @@ import click
 import aeron
 from aeron.cli.histogram import Histogram
 from aeron.cli.options import check_message_length, client_options, ping_pong_options, size
-from aeron.cli.session import Publication, add_publication, added, session
+from aeron.cli.session import Publication, add_publication, session
 
 _TIMESTAMP = struct.Struct("<q")
 
@@ -58,7 +58,7 @@ def command(
     click.echo(f"Publishing Ping at channel {ping_channel} on Stream ID {ping_stream_id}")
     click.echo(f"Subscribing Pong at channel {pong_channel} on Stream ID {pong_stream_id}")
     with session(directory, embedded, driver_timeout_s) as (client, stop):
-        subscription = added(client.add_subscription, pong_channel, pong_stream_id)
+        subscription = client.add_subscription(pong_channel, pong_stream_id)
         publication = add_publication(client, ping_channel, ping_stream_id, exclusive)
         click.echo(f"Publication channel status {publication.channel_status}")
         click.echo(f"Subscription channel status {subscription.channel_status}")

@@ -6,7 +6,7 @@ import click
 
 import aeron
 from aeron.cli.options import client_options, ping_pong_options
-from aeron.cli.session import Publication, add_publication, added, session
+from aeron.cli.session import Publication, add_publication, session
 
 _MAX_IDLE_PARK_NS = 10_000_000
 
@@ -30,7 +30,7 @@ def command(
     click.echo(f"Subscribing Ping at channel {ping_channel} on Stream ID {ping_stream_id}")
     click.echo(f"Publishing Pong at channel {pong_channel} on Stream ID {pong_stream_id}")
     with session(directory, embedded, driver_timeout_s) as (client, stop):
-        subscription = added(client.add_subscription, ping_channel, ping_stream_id)
+        subscription = client.add_subscription(ping_channel, ping_stream_id)
         publication = add_publication(client, pong_channel, pong_stream_id, exclusive)
         click.echo(f"Subscription channel status {subscription.channel_status}")
         click.echo(f"Publication channel status {publication.channel_status}")

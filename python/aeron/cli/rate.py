@@ -9,7 +9,7 @@ import numpy as np
 
 import aeron
 from aeron.cli.options import check_message_length, client_options, linger_option, size, stream_options
-from aeron.cli.session import Publication, add_publication, added, session
+from aeron.cli.session import Publication, add_publication, session
 
 _REPORT_INTERVAL_S = 1.0
 _BATCH_BYTES = 64 * 1024
@@ -67,7 +67,7 @@ def command(
             if linger_s > 0 and not stop.is_signalled:
                 click.echo(f"Lingering for {round(linger_s * 1e9)} nanoseconds")
         else:
-            subscription = added(client.add_subscription, channel, stream_id)
+            subscription = client.add_subscription(channel, stream_id)
             click.echo(f"Subscription channel status {subscription.channel_status}")
             _receive(subscription, messages, stop)
         stop.wait(linger_s)

@@ -16,7 +16,7 @@ import click
 import aeron
 from aeron.cli.file_messages import BadMessageError, Chunk, Create, decode
 from aeron.cli.options import client_options, stream_options
-from aeron.cli.session import added, session
+from aeron.cli.session import session
 from aeron.cli.text import printable
 
 _MAX_IDLE_PARK_NS = 10_000_000
@@ -44,7 +44,7 @@ def command(
 ) -> None:
     """Store the files that are sent to a channel and stream in the directory INTO, the current one by default."""
     with session(directory, embedded, driver_timeout_s) as (client, stop):
-        subscription = added(client.add_subscription, channel, stream_id)
+        subscription = client.add_subscription(channel, stream_id)
         click.echo(f"Files stored to {into.resolve()}")
         click.echo(f"Receiving from {channel} on stream id {stream_id}")
         store = _Store(into, subscription)

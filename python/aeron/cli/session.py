@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Iterator
 
 import click
 
 import aeron
 from aeron.cli.text import printable_lines
 
-T = TypeVar("T")
-
 Publication = aeron.Publication | aeron.ExclusivePublication
-
-_CLOSING_TIMEOUT_S = 5
-"""A driver closes an endpoint within some turns of its timers."""
 
 
 @contextlib.contextmanager
@@ -57,22 +50,10 @@ def session(
 
 
 def add_publication(client: aeron.Aeron, channel: str, stream_id: int, exclusive: bool) -> Publication:
-    """A publication of the kind that ``--exclusive`` says, as :func:`added` makes it."""
+    """Adds a publication of the kind that ``--exclusive`` says."""
     if exclusive:
-        return added(client.add_exclusive_publication, channel, stream_id)
-    return added(client.add_publication, channel, stream_id)
-
-
-def added(add: Callable[..., T], channel: str, stream_id: int, **handlers: Any) -> T:
-    """What ``add`` adds; tries again while the channel's predecessor, which a client has just left, is being closed."""
-    deadline = time.monotonic() + _CLOSING_TIMEOUT_S
-    while True:
-        try:
-            return add(channel, stream_id, **handlers)
-        except aeron.ResourceTemporarilyUnavailableError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
+        return client.add_exclusive_publication(channel, stream_id)
+    return client.add_publication(channel, stream_id)
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from rich.text import Text
 
 import aeron
 from aeron.cli.counter_keys import StreamKey, channel_key, stream_key
-from aeron.cli.options import directory_option, timeout_option
+from aeron.cli.options import LONGEST_S, directory_option, timeout_option
 from aeron.cli.session import cnc_file
 from aeron.cli.text import printable
 from aeron.cli.timestamps import local_time
@@ -37,7 +37,7 @@ Filter = Callable[[aeron.CounterSnapshot], bool]
     "-u",
     "--update-period",
     "period_ms",
-    type=click.IntRange(min=10),
+    type=click.IntRange(min=10, max=1000 * LONGEST_S),
     default=1000,
     show_default=True,
     help="Milliseconds between updates.",

@@ -9,7 +9,7 @@ import click
 
 import aeron
 from aeron.cli.options import client_options, destination_option, linger_option, size, stream_options
-from aeron.cli.session import added, session
+from aeron.cli.session import session
 from aeron.cli.text import printable
 
 _FRAGMENT_LIMIT = 10
@@ -43,8 +43,7 @@ def command(
     click.echo(f"Subscribing to channel {channel} on Stream ID {stream_id}")
     with session(directory, embedded, driver_timeout_s) as (client, stop):
         printer = _Printer(channel, stream_id, length)
-        subscription = added(
-            client.add_subscription,
+        subscription = client.add_subscription(
             channel,
             stream_id,
             on_available_image=printer.on_available_image,

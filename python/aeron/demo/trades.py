@@ -123,6 +123,7 @@ def _columns(path: Path) -> Mapping[str, Column]:
         return reader(path)
     except TradesError:
         raise
+    # pyarrow raises NotImplementedError for a Parquet file with a codec or type that it does not have.
     except (OSError, ValueError, NotImplementedError, csv.Error) as error:
         raise TradesError(f"{path}: cannot be read: {error}") from error
 

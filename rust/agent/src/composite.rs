@@ -9,7 +9,9 @@ use crate::agent::{Agent, AgentError};
 /// When one of them fails its error ends the duty cycle, and the next duty cycle goes on **after** it: an agent that always
 /// fails cannot starve the ones behind it.
 pub struct CompositeAgent {
-    agents: AgentList,
+    agents: Vec<Box<dyn Agent>>,
+    /// Index of the agent with which the next duty cycle begins: not 0 after an agent failed.
+    next: usize,
     role_name: String,
 }
 
@@ -32,7 +34,8 @@ impl CompositeAgent {
         let names: Vec<_> = agents.iter().map(|agent| agent.role_name()).collect();
         let role_name = format!("[{}]", names.join(","));
         Ok(Self {
-            agents: AgentList::new(agents),
+            agents,
+            next: 0,
             role_name,
         })
     }
@@ -43,39 +46,9 @@ impl CompositeAgent {
         self.role_name = role_name.into();
         self
     }
-}
 
-impl Agent for CompositeAgent {
-    fn on_start(&mut self) -> Result<(), AgentError> {
-        self.agents.each(|agent| agent.on_start())
-    }
-
-    fn do_work(&mut self) -> Result<usize, AgentError> {
-        self.agents.do_work()
-    }
-
-    fn on_close(&mut self) -> Result<(), AgentError> {
-        self.agents.each(|agent| agent.on_close())
-    }
-
-    fn role_name(&self) -> Cow<'_, str> {
-        Cow::Borrowed(&self.role_name)
-    }
-}
-
-/// A list of agents and the place where the interrupted duty cycle goes on.
-pub(crate) struct AgentList {
-    pub(crate) agents: Vec<Box<dyn Agent>>,
-    next: usize,
-}
-
-impl AgentList {
-    pub(crate) fn new(agents: Vec<Box<dyn Agent>>) -> Self {
-        Self { agents, next: 0 }
-    }
-
-    /// Does `action` on all agents, whoever fails, and answers all errors as one.
-    pub(crate) fn each(
+    /// Calls `action` for all agents, also after one failed, and returns all errors as one.
+    fn each(
         &mut self,
         action: impl FnMut(&mut Box<dyn Agent>) -> Result<(), AgentError>,
     ) -> Result<(), AgentError> {
@@ -91,9 +64,14 @@ impl AgentList {
             Err(AgentError::failed(CompositeError(errors)))
         }
     }
+}
 
-    /// The sum of the work of all agents, from where the last duty cycle stopped.
-    pub(crate) fn do_work(&mut self) -> Result<usize, AgentError> {
+impl Agent for CompositeAgent {
+    fn on_start(&mut self) -> Result<(), AgentError> {
+        self.each(|agent| agent.on_start())
+    }
+
+    fn do_work(&mut self) -> Result<usize, AgentError> {
         let mut work_count = 0;
         while let Some(agent) = self.agents.get_mut(self.next) {
             self.next += 1;
@@ -103,12 +81,12 @@ impl AgentList {
         Ok(work_count)
     }
 
-    /// Takes the agent at `index` out; a duty cycle that has yet to go on loses nobody else's turn.
-    pub(crate) fn remove(&mut self, index: usize) -> Box<dyn Agent> {
-        if index < self.next {
-            self.next -= 1;
-        }
-        self.agents.remove(index)
+    fn on_close(&mut self) -> Result<(), AgentError> {
+        self.each(|agent| agent.on_close())
+    }
+
+    fn role_name(&self) -> Cow<'_, str> {
+        Cow::Borrowed(&self.role_name)
     }
 }
 

@@ -9,7 +9,6 @@
 
 pub mod clock;
 pub mod console;
-pub mod idle;
 pub mod properties;
 pub mod thread;
 pub mod value;
@@ -18,8 +17,8 @@ pub mod version;
 mod agent;
 mod composite;
 mod duty_cycle;
-mod dynamic_composite;
 mod error_handler;
+mod idle;
 mod invoker;
 mod runner;
 mod shared;
@@ -33,14 +32,11 @@ pub use clock::{
 };
 pub use composite::{CompositeAgent, CompositeError, NoAgents};
 pub use duty_cycle::{DutyCycle, DutyCycleTracker};
-pub use dynamic_composite::{
-    AgentId, AgentStatus, DynamicAgents, DynamicCompositeAgent, NotActive, TryAddError,
-};
-pub use error_handler::{CountedErrorHandler, ErrorCounter, ErrorHandler};
+pub use error_handler::{ErrorCounter, ErrorHandler};
 pub use idle::{
     BackoffIdleStrategy, BusySpinIdleStrategy, ControllableIdleStrategy, IdleStrategy,
-    IdleStrategySpec, NoOpIdleStrategy, SleepingIdleStrategy, SleepingMillisIdleStrategy,
-    YieldingIdleStrategy,
+    IdleStrategyError, IdleStrategySpec, NoOpIdleStrategy, SleepingIdleStrategy,
+    SleepingMillisIdleStrategy, YieldingIdleStrategy,
 };
 pub use invoker::AgentInvoker;
 pub use runner::AgentRunner;

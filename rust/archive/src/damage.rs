@@ -1,6 +1,6 @@
 //! [`Damage`]: which bytes of a file cannot be what an archive wrote.
 
-use crate::bytes::get_i32;
+use aeron_layout::U32;
 
 /// A field of a file with a value that no archive writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,12 +38,12 @@ pub(crate) fn take_text(
         value,
         expected,
     };
-    let start = *offset + 4;
-    if start > bytes.len() {
+    let start = *offset + size_of::<U32>();
+    let Some(length) = bytes.get(*offset..).and_then(<[u8]>::first_chunk) else {
         let left = bytes.len().saturating_sub(*offset) as i64;
         return Err(refuse(*offset, left, "4 bytes of a length"));
-    }
-    let length = get_i32(bytes, *offset) as u32;
+    };
+    let length = U32::from_bytes(*length).get();
     let text = bytes[start..].get(..length as usize).ok_or_else(|| {
         refuse(
             *offset,
@@ -62,6 +62,6 @@ pub(crate) fn take_text(
 /// Puts `text` behind `bytes`, u32 length first.
 pub(crate) fn put_text(bytes: &mut Vec<u8>, text: &str) {
     // Longer texts are refused by their entry's or header's limit, which every caller checks.
-    bytes.extend(u32::try_from(text.len()).unwrap_or(u32::MAX).to_le_bytes());
+    bytes.extend(U32::new(u32::try_from(text.len()).unwrap_or(u32::MAX)).to_bytes());
     bytes.extend(text.as_bytes());
 }

@@ -4,6 +4,8 @@
 //! only length, type, flags and reserved value are the frame's own. Bytes of a file are hostile: checking is total.
 
 use crate::stream::StreamDescription;
+use aeron_layout::U64;
+use aeron_layout::frame::{FirstWord, place_word, stream_word};
 use aeron_memory::log::frame::{
     HEADER_LENGTH, MAX_MTU_LENGTH, aligned_length, flags, frame_type, offset,
 };
@@ -72,7 +74,7 @@ pub struct Frames<'a> {
 
 /// A header's first word, whose value is a frame's own; the rest of the header follows from its place.
 #[derive(Debug, Clone, Copy)]
-struct Header(u64);
+struct Header(FirstWord);
 
 impl<'a> Frame<'a> {
     /// Where it begins.
@@ -90,13 +92,13 @@ impl<'a> Frame<'a> {
     /// Whether it fills space and carries nothing.
     #[inline(always)]
     pub fn is_padding(&self) -> bool {
-        self.header.frame_type() == frame_type::PADDING
+        self.header.0.frame_type() == frame_type::PADDING
     }
 
     /// The flags byte: see [`aeron_memory::log::frame::flags`].
     #[inline(always)]
     pub fn flags(&self) -> u8 {
-        self.header.flags()
+        self.header.0.flags()
     }
 
     /// Whether a message begins with it.
@@ -174,11 +176,11 @@ impl FrameRules {
                 available: bytes.len(),
             });
         };
-        let header = Header(word(head, 0));
+        let header = Header(FirstWord(word(head, offset::FRAME_LENGTH) as i64));
         if !self.is_sound(position, header, head) {
             return Err(self.fault(position, header, head));
         }
-        let length = match header.frame_type() {
+        let length = match header.0.frame_type() {
             frame_type::PADDING => HEADER_LENGTH,
             _ => header.aligned_length(),
         };
@@ -200,13 +202,13 @@ impl FrameRules {
     fn is_sound(self, position: i64, header: Header, head: &[u8; HEADER_LENGTH]) -> bool {
         let term_offset = self.positions.term_offset(position);
         let left = self.positions.term_length() - term_offset;
-        let place = u64::from(self.session_id as u32) << 32 | term_offset as u64;
-        let place_mask = u64::from(self.session_mask) << 32 | u64::from(u32::MAX);
-        let stream = u64::from(self.positions.term_id(position) as u32) << 32
-            | u64::from(self.stream_id as u32);
+        let place = place_word(term_offset, self.session_id);
+        let place_mask = place_word(u32::MAX as usize, self.session_mask as i32);
+        let stream = stream_word(self.stream_id, self.positions.term_id(position));
         let length = header.length();
-        let is_data = header.version_and_type() == Header::DATA && length <= MAX_MTU_LENGTH as u32;
-        let is_padding = header.version_and_type() == Header::PADDING;
+        let is_data =
+            header.0.version_and_type() == Header::DATA && length <= MAX_MTU_LENGTH as u32;
+        let is_padding = header.0.version_and_type() == Header::PADDING;
         length >= HEADER_LENGTH as u32
             && length as usize <= left
             && (is_data || is_padding)
@@ -224,13 +226,13 @@ impl FrameRules {
         let term_offset = self.positions.term_offset(position);
         let place = word(head, offset::TERM_OFFSET);
         let stream = word(head, offset::STREAM_ID);
-        let found_type = header.frame_type();
+        let found_type = header.0.frame_type();
         let expected_session = match self.session_mask {
             0 => (place >> 32) as i32,
             _ => self.session_id,
         };
         let fields = [
-            ("version", i32::from(header.version()), 0),
+            ("version", i32::from(header.0.version()), 0),
             (
                 "type",
                 i32::from(found_type),
@@ -300,13 +302,13 @@ impl<'a> Iterator for Frames<'a> {
 }
 
 impl Header {
-    const DATA: u64 = (frame_type::DATA as u64) << 48;
-    const PADDING: u64 = (frame_type::PADDING as u64) << 48;
-    const VERSION_AND_TYPE: u64 = 0xFFFF_00FF_0000_0000;
+    const DATA: u64 = FirstWord::of_type(frame_type::DATA);
+    const PADDING: u64 = FirstWord::of_type(frame_type::PADDING);
 
+    /// Negative lengths are unsigned here, and so too long.
     #[inline(always)]
     fn length(self) -> u32 {
-        self.0 as u32
+        self.0.frame_length() as u32
     }
 
     /// Of a sound header.
@@ -314,32 +316,12 @@ impl Header {
     fn aligned_length(self) -> usize {
         aligned_length(self.length() as usize)
     }
-
-    #[inline(always)]
-    fn version(self) -> u8 {
-        (self.0 >> 32) as u8
-    }
-
-    #[inline(always)]
-    fn flags(self) -> u8 {
-        (self.0 >> 40) as u8
-    }
-
-    #[inline(always)]
-    fn frame_type(self) -> u16 {
-        (self.0 >> 48) as u16
-    }
-
-    #[inline(always)]
-    fn version_and_type(self) -> u64 {
-        self.0 & Self::VERSION_AND_TYPE
-    }
 }
 
 /// The eight bytes at `at` of a header.
 #[inline(always)]
 fn word(bytes: &[u8], at: usize) -> u64 {
-    let mut word = [0; 8];
-    word.copy_from_slice(&bytes[at..at + 8]);
-    u64::from_le_bytes(word)
+    let mut word = [0; size_of::<U64>()];
+    word.copy_from_slice(&bytes[at..at + size_of::<U64>()]);
+    U64::from_bytes(word).get()
 }

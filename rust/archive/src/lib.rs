@@ -4,11 +4,11 @@
 //! never mapped, so that a full disk is an error instead of a signal and a simulated disk can fail at any step.
 #![forbid(unsafe_code)]
 
-mod bytes;
 pub mod catalog;
 mod damage;
 pub mod frame;
 pub mod mark_file;
+#[cfg(any(test, feature = "memory-storage"))]
 pub mod memory_storage;
 pub mod purge;
 pub mod reader;

@@ -148,6 +148,49 @@ impl Batch {
         }
     }
 
+    /// A batch of these columns, as [`into_columns`](Self::into_columns) takes them out.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if the offsets do not ascend from 0 to the end of the data, or if a column has not one entry per
+    /// message.
+    pub fn from_columns(columns: Columns) -> Result<Self> {
+        let Columns {
+            data,
+            offsets,
+            positions,
+            session_ids,
+            stream_ids,
+            reserved_values,
+        } = columns;
+        let count = positions.len();
+        let lengths = [session_ids.len(), stream_ids.len(), reserved_values.len()];
+        if lengths != [count; 3] || offsets.len() != count + 1 {
+            return Err(Error::InvalidArgument(format!(
+                "columns of a batch have {count} positions, {} offsets, and {lengths:?} other entries: they need one per message, and \
+                 one offset more",
+                offsets.len()
+            )));
+        }
+        let end = offsets.last().map(|end| i64::from(*end));
+        let ascend = offsets.first() == Some(&0) && offsets.is_sorted();
+        if !ascend || end != i64::try_from(data.len()).ok() {
+            return Err(Error::InvalidArgument(format!(
+                "offsets of a batch must ascend from 0 to the {} bytes of its data",
+                data.len()
+            )));
+        }
+        Ok(Self {
+            used: data.len(),
+            data,
+            offsets,
+            positions,
+            session_ids,
+            stream_ids,
+            reserved_values,
+            room: count,
+        })
+    }
+
     /// Number of messages.
     pub fn len(&self) -> usize {
         self.positions.len()

@@ -142,7 +142,7 @@ impl<T: Clone> PendingOperation<T> {
     /// Cancels the operation. Returns whether that took effect: not if the operation is finished, and not for what cannot
     /// be undone (removals, rejections, static counters), which goes on.
     ///
-    /// A resource that the driver adds nevertheless is removed when its answer comes.
+    /// If the driver has already added the resource, the client removes it as soon as the reply comes.
     pub fn cancel(&mut self) -> bool {
         let State::Pending(steps) = &mut self.state else {
             return false;

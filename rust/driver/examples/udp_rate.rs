@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use aeron_driver::media::transport::{Network, Run, Socket, SocketSide, SocketSpec};
+use aeron_driver::media::transport::{GsoBatch, Network, Socket, SocketSide, SocketSpec};
 use aeron_driver::media::udp::{Offload, UdpNetwork};
 use aeron_memory::SharedBuffer;
 use rustix::time::{ClockId, clock_gettime};
@@ -114,7 +114,7 @@ fn send(
             started_ns += cpu_ns() - waiting_ns;
             continue;
         }
-        let run = Run::new(&memory, offset..offset + run_length, length);
+        let run = GsoBatch::new(&memory, offset..offset + run_length, length);
         if socket.send_runs(None, &[run]).expect("sends") == 1 {
             sent.datagrams += count as u64;
             sent.bytes += run_length as u64;

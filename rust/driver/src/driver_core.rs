@@ -28,7 +28,7 @@ use crate::media::ChannelResolver;
 use crate::media::interfaces::Interfaces;
 use crate::media::transport::Network;
 use crate::names::{NameParts, NameResolver};
-use crate::queue::{self, queue};
+use crate::queue::{QueueConsumer, QueueProducer, queue};
 use crate::receiver::{Receiver, ReceiverCommand, ReceiverEvent, ReceiverParts};
 use crate::resources::{
     NativeResourceAgent, ResourceCommands, ResourceCounters, ResourceInbox, ResourceReply,
@@ -184,7 +184,8 @@ impl DriverCore {
             + self.conductor.do_work(now_ns, now_ms)
     }
 
-    /// Ends everything: counters are freed, logs removed.
+    /// Ends everything: logs are removed. Counters stay allocated, because a client that misses its own heartbeat counter believes
+    /// that the driver has given it up.
     pub fn close(&mut self) {
         self.conductor.close();
         self.resources.close();
@@ -201,7 +202,7 @@ struct Queues {
     receiver_events: Ends<ReceiverEvent>,
 }
 
-type Ends<T> = (queue::Sender<T>, queue::Receiver<T>);
+type Ends<T> = (QueueProducer<T>, QueueConsumer<T>);
 
 impl Queues {
     /// Empty queues, whose full moments are counted.

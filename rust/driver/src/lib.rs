@@ -1,42 +1,46 @@
 //! The media driver: connects publishers and subscribers, through shared memory on one machine.
 //!
 //! [`MediaDriver`] is the driver with its directory and threads, [`Context`] its configuration. Inside, agents own their data and
-//! talk through queues: the [`conductor`] takes the clients' commands, the native resource agent ([`resources`]) does what can
+//! talk through queues: the conductor takes the clients' commands, the native resource agent does what can
 //! block, sender and receiver move datagrams. Conductor and publications are state machines that are handed time, memory and a
 //! [`log_storage::LogStorage`]; the same code runs under a simulator.
 #![deny(unsafe_code)]
 
 pub mod closing;
 pub mod command_line;
-pub mod conductor;
 pub mod config;
-pub mod congestion;
 pub mod diagnostics;
 pub mod driver_core;
 pub mod duty_cycle;
-pub mod flow_control;
-pub mod image_loss;
 pub mod log_storage;
-pub mod loss_detector;
 pub mod media;
-pub mod nak_delay;
 pub mod names;
-pub mod queue;
-
-pub mod resources;
-pub mod retransmit;
+#[cfg(feature = "test-hooks")]
 pub mod rules;
-pub mod sender;
+#[cfg(not(feature = "test-hooks"))]
+mod rules;
 pub mod socket_buffers;
 
 mod agents;
+#[cfg(test)]
+mod algorithm_tests;
 mod assembly;
+mod conductor;
+mod congestion;
 mod directory;
 mod error;
+mod flow_control;
 mod image;
+mod image_loss;
+mod loss_detector;
 mod media_driver;
+mod nak_delay;
 mod publication;
+mod queue;
 mod receiver;
+mod resources;
+mod retransmit;
+mod sender;
 mod session_ids;
 mod stream;
 #[cfg(test)]

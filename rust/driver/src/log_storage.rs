@@ -36,11 +36,16 @@ pub trait LogStorage: Send {
     /// Bytes that can still be allocated for logs.
     fn usable_space(&self) -> io::Result<u64>;
 
-    /// Creates a log of `length` zero bytes; of a sparse one nothing is allocated yet. Fails when it exists.
-    fn create(&mut self, log: LogId, length: usize, sparse: bool) -> io::Result<SharedBuffer>;
+    /// Creates a log of `length` zero bytes, of which nothing is allocated yet. Fails when it exists.
+    fn create(&mut self, log: LogId, length: usize) -> io::Result<SharedBuffer>;
 
-    /// Allocates a part of a sparse log, so that stores to it cannot fail.
+    /// Allocates a part of a log, so that stores to it cannot fail.
     fn allocate(&mut self, log: LogId, offset: usize, length: usize) -> io::Result<()>;
+
+    /// Allocates a part of a log to which nobody has stored yet, also where the file system can only allocate what is written.
+    fn allocate_new(&mut self, log: LogId, offset: usize, length: usize) -> io::Result<()> {
+        self.allocate(log, offset, length)
+    }
 
     /// Removes a log; its memory lives on until the last reference to it is gone.
     fn remove(&mut self, log: LogId) -> io::Result<()>;
@@ -69,14 +74,8 @@ impl LogStorage for MappedLogs {
         Ok(file_system.f_bavail.saturating_mul(file_system.f_frsize))
     }
 
-    fn create(&mut self, log: LogId, length: usize, sparse: bool) -> io::Result<SharedBuffer> {
-        let path = log.path(&self.dir);
-        let allocation = if sparse {
-            Allocation::Sparse
-        } else {
-            Allocation::Populated
-        };
-        let file = MappedFile::create(&path, length, allocation)?;
+    fn create(&mut self, log: LogId, length: usize) -> io::Result<SharedBuffer> {
+        let file = MappedFile::create(&log.path(&self.dir), length, Allocation::Sparse)?;
         let memory = file.buffer().clone();
         self.files.insert(log, file);
         Ok(memory)
@@ -85,6 +84,13 @@ impl LogStorage for MappedLogs {
     fn allocate(&mut self, log: LogId, offset: usize, length: usize) -> io::Result<()> {
         match self.files.get(&log) {
             Some(file) => file.allocate(offset, length),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    fn allocate_new(&mut self, log: LogId, offset: usize, length: usize) -> io::Result<()> {
+        match self.files.get(&log) {
+            Some(file) => file.allocate_new(offset, length),
             None => Err(io::ErrorKind::NotFound.into()),
         }
     }
@@ -174,7 +180,7 @@ impl LogStorage for HeapLogs {
         Ok(self.heap().usable)
     }
 
-    fn create(&mut self, log: LogId, length: usize, sparse: bool) -> io::Result<SharedBuffer> {
+    fn create(&mut self, log: LogId, length: usize) -> io::Result<SharedBuffer> {
         let mut heap = self.heap();
         if heap.logs.contains_key(&log) {
             return Err(io::ErrorKind::AlreadyExists.into());
@@ -188,10 +194,6 @@ impl LogStorage for HeapLogs {
                 pages,
             },
         );
-        if !sparse && let Err(error) = heap.allocate(log, 0, length) {
-            heap.logs.remove(&log);
-            return Err(error);
-        }
         Ok(memory)
     }
 

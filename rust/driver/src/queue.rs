@@ -1,11 +1,11 @@
 //! Bounded queues of commands from one agent to another.
 //!
-//! The queue itself is lock-free and holds [`CAPACITY`] commands. A sender that finds it full counts that, keeps the command in
+//! The queue itself is lock-free and holds [`CAPACITY`] commands. A producer that finds it full counts that, keeps the command in
 //! a backlog of its own and delivers it later, in order: nothing is lost, and agents that share a thread cannot wait for each other.
 //!
 //! Removals and releases are never refused: each of them ends an object that exists. The commands that make objects are bounded
-//! where they begin. If a queue has no [room](Sender::has_room), the receiver drops SETUP frames. If a backlog is
-//! [long](Sender::is_overloaded), the conductor takes no command of a client.
+//! where they begin. If a queue has no [room](QueueProducer::has_room), the receiver drops SETUP frames. If a backlog is
+//! [long](QueueProducer::is_overloaded), the conductor takes no command of a client.
 
 use std::collections::VecDeque;
 
@@ -13,27 +13,29 @@ use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
-/// Commands that fit before the sender has to keep them.
+/// Commands that fit before the producer has to keep them.
 pub const CAPACITY: usize = 1024;
 
-/// Commands in a backlog with which its sender should take on nothing new. Thousands of images that end at once are fewer.
+/// Commands in a backlog with which its owner should take on nothing new. Thousands of images that end at once are fewer.
 pub const MAX_BACKLOG: usize = 64 * CAPACITY;
 
 /// The sending end.
-pub struct Sender<T> {
+pub struct QueueProducer<T> {
     queue: Producer<T>,
     backlog: VecDeque<T>,
     failed_offers: AtomicCounter<SharedBuffer>,
 }
 
 /// The receiving end.
-pub type Receiver<T> = Consumer<T>;
+pub type QueueConsumer<T> = Consumer<T>;
 
 /// A queue whose full moments are counted in `failed_offers`.
-pub fn queue<T>(failed_offers: AtomicCounter<SharedBuffer>) -> (Sender<T>, Receiver<T>) {
+pub fn queue<T>(
+    failed_offers: AtomicCounter<SharedBuffer>,
+) -> (QueueProducer<T>, QueueConsumer<T>) {
     let (queue, consumer) = RingBuffer::new(CAPACITY);
     (
-        Sender {
+        QueueProducer {
             queue,
             backlog: VecDeque::new(),
             failed_offers,
@@ -42,7 +44,7 @@ pub fn queue<T>(failed_offers: AtomicCounter<SharedBuffer>) -> (Sender<T>, Recei
     )
 }
 
-impl<T> Sender<T> {
+impl<T> QueueProducer<T> {
     /// Sends a command, now or as soon as there is room.
     pub fn send(&mut self, command: T) {
         self.backlog.push_back(command);

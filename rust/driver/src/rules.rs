@@ -1,10 +1,11 @@
 //! The rows of the driver's state and rule tables (reference 04, sections 7, 8.2, 12.4 and 13.8), and which of them a thread has
 //! been through.
 //!
-//! A simulation asks for them, to know what its schedules reach. Nothing depends on them, and noting one is setting a bit of the
-//! thread's own, on paths where something changes and never for every datagram.
+//! A simulation asks for them, to know what its schedules reach. Only a build with the feature `test-hooks` notes rows, by setting a
+//! bit of the thread's own, on paths where something changes and never for every datagram. In all others [`reach`] is empty.
 
-use std::cell::Cell;
+#[cfg(feature = "test-hooks")]
+pub use hooks::Reached;
 
 macro_rules! rules {
     ($($section:literal: $($name:ident $text:literal;)*)*) => {
@@ -15,6 +16,7 @@ macro_rules! rules {
         }
 
         /// All rows: section, what it says.
+        #[cfg(feature = "test-hooks")]
         const ROWS: &[(&str, &str)] = &[$($(($section, $text),)*)*];
     };
 }
@@ -74,36 +76,50 @@ rules! {
     ImageDeleted "DONE, released by the receiver: deleted";
 }
 
-thread_local! {
-    static REACHED: Cell<u64> = const { Cell::new(0) };
-}
-
-/// Rows of the tables.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reached(u64);
-
-/// This thread goes through a row.
-#[inline]
+/// Notes that this thread goes through a row.
+#[inline(always)]
 pub(crate) fn reach(rule: Rule) {
-    REACHED.set(REACHED.get() | 1 << rule as u32);
+    #[cfg(feature = "test-hooks")]
+    hooks::note(rule);
+    #[cfg(not(feature = "test-hooks"))]
+    let _ = rule;
 }
 
-impl Reached {
-    /// What this thread has been through since this was called last.
-    pub fn take() -> Self {
-        Self(REACHED.take())
+#[cfg(feature = "test-hooks")]
+mod hooks {
+    use std::cell::Cell;
+
+    use super::{ROWS, Rule};
+
+    thread_local! {
+        static REACHED: Cell<u64> = const { Cell::new(0) };
     }
 
-    /// These rows and others.
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
-        Self(self.0 | other.0)
+    /// Rows of the tables.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct Reached(u64);
+
+    pub(super) fn note(rule: Rule) {
+        REACHED.set(REACHED.get() | 1 << rule as u32);
     }
 
-    /// Every row with its section, what it says, and whether it is among these.
-    pub fn rows(self) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
-        let is_reached = move |index: usize| self.0 & 1 << index != 0;
-        let rows = ROWS.iter().enumerate();
-        rows.map(move |(index, (section, text))| (*section, *text, is_reached(index)))
+    impl Reached {
+        /// Returns the rows that this thread has been through since the last call.
+        pub fn take() -> Self {
+            Self(REACHED.take())
+        }
+
+        /// Returns these rows and others.
+        #[must_use]
+        pub fn and(self, other: Self) -> Self {
+            Self(self.0 | other.0)
+        }
+
+        /// Returns every row with its section, its text, and whether it is among these.
+        pub fn rows(self) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
+            let is_reached = move |index: usize| self.0 & 1 << index != 0;
+            let rows = ROWS.iter().enumerate();
+            rows.map(move |(index, (section, text))| (*section, *text, is_reached(index)))
+        }
     }
 }

@@ -10,6 +10,17 @@ use aeron_memory::error_log::{self, DistinctErrorLog};
 
 use crate::diagnostics::ErrorRecorder;
 
+/// A counter of no particular kind.
+pub const PLAIN_COUNTER: NewCounter<'static> = NewCounter {
+    type_id: 1,
+    key: &[],
+    label: b"",
+    registration_id: 0,
+    owner_id: NULL_VALUE,
+    reference_id: 0,
+    value: 0,
+};
+
 /// Counters, of which the system's are allocated, and an error log, all on the heap.
 pub struct DriverMemory {
     pub system: SystemCounters<SharedBuffer>,
@@ -55,16 +66,7 @@ impl DriverMemory {
 
     /// A new counter of no particular kind.
     pub fn counter(&mut self) -> AtomicCounter<SharedBuffer> {
-        let new = NewCounter {
-            type_id: 1,
-            key: &[],
-            label: b"",
-            registration_id: 0,
-            owner_id: NULL_VALUE,
-            reference_id: 0,
-            value: 0,
-        };
-        self.counters.allocate(&new, 0).expect("room")
+        self.counters.allocate(&PLAIN_COUNTER, 0).expect("room")
     }
 }
 

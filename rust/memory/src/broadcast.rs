@@ -5,22 +5,26 @@
 //! bytes at once, so records are written and copied in relaxed words: the transmitter announces what it is about to overwrite
 //! (`tail_intent`), and a copy counts only if that announcement had not reached it when the copy was done.
 
+use aeron_layout::buffers::{BroadcastTrailerLayout, RECORD_ALIGNMENT, RecordHeaderLayout};
+use aeron_layout::{I32, I64, offset};
+
 use crate::words::{Words, align};
 
 /// Bytes after the data area.
-pub const TRAILER_LENGTH: usize = 128;
+pub const TRAILER_LENGTH: usize = BroadcastTrailerLayout::LENGTH;
 /// Bytes of a record before its payload.
-pub const RECORD_HEADER_LENGTH: usize = 8;
+pub const RECORD_HEADER_LENGTH: usize = RecordHeaderLayout::LENGTH;
 /// Type of a record that only fills the space before the end.
 pub const PADDING_TYPE_ID: i32 = -1;
 
-const RECORD_ALIGNMENT: usize = 8;
-const TYPE_OFFSET: usize = 4;
+// Offsets in a record.
+const LENGTH_OFFSET: usize = offset!(RecordHeaderLayout, length: I32);
+const TYPE_OFFSET: usize = offset!(RecordHeaderLayout, msg_type_id: I32);
 
 // Offsets in the trailer.
-const TAIL_INTENT_OFFSET: usize = 0;
-const TAIL_OFFSET: usize = 8;
-const LATEST_OFFSET: usize = 16;
+const TAIL_INTENT_OFFSET: usize = offset!(BroadcastTrailerLayout, tail_intent: I64);
+const TAIL_OFFSET: usize = offset!(BroadcastTrailerLayout, tail: I64);
+const LATEST_OFFSET: usize = offset!(BroadcastTrailerLayout, latest: I64);
 
 /// The length of a section does not belong to a broadcast buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -236,7 +240,8 @@ impl<W: Words> Broadcast<W> {
     }
 
     fn put_header(&self, index: usize, length: usize, msg_type_id: i32) {
-        self.words.store_i32_relaxed(index, length as i32);
+        self.words
+            .store_i32_relaxed(index + LENGTH_OFFSET, length as i32);
         self.words
             .store_i32_relaxed(index + TYPE_OFFSET, msg_type_id);
     }
@@ -244,7 +249,7 @@ impl<W: Words> Broadcast<W> {
     /// Length and type of the record at `position`: not overwritten when they were read, and inside the data area.
     fn header(&self, position: i64) -> Result<(usize, i32), ReceiveError> {
         let index = self.index(position);
-        let length = self.words.load_i32_relaxed(index);
+        let length = self.words.load_i32_relaxed(index + LENGTH_OFFSET);
         let msg_type_id = self.words.load_i32_relaxed(index + TYPE_OFFSET);
         self.validate(position)?;
         match usize::try_from(length) {

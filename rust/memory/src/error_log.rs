@@ -7,15 +7,18 @@ use std::collections::HashMap;
 use std::fmt::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
+use aeron_layout::reports::{ERROR_ENTRY_ALIGNMENT as ENTRY_ALIGNMENT, ErrorEntryLayout};
+use aeron_layout::{I32, I64, offset};
+
 use crate::words::{Words, align};
 
 /// Bytes of an entry before its text.
-pub const ENTRY_HEADER_LENGTH: usize = 24;
+pub const ENTRY_HEADER_LENGTH: usize = ErrorEntryLayout::LENGTH;
 
-const ENTRY_ALIGNMENT: usize = 8;
-const OBSERVATION_COUNT_OFFSET: usize = 4;
-const LAST_OBSERVATION_OFFSET: usize = 8;
-const FIRST_OBSERVATION_OFFSET: usize = 16;
+const LENGTH_OFFSET: usize = offset!(ErrorEntryLayout, length: I32);
+const OBSERVATION_COUNT_OFFSET: usize = offset!(ErrorEntryLayout, observation_count: I32);
+const LAST_OBSERVATION_OFFSET: usize = offset!(ErrorEntryLayout, last_observation_ms: I64);
+const FIRST_OBSERVATION_OFFSET: usize = offset!(ErrorEntryLayout, first_observation_ms: I64);
 
 /// The writer. May be shared by the threads of one process; a lock serialises them, which is why no data path records errors.
 #[derive(Debug)]
@@ -90,14 +93,15 @@ impl<W: Words> DistinctErrorLog<W> {
             .store_i64_relaxed(offset + FIRST_OBSERVATION_OFFSET, epoch_ms);
         entries.next_offset = offset + align(needed, ENTRY_ALIGNMENT);
         entries.offset_of.insert(text.into(), offset);
-        self.words.store_i32_release(offset, needed as i32);
+        self.words
+            .store_i32_release(offset + LENGTH_OFFSET, needed as i32);
         Ok(offset)
     }
 }
 
 /// Whether anything was ever recorded in the log in `words`.
 pub fn has_errors<W: Words>(words: &W) -> bool {
-    words.len() >= ENTRY_HEADER_LENGTH && words.load_i32_acquire(0) != 0
+    words.len() >= ENTRY_HEADER_LENGTH && words.load_i32_acquire(LENGTH_OFFSET) != 0
 }
 
 /// The entries of the log in `words` that were last seen at `since_ms` (epoch milliseconds) or later, oldest entry first.
@@ -108,7 +112,7 @@ pub fn read<W: Words>(words: &W, since_ms: i64) -> Vec<ErrorObservation> {
     let mut observations = Vec::new();
     let mut offset = 0;
     while words.len().saturating_sub(offset) >= ENTRY_HEADER_LENGTH {
-        let length = words.load_i32_acquire(offset).max(0) as usize;
+        let length = words.load_i32_acquire(offset + LENGTH_OFFSET).max(0) as usize;
         if length < ENTRY_HEADER_LENGTH {
             break;
         }

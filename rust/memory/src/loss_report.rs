@@ -2,19 +2,21 @@
 //!
 //! The driver's conductor writes, any process reads. An entry is made at an image's first reported gap and updated by later ones.
 
+use aeron_layout::reports::{LOSS_ENTRY_ALIGNMENT as ENTRY_ALIGNMENT, LossEntryLayout};
+use aeron_layout::{I32, I64, offset};
+
 use crate::words::{Words, align};
 
-const OBSERVATION_COUNT_OFFSET: usize = 0;
-const TOTAL_BYTES_LOST_OFFSET: usize = 8;
-const FIRST_OBSERVATION_OFFSET: usize = 16;
-const LAST_OBSERVATION_OFFSET: usize = 24;
-const SESSION_ID_OFFSET: usize = 32;
-const STREAM_ID_OFFSET: usize = 36;
-const CHANNEL_OFFSET: usize = 40;
+const OBSERVATION_COUNT_OFFSET: usize = offset!(LossEntryLayout, observation_count: I64);
+const TOTAL_BYTES_LOST_OFFSET: usize = offset!(LossEntryLayout, total_bytes_lost: I64);
+const FIRST_OBSERVATION_OFFSET: usize = offset!(LossEntryLayout, first_observation_ms: I64);
+const LAST_OBSERVATION_OFFSET: usize = offset!(LossEntryLayout, last_observation_ms: I64);
+const SESSION_ID_OFFSET: usize = offset!(LossEntryLayout, session_id: I32);
+const STREAM_ID_OFFSET: usize = offset!(LossEntryLayout, stream_id: I32);
+const CHANNEL_OFFSET: usize = LossEntryLayout::LENGTH;
 
-const ENTRY_ALIGNMENT: usize = 64;
 const TEXT_ALIGNMENT: usize = 4;
-const LENGTH_OF_LENGTH: usize = 4;
+const LENGTH_OF_LENGTH: usize = size_of::<I32>();
 
 /// The writer: one, in the driver's conductor.
 #[derive(Debug)]

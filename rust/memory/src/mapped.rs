@@ -9,8 +9,8 @@
 //! process (`vm.max_map_count`, 65,530 by default on Linux).
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use memmap2::MmapOptions;
@@ -160,6 +160,16 @@ impl MappedFile {
         let identity = self.identity.as_ref().ok_or(io::ErrorKind::Unsupported)?;
         allocate_blocks(&identity.open()?, offset, len)
     }
+
+    /// Allocates the blocks of `[offset, offset + len)` as [`allocate`](Self::allocate) does. Where blocks cannot be allocated,
+    /// zeros are written instead, so this is for a part of a new file to which nobody has stored yet.
+    ///
+    /// # Errors
+    /// Those of [`allocate`](Self::allocate), except `Unsupported` for a file that was created.
+    pub fn allocate_new(&self, offset: usize, len: usize) -> io::Result<()> {
+        let identity = self.identity.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        allocate_or_write_zeros(&identity.open()?, offset, len)
+    }
 }
 
 fn refuse_empty(file: &File, path: &Path) -> io::Result<()> {
@@ -177,8 +187,12 @@ fn set_length(file: &File, len: usize, allocation: Allocation) -> io::Result<()>
     if allocation == Allocation::Sparse {
         return Ok(());
     }
-    match allocate_blocks(file, 0, len) {
-        Err(error) if error.kind() == io::ErrorKind::Unsupported => write_zeros(file, len),
+    allocate_or_write_zeros(file, 0, len)
+}
+
+fn allocate_or_write_zeros(file: &File, offset: usize, len: usize) -> io::Result<()> {
+    match allocate_blocks(file, offset, len) {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => write_zeros(file, offset, len),
         result => result,
     }
 }
@@ -200,11 +214,12 @@ fn allocate_blocks(_file: &File, _offset: usize, _len: usize) -> io::Result<()> 
 }
 
 /// Allocates by writing, where the file system has no other way. The file is new: nobody else writes it yet.
-fn write_zeros(mut file: &File, len: usize) -> io::Result<()> {
+fn write_zeros(file: &File, offset: usize, len: usize) -> io::Result<()> {
     static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
     let mut left = len;
     while left > 0 {
-        left -= file.write(&ZEROS[..left.min(ZEROS.len())])?;
+        let position = offset + len - left;
+        left -= file.write_at(&ZEROS[..left.min(ZEROS.len())], position as u64)?;
     }
     Ok(())
 }

@@ -15,12 +15,12 @@ const FRAME_ALIGNMENT: i64 = 32;
 /// Hexadecimal digits of a private archive's id.
 const PRIVATE_ID_DIGITS: usize = 32;
 
-/// How far recordings of one archive were taken.
+/// The position in each recording of one archive up to which a query has consumed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offset {
     archive: ArchiveName,
     /// By recording id, each once.
-    recordings: Vec<Taken>,
+    recordings: Vec<RecordingOffset>,
 }
 
 /// The archive that an offset belongs to.
@@ -32,16 +32,16 @@ pub enum ArchiveName {
     Shared(i64),
 }
 
-/// How far one recording was taken.
+/// The position in one recording up to which a query has consumed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Taken {
+pub struct RecordingOffset {
     /// Stream id of the recording, for people.
     pub stream_id: i32,
     /// Session id of the recording, for people.
     pub session_id: i32,
     /// The recording.
     pub recording_id: i64,
-    /// Position after the last message taken.
+    /// Position after the last message consumed.
     pub position: i64,
 }
 
@@ -63,10 +63,13 @@ impl Offset {
     ///
     /// # Errors
     /// A recording is there twice, or a position is negative or not a multiple of 32.
-    pub fn new(archive: ArchiveName, mut recordings: Vec<Taken>) -> Result<Self, OffsetError> {
-        recordings.sort_by_key(|taken| taken.recording_id);
-        for taken in &recordings {
-            taken.check().map_err(OffsetError)?;
+    pub fn new(
+        archive: ArchiveName,
+        mut recordings: Vec<RecordingOffset>,
+    ) -> Result<Self, OffsetError> {
+        recordings.sort_by_key(|recording| recording.recording_id);
+        for recording in &recordings {
+            recording.check().map_err(OffsetError)?;
         }
         check_order(&recordings).map_err(OffsetError)?;
         Ok(Self {
@@ -89,7 +92,7 @@ impl Offset {
     }
 
     /// The recordings, by id.
-    pub fn recordings(&self) -> &[Taken] {
+    pub fn recordings(&self) -> &[RecordingOffset] {
         &self.recordings
     }
 
@@ -97,7 +100,7 @@ impl Offset {
     pub fn position(&self, recording_id: i64) -> Option<i64> {
         let found = self
             .recordings
-            .binary_search_by_key(&recording_id, |taken| taken.recording_id);
+            .binary_search_by_key(&recording_id, |recording| recording.recording_id);
         found.ok().map(|at| self.recordings[at].position)
     }
 }
@@ -115,11 +118,16 @@ impl fmt::Display for Offset {
 }
 
 /// Writes recordings as the offset's text has them; progress reports show heads in the same way.
-pub fn write_recordings(f: &mut impl fmt::Write, recordings: &[Taken]) -> fmt::Result {
+pub fn write_recordings(f: &mut impl fmt::Write, recordings: &[RecordingOffset]) -> fmt::Result {
     f.write_str("{")?;
-    for (number, taken) in recordings.iter().enumerate() {
+    for (number, recording) in recordings.iter().enumerate() {
         let separator = if number > 0 { ", " } else { "" };
-        write!(f, r#"{separator}"{}": {}"#, taken.key(), taken.position)?;
+        write!(
+            f,
+            r#"{separator}"{}": {}"#,
+            recording.key(),
+            recording.position
+        )?;
     }
     f.write_str("}")
 }
@@ -133,7 +141,7 @@ impl fmt::Display for ArchiveName {
     }
 }
 
-impl Taken {
+impl RecordingOffset {
     /// `streamId/sessionId/recordingId`.
     pub fn key(&self) -> String {
         format!(
@@ -144,14 +152,14 @@ impl Taken {
 
     fn parse(key: &str, position: i64) -> Option<Self> {
         let mut parts = key.split('/');
-        let taken = Self {
+        let recording = Self {
             stream_id: parts.next()?.parse().ok()?,
             session_id: parts.next()?.parse().ok()?,
             recording_id: parts.next()?.parse().ok()?,
             position,
         };
         // One form only: no sign, zero or part more than needed.
-        (taken.key() == key && taken.recording_id >= 0).then_some(taken)
+        (recording.key() == key && recording.recording_id >= 0).then_some(recording)
     }
 
     fn check(&self) -> Result<(), String> {
@@ -168,7 +176,7 @@ impl Taken {
     }
 }
 
-fn check_order(recordings: &[Taken]) -> Result<(), String> {
+fn check_order(recordings: &[RecordingOffset]) -> Result<(), String> {
     for pair in recordings.windows(2) {
         let (before, after) = (pair[0].recording_id, pair[1].recording_id);
         if before == after {
@@ -255,7 +263,7 @@ impl ArchiveName {
 }
 
 /// The recordings of an offset's text, checked as they are read.
-struct Recordings(Vec<Taken>);
+struct Recordings(Vec<RecordingOffset>);
 
 impl<'de> Deserialize<'de> for Recordings {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -276,13 +284,13 @@ impl<'de> Visitor<'de> for RecordingsVisitor {
         let mut recordings = Vec::new();
         while let Some(key) = map.next_key::<String>()? {
             let position = map.next_value()?;
-            let taken = Taken::parse(&key, position).ok_or_else(|| {
+            let recording = RecordingOffset::parse(&key, position).ok_or_else(|| {
                 A::Error::custom(format_args!(
                     "'{key}' is not streamId/sessionId/recordingId in plain decimals"
                 ))
             })?;
-            taken.check().map_err(A::Error::custom)?;
-            recordings.push(taken);
+            recording.check().map_err(A::Error::custom)?;
+            recordings.push(recording);
         }
         check_order(&recordings).map_err(A::Error::custom)?;
         Ok(Recordings(recordings))
@@ -319,18 +327,19 @@ mod tests {
 
     #[test]
     fn recordings_are_sorted_as_numbers() {
-        let taken = |recording_id| Taken {
+        let recording = |recording_id| RecordingOffset {
             stream_id: 1,
             session_id: 2,
             recording_id,
             position: 32,
         };
-        let offset = Offset::new(ArchiveName::Shared(-1), vec![taken(10), taken(9)]).unwrap();
+        let offset =
+            Offset::new(ArchiveName::Shared(-1), vec![recording(10), recording(9)]).unwrap();
         assert_eq!(
             offset.to_string(),
             r#"{"aeron": 1, "archive": "shared:-1", "recordings": {"1/2/9": 32, "1/2/10": 32}}"#
         );
-        assert!(Offset::new(ArchiveName::Shared(0), vec![taken(9), taken(9)]).is_err());
+        assert!(Offset::new(ArchiveName::Shared(0), vec![recording(9), recording(9)]).is_err());
     }
 
     /// 08-36
@@ -397,11 +406,11 @@ mod tests {
                 any::<i64>().prop_map(ArchiveName::Shared),
             ],
             positions in prop::collection::btree_map(0..=i64::MAX, (any::<(i32, i32)>(), 0..=i64::MAX / 32), 0..20),
-        ) -> (ArchiveName, Vec<Taken>) {
-            let taken = |(recording_id, ((stream_id, session_id), frames))| Taken {
+        ) -> (ArchiveName, Vec<RecordingOffset>) {
+            let recording = |(recording_id, ((stream_id, session_id), frames))| RecordingOffset {
                 stream_id, session_id, recording_id, position: frames * 32,
             };
-            (archive, positions.into_iter().map(taken).collect())
+            (archive, positions.into_iter().map(recording).collect())
         }
     }
 

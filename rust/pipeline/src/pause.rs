@@ -1,14 +1,14 @@
-//! Test-only: places at which a process can be made to stand still, so that a test can kill it there.
+//! Test hooks: points at which a process can be made to stand still, so that a test can kill it there.
 //!
-//! The environment variable `AERON_PIPELINE_PAUSE`, of the form `<point>:<n>:<file>`, names one of the points of [`Point`]. The
-//! thread that comes there for the n-th time (from 1 on) makes the file and never goes on. Without the variable the points do
-//! nothing.
+//! Only a build with the feature `test-hooks` has them; in all others, the shipped module among them, [`at`] is empty. In a build
+//! with hooks the environment variable `AERON_PIPELINE_PAUSE`, of the form `<point>:<n>:<file>`, names one of the points of [`Point`]:
+//! the thread that comes there for the n-th time (from 1 on) makes the file and never goes on.
 
-use std::path::PathBuf;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+#[cfg(feature = "test-hooks")]
+mod hooks;
 
-const VARIABLE: &str = "AERON_PIPELINE_PAUSE";
+#[cfg(feature = "test-hooks")]
+pub use hooks::at;
 
 /// A place at which a kill is told apart from kills elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,80 +27,7 @@ pub enum Point {
     TakenOver,
 }
 
-/// What the variable asks for.
-struct Pause {
-    point: Point,
-    count: u64,
-    file: PathBuf,
-    seen: AtomicU64,
-}
-
-static PAUSE: OnceLock<Option<Pause>> = OnceLock::new();
-
-/// Stands still for ever, if a test asks for it here.
-#[inline]
-pub fn at(point: Point) {
-    if let Some(pause) = PAUSE.get_or_init(Pause::of_environment) {
-        pause.pass(point);
-    }
-}
-
-impl Point {
-    fn of_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "batch-zero" => Self::BatchZero,
-            "planned" => Self::Planned,
-            "appended" => Self::Appended,
-            "indexed" => Self::Indexed,
-            "purged" => Self::Purged,
-            "taken-over" => Self::TakenOver,
-            _ => return None,
-        })
-    }
-}
-
-impl Pause {
-    fn of_environment() -> Option<Self> {
-        Self::parse(&std::env::var(VARIABLE).ok()?)
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        let mut parts = text.splitn(3, ':');
-        Some(Self {
-            point: Point::of_name(parts.next()?)?,
-            count: parts.next()?.parse().ok()?,
-            file: parts.next()?.into(),
-            seen: AtomicU64::new(0),
-        })
-    }
-
-    #[cold]
-    fn pass(&self, point: Point) {
-        if point != self.point || self.seen.fetch_add(1, Ordering::Relaxed) + 1 != self.count {
-            return;
-        }
-        // A test that cannot be told gives up by its own deadline.
-        let _ = std::fs::write(&self.file, "");
-        loop {
-            std::thread::park();
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_whole_setting_makes_a_pause() {
-        let pause = Pause::parse("purged:3:/a:b").unwrap();
-        assert_eq!(pause.point, Point::Purged);
-        assert_eq!(pause.count, 3);
-        assert_eq!(pause.file, PathBuf::from("/a:b"));
-        pause.pass(Point::Indexed);
-        pause.pass(Point::Purged);
-        for text in ["", "purged", "purged:x:/a", "nowhere:1:/a"] {
-            assert!(Pause::parse(text).is_none(), "{text}");
-        }
-    }
-}
+/// Does nothing: this build has no test hooks.
+#[cfg(not(feature = "test-hooks"))]
+#[inline(always)]
+pub fn at(_point: Point) {}

@@ -1,10 +1,12 @@
-//! How a message is laid out, said once per message: its fields in order, each read and written by its type.
+//! Messages between clients and driver: fields of fixed places, whose bytes a layout declares, then texts.
 //!
-//! Integers are little-endian and stand on multiples of 4 bytes; a byte string is an i32 length followed by that many
-//! bytes. Where a field follows a byte string, the string is padded to the next multiple of 4, and the pad is not counted
-//! in its length: so aligning before each field is all that padding takes. Bytes after the last field are ignored.
+//! A text is an i32 length followed by that many bytes. It begins at a multiple of 4; the padding before the next text is not counted in
+//! the length. Bytes after the last text are ignored.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use aeron_layout::event::SocketAddressLayout;
+use aeron_layout::{FromZeros, I32, I64, Layout};
 
 use crate::ErrorCode;
 
@@ -58,7 +60,7 @@ pub struct EncodeError {
     pub available: usize,
 }
 
-/// Takes fields off the front of a message.
+/// Takes the parts of a message from its front.
 pub(crate) struct Reader<'a> {
     type_id: i32,
     body: &'a [u8],
@@ -79,9 +81,24 @@ impl<'a> Reader<'a> {
         self.body.len()
     }
 
-    pub(crate) fn field<F: Field<'a>>(&mut self, name: &'static str) -> Result<F, DecodeError> {
-        self.position = self.position.next_multiple_of(FIELD_ALIGNMENT);
-        F::read(self, name)
+    /// The fields of fixed places, with which the message begins.
+    pub(crate) fn layout<L: Layout>(&mut self) -> Result<&'a L, DecodeError> {
+        let too_short = self.too_short();
+        L::first_in(self.take(L::LENGTH)?).ok_or(too_short)
+    }
+
+    /// The next text; `name` is that of the field in errors.
+    pub(crate) fn text(&mut self, name: &'static str) -> Result<&'a [u8], DecodeError> {
+        self.position = self.position.next_multiple_of(TEXT_ALIGNMENT);
+        let mut declared = [0; size_of::<I32>()];
+        declared.copy_from_slice(self.take(size_of::<I32>())?);
+        let declared = I32::from_bytes(declared).get();
+        let length = usize::try_from(declared).map_err(|_| DecodeError::NegativeLength {
+            type_id: self.type_id,
+            field: name,
+            declared,
+        })?;
+        self.take(length)
     }
 
     fn take(&mut self, length: usize) -> Result<&'a [u8], DecodeError> {
@@ -89,31 +106,36 @@ impl<'a> Reader<'a> {
             .body
             .get(self.position..)
             .and_then(|rest| rest.get(..length))
-            .ok_or(DecodeError::TooShort {
-                type_id: self.type_id,
-                length: self.body.len(),
-            })?;
+            .ok_or(self.too_short())?;
         self.position += length;
         Ok(taken)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
-        let mut array = [0; N];
-        array.copy_from_slice(self.take(N)?);
-        Ok(array)
+    const fn too_short(&self) -> DecodeError {
+        DecodeError::TooShort {
+            type_id: self.type_id,
+            length: self.body.len(),
+        }
     }
 }
 
-/// Puts fields one after another, and goes on counting when there is no room left, so that an empty one measures.
+/// Puts the parts of a message one after another, and goes on counting when there is no room left, so that an empty one measures.
 pub(crate) struct Writer<'b> {
     out: &'b mut [u8],
     position: usize,
 }
 
 impl Writer<'_> {
-    pub(crate) fn field<'a>(&mut self, field: &impl Field<'a>) {
-        self.pad_to(self.position.next_multiple_of(FIELD_ALIGNMENT));
-        field.write(self);
+    pub(crate) fn layout(&mut self, layout: &impl Layout) {
+        self.put(layout.as_bytes());
+    }
+
+    pub(crate) fn text(&mut self, text: &[u8]) {
+        self.pad_to(self.position.next_multiple_of(TEXT_ALIGNMENT));
+        // A length beyond i32 saturates here and is refused by `encode`, which sees the whole message's length.
+        let length = I32::new(i32::try_from(text.len()).unwrap_or(i32::MAX));
+        self.put(&length.to_bytes());
+        self.put(text);
     }
 
     /// Zeros up to a length of `length` bytes.
@@ -134,7 +156,7 @@ impl Writer<'_> {
     }
 }
 
-/// A message: a run of fields.
+/// A message: fields of fixed places, then texts.
 pub(crate) trait Message<'a>: Sized {
     fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError>;
     fn write(&self, writer: &mut Writer<'_>);
@@ -164,115 +186,107 @@ pub(crate) trait Message<'a>: Sized {
     }
 }
 
-/// What a message is made of.
-pub(crate) trait Field<'a>: Sized {
-    fn read(reader: &mut Reader<'a>, name: &'static str) -> Result<Self, DecodeError>;
-    fn write(&self, writer: &mut Writer<'_>);
+const TEXT_ALIGNMENT: usize = 4;
+
+/// A value, and the form `L` in which a layout holds it.
+pub(crate) trait Value<L> {
+    fn of(layout: L) -> Self;
+    fn layout(self) -> L;
 }
 
-const FIELD_ALIGNMENT: usize = 4;
-
-macro_rules! integer_field {
-    ($($integer:ty),*) => {$(
-        impl<'a> Field<'a> for $integer {
-            fn read(reader: &mut Reader<'a>, _: &'static str) -> Result<Self, DecodeError> {
-                reader.array().map(Self::from_le_bytes)
+macro_rules! integer_value {
+    ($($integer:ty, $layout:ty;)*) => {$(
+        impl Value<$layout> for $integer {
+            fn of(layout: $layout) -> Self {
+                layout.get()
             }
 
-            fn write(&self, writer: &mut Writer<'_>) {
-                writer.put(&self.to_le_bytes());
+            fn layout(self) -> $layout {
+                self.into()
             }
         }
     )*};
 }
 
-integer_field!(i32, i64, u64);
+integer_value!(i32, I32; i64, I64;);
 
-impl<'a> Field<'a> for &'a [u8] {
-    fn read(reader: &mut Reader<'a>, name: &'static str) -> Result<Self, DecodeError> {
-        let declared: i32 = reader.field(name)?;
-        let length = usize::try_from(declared).map_err(|_| DecodeError::NegativeLength {
-            type_id: reader.type_id,
-            field: name,
-            declared,
-        })?;
-        reader.take(length)
+impl Value<I32> for ErrorCode {
+    fn of(layout: I32) -> Self {
+        Self::from_value(layout.get())
     }
 
-    fn write(&self, writer: &mut Writer<'_>) {
-        // A length beyond i32 saturates here and is refused by `encode`, which sees the whole message's length.
-        writer.field(&i32::try_from(self.len()).unwrap_or(i32::MAX));
-        writer.put(self);
-    }
-}
-
-impl<'a> Field<'a> for ErrorCode {
-    fn read(reader: &mut Reader<'a>, name: &'static str) -> Result<Self, DecodeError> {
-        reader.field(name).map(Self::from_value)
-    }
-
-    fn write(&self, writer: &mut Writer<'_>) {
-        writer.field(&self.value());
+    fn layout(self) -> I32 {
+        self.value().into()
     }
 }
 
 const ADDRESS_TYPE_IPV4: u16 = 1;
 const ADDRESS_TYPE_IPV6: u16 = 2;
 
-/// 20 bytes: type i16, port u16 in little-endian, then the address in network order, IPv4 in the first 4 of 16 bytes.
-impl<'a> Field<'a> for Option<SocketAddr> {
-    fn read(reader: &mut Reader<'a>, _: &'static str) -> Result<Self, DecodeError> {
-        let address_type = u16::from_le_bytes(reader.array()?);
-        let port = u16::from_le_bytes(reader.array()?);
-        let octets: [u8; 16] = reader.array()?;
-        let [a, b, c, d, ..] = octets;
-        let ip: IpAddr = match address_type {
+impl Value<SocketAddressLayout> for Option<SocketAddr> {
+    fn of(layout: SocketAddressLayout) -> Self {
+        let [a, b, c, d, ..] = layout.address;
+        let ip: IpAddr = match layout.address_type.get() {
             ADDRESS_TYPE_IPV4 => Ipv4Addr::new(a, b, c, d).into(),
-            ADDRESS_TYPE_IPV6 => Ipv6Addr::from(octets).into(),
-            _ => return Ok(None),
+            ADDRESS_TYPE_IPV6 => Ipv6Addr::from(layout.address).into(),
+            _ => return None,
         };
-        Ok(Some(SocketAddr::new(ip, port)))
+        Some(SocketAddr::new(ip, layout.port.get()))
     }
 
-    fn write(&self, writer: &mut Writer<'_>) {
-        let (address_type, port) = match self {
-            Some(SocketAddr::V4(address)) => (ADDRESS_TYPE_IPV4, address.port()),
-            Some(SocketAddr::V6(address)) => (ADDRESS_TYPE_IPV6, address.port()),
-            None => (0, 0),
+    fn layout(self) -> SocketAddressLayout {
+        let Some(socket_address) = self else {
+            return SocketAddressLayout::new_zeroed();
         };
-        let end = writer.position + 20;
-        writer.put(&address_type.to_le_bytes());
-        writer.put(&port.to_le_bytes());
-        match self {
-            Some(SocketAddr::V4(address)) => writer.put(&address.ip().octets()),
-            Some(SocketAddr::V6(address)) => writer.put(&address.ip().octets()),
-            None => {}
+        let mut address = [0; 16];
+        let address_type = match socket_address.ip() {
+            IpAddr::V4(ip) => {
+                address[..4].copy_from_slice(&ip.octets());
+                ADDRESS_TYPE_IPV4
+            }
+            IpAddr::V6(ip) => {
+                address = ip.octets();
+                ADDRESS_TYPE_IPV6
+            }
+        };
+        SocketAddressLayout {
+            address_type: address_type.into(),
+            port: socket_address.port().into(),
+            address,
         }
-        writer.pad_to(end);
     }
 }
 
-/// Declares a message's fields in the order in which they travel; `at least n` is the length it is padded to.
+/// Declares a message: the layout of its fields of fixed places, then its texts; `at least n` is the length to which it is padded.
 macro_rules! message {
     (
         $(#[$attribute:meta])*
-        pub struct $name:ident $(<$lifetime:lifetime>)? $(at least $minimum:literal)? {
+        pub struct $name:ident $(<$lifetime:lifetime>)? ($layout:ident) $(at least $minimum:literal)? {
             $( $(#[$field_attribute:meta])* pub $field:ident: $type:ty, )*
+            $( texts { $( $(#[$text_attribute:meta])* $text:ident, )* } )?
         }
     ) => {
         $(#[$attribute])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct $name $(<$lifetime>)? {
             $( $(#[$field_attribute])* pub $field: $type, )*
+            $( $( $(#[$text_attribute])* pub $text: &'a [u8], )* )?
         }
 
         impl<'a> $crate::codec::Message<'a> for $name $(<$lifetime>)? {
             fn read(reader: &mut $crate::codec::Reader<'a>) -> Result<Self, $crate::DecodeError> {
-                Ok(Self { $( $field: reader.field(stringify!($field))?, )* })
+                let layout = reader.layout::<$layout>()?;
+                Ok(Self {
+                    $( $field: $crate::codec::Value::of(layout.$field), )*
+                    $( $( $text: reader.text(stringify!($text))?, )* )?
+                })
             }
 
             fn write(&self, writer: &mut $crate::codec::Writer<'_>) {
-                $( writer.field(&self.$field); )*
+                writer.layout(&$layout {
+                    $( $field: $crate::codec::Value::layout(self.$field), )*
+                });
+                $( $( writer.text(self.$text); )* )?
                 $( writer.pad_to($minimum); )?
             }
         }

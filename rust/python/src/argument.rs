@@ -3,11 +3,18 @@
 //! PyO3's own conversions say neither: `can't convert negative int to unsigned`.
 
 use std::fmt::Display;
+use std::path::PathBuf;
 
+use pyo3::PyTypeInfo;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyString, PyType};
 
 use crate::errors::raise;
+
+/// Longest text of a value in an error, in characters.
+const MAX_SHOWN: usize = 120;
 
 /// A type that Python code passes as an argument of a name.
 pub trait Argument: Sized {
@@ -38,6 +45,46 @@ impl<T: Argument> Argument for Option<T> {
     }
 }
 
+/// Types whose conversion fails for one reason only: the value has another type.
+macro_rules! typed {
+    ($($type:ty: $kind:literal),* $(,)?) => {$(
+        impl Argument for $type {
+            fn convert(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
+                value.extract().map_err(|_| wrong_type(value, name, $kind))
+            }
+        }
+    )*};
+}
+typed! {
+    bool: "True or False",
+    f64: "a number",
+    PathBuf: "a path: pass a str or an os.PathLike",
+    PyBackedBytes: "bytes",
+    Py<PyBytes>: "bytes",
+    Vec<String>: "a list of str",
+}
+
+impl Argument for String {
+    fn convert(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
+        let text = value.cast::<PyString>();
+        let text = text.map_err(|_| wrong_type(value, name, "a str"))?;
+        // A str with half of a surrogate pair is a str, and cannot be encoded.
+        Ok(text.to_str()?.to_owned())
+    }
+}
+
+/// An object of a class of this module.
+pub struct Instance<T>(pub Py<T>);
+
+impl<T: PyTypeInfo> Argument for Instance<T> {
+    fn convert(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
+        value.cast::<T>().map_or_else(
+            |_| Err(not_an_instance(value, name, &T::type_object(value.py()))),
+            |object| Ok(Self(object.clone().unbind())),
+        )
+    }
+}
+
 /// A function of the application.
 pub struct Callable(pub Py<PyAny>);
 
@@ -59,10 +106,37 @@ pub fn check_callable(value: &Bound<'_, PyAny>, name: &str) -> PyResult<()> {
 
 #[cold]
 fn not_callable(value: &Bound<'_, PyAny>, name: &str) -> PyErr {
+    wrong_type(value, name, "callable: pass a function")
+}
+
+#[cold]
+fn not_an_instance(value: &Bound<'_, PyAny>, name: &str, class: &Bound<'_, PyType>) -> PyErr {
+    let class = class.name();
+    let class = class.map_or_else(
+        |_| String::new(),
+        |name| name.to_string_lossy().into_owned(),
+    );
+    wrong_type(value, name, &format!("an object of the class {class}"))
+}
+
+/// The error for the argument `name`, whose value is not `kind`: the text names the parameter, the value and what is valid.
+#[cold]
+pub fn wrong_type(value: &Bound<'_, PyAny>, name: &str, kind: &str) -> PyErr {
     raise(
         "ArgumentTypeError",
-        format!("{name}={} is not callable: pass a function", shown(value)),
+        format!("{name}={} is not {kind}", shown(value)),
     )
+}
+
+/// The error for an argument whose use raised `error`: a `TypeError` of another library becomes one that names the parameter.
+#[cold]
+pub fn named(error: PyErr, value: &Bound<'_, PyAny>, name: &str, kind: &str) -> PyErr {
+    let py = value.py();
+    // The errors of this package are more precise.
+    if error.get_type(py).is(py.get_type::<PyTypeError>()) {
+        return wrong_type(value, name, kind);
+    }
+    error
 }
 
 #[cold]
@@ -79,18 +153,22 @@ fn not_an_integer(
         return raise("ArgumentRangeError", reason);
     }
     if error.is_instance_of::<PyTypeError>(py) {
-        let reason = format!("{name}={} is not an integer", shown(value));
-        return raise("ArgumentTypeError", reason);
+        return wrong_type(value, name, "an integer");
     }
     error
 }
 
-/// The value as Python shows it.
-fn shown(value: &Bound<'_, PyAny>) -> String {
-    value.repr().map_or_else(
+/// The value as Python shows it, cut if it is long.
+pub fn shown(value: &Bound<'_, PyAny>) -> String {
+    let mut text = value.repr().map_or_else(
         |_| format!("<{}>", value.get_type()),
         |text| text.to_string_lossy().into_owned(),
-    )
+    );
+    if let Some((end, _)) = text.char_indices().nth(MAX_SHOWN) {
+        text.truncate(end);
+        text.push_str("...");
+    }
+    text
 }
 
 /// For each parameter name a function for `#[pyo3(from_py_with = ...)]`.
@@ -103,24 +181,42 @@ macro_rules! parameters {
     )*};
 }
 parameters!(
+    aeron_dir,
     after_ns,
+    arguments,
     attempt,
     batch_id,
     block_length_limit,
+    channel,
     connect_timeout_ms,
+    copy,
+    correlation_id,
     current,
+    data,
     delta,
+    destination,
+    destination_registration_id,
+    direct,
+    driver,
+    error_code,
+    error_message,
+    first_observation_ms,
     flags,
     fragment_limit,
+    frame,
     group_min_size,
     group_tag,
     handler,
     handler_id,
+    header,
     id,
     idle_ms,
     index,
     initial_term_id,
     interval_ns,
+    key,
+    label,
+    last_observation_ms,
     length,
     limit,
     limit_position,
@@ -133,36 +229,55 @@ parameters!(
     max_rows_per_trigger,
     max_spins,
     max_yields,
+    media,
     min_park_ns,
     min_partitions,
+    name,
     new,
+    observation_count,
     offer_timeout_ms,
     offset,
-    owner_id,
-    reference_id,
+    offsets,
     on_available_image,
     on_unavailable_image,
+    owner_id,
     partition,
+    path,
+    payload,
+    payload_length,
+    positions,
+    reserved_values,
+    session_ids,
     period_ms,
     period_ns,
     position,
     proposed,
+    reason,
+    receiver_id,
     receiver_timeout_ns,
     record_length,
     records_per_message,
+    reference_id,
     registration_id,
     reserved_value,
+    scan_over_zeroes,
     session_id,
     since_ms,
+    source,
+    source_address,
     spin_ns,
+    spy,
     start,
     stream_id,
     term_id,
     term_length,
     term_offset,
+    text,
+    timeout,
     timeout_ms,
+    token,
+    total_bytes_lost,
     type_id,
     value,
     work_count,
-    correlation_id,
 );

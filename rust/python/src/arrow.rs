@@ -1,5 +1,6 @@
 //! Arrow arrays in and out, through the Arrow C data interface.
 
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -39,13 +40,17 @@ pub fn schema_capsule(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     Ok(PyCapsule::new_with_value(py, schema, SCHEMA_CAPSULE)?.into_any())
 }
 
-/// A batch as schema and array; all columns but the stream id refer to the batch's memory.
+/// These messages of a batch as schema and array; all columns but the stream id refer to the batch's memory.
 pub fn array_capsules<'py>(
     py: Python<'py>,
     batch: &Arc<Shared>,
+    range: &Range<usize>,
     stream_id: i32,
 ) -> PyResult<Bound<'py, PyTuple>> {
-    capsules(py, struct_array(batch, stream_id).map_err(value_error)?)
+    capsules(
+        py,
+        struct_array(batch, range, stream_id).map_err(value_error)?,
+    )
 }
 
 /// A record batch as schema and array, which share its memory.
@@ -79,11 +84,15 @@ pub fn schema_of(object: &Bound<'_, PyAny>) -> PyResult<Schema> {
     Schema::try_from(unsafe { schema.as_ref() }).map_err(value_error)
 }
 
-fn struct_array(batch: &Arc<Shared>, stream_id: i32) -> Result<StructArray, ArrowError> {
+fn struct_array(
+    batch: &Arc<Shared>,
+    range: &Range<usize>,
+    stream_id: i32,
+) -> Result<StructArray, ArrowError> {
     let messages = batch.messages();
-    let count = messages.len();
+    let count = range.len();
     let offsets = OffsetBuffer::new(ScalarBuffer::new(
-        buffer(batch, messages.offsets()),
+        buffer(batch, &messages.offsets()[range.start..=range.end]),
         0,
         count + 1,
     ));
@@ -94,16 +103,28 @@ fn struct_array(batch: &Arc<Shared>, stream_id: i32) -> Result<StructArray, Arro
             None,
         )?),
         Arc::new(Int64Array::new(
-            ScalarBuffer::new(buffer(batch, messages.positions()), 0, count),
+            ScalarBuffer::new(
+                buffer(batch, &messages.positions()[range.clone()]),
+                0,
+                count,
+            ),
             None,
         )),
         Arc::new(Int32Array::new(
-            ScalarBuffer::new(buffer(batch, messages.session_ids()), 0, count),
+            ScalarBuffer::new(
+                buffer(batch, &messages.session_ids()[range.clone()]),
+                0,
+                count,
+            ),
             None,
         )),
         Arc::new(Int32Array::from_value(stream_id, count)),
         Arc::new(Int64Array::new(
-            ScalarBuffer::new(buffer(batch, messages.reserved_values()), 0, count),
+            ScalarBuffer::new(
+                buffer(batch, &messages.reserved_values()[range.clone()]),
+                0,
+                count,
+            ),
             None,
         )),
     ];

@@ -4,44 +4,45 @@
 //! memory of a batch that nobody refers to any more is used again by a later one.
 
 use std::ffi::CStr;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, Weak};
 
-use aeron_client::Batch as Messages;
+use aeron_client::{Batch as Messages, Columns};
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyList, PySlice, PyTuple};
 
-use crate::argument;
+use crate::argument::{self, named};
 use crate::buffers::{Exporter, Lent};
-use crate::errors::raise;
+use crate::errors::{from_client, raise};
 
 /// Memory of finished batches that is kept for later ones, for each subscription.
 const POOLED_BATCHES: usize = 4;
 /// Batches longer than this are not kept, in bytes.
 const POOLED_LENGTH: usize = 16 << 20;
 
-/// Memory for batches, used again and again. Thread-safe.
+/// Memory for batches, used again and again. Thread-safe, and never waits: in a forked child the lock may be held by a thread that
+/// the child does not have.
 #[derive(Default)]
 pub struct Pool(Mutex<Vec<Messages>>);
 
 impl Pool {
     /// An empty batch.
     pub fn take(&self) -> Messages {
-        let mut messages = self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop()
-            .unwrap_or_default();
+        let pooled = self.0.try_lock().ok().and_then(|mut free| free.pop());
+        let mut messages = pooled.unwrap_or_default();
         messages.clear();
         messages
     }
 
     pub fn give_back(&self, messages: Messages) {
-        let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if free.len() < POOLED_BATCHES && messages.data().len() <= POOLED_LENGTH {
+        if let Ok(mut free) = self.0.try_lock()
+            && free.len() < POOLED_BATCHES
+            && messages.data().len() <= POOLED_LENGTH
+        {
             free.push(messages);
         }
     }
@@ -67,17 +68,19 @@ impl Drop for Shared {
     }
 }
 
-/// Whether every message is a whole number of records of this length.
-fn consist_of_records(messages: &Messages, record_length: usize) -> bool {
-    let is_whole = |length: usize| record_length > 0 && length.is_multiple_of(record_length);
-    match messages.uniform_length() {
-        // By far the most frequent case, and without a division for each message.
-        Some(length) => is_whole(length),
-        None => messages
-            .offsets()
-            .iter()
-            .all(|offset| is_whole(*offset as usize)),
+/// Whether every message between these offsets is a whole number of records of this length.
+fn consist_of_records(offsets: &[i32], record_length: usize) -> bool {
+    let is_whole =
+        |length: i32| record_length > 0 && (length as usize).is_multiple_of(record_length);
+    let [first, second, ..] = *offsets else {
+        return record_length > 0;
+    };
+    // By far the most frequent case, and without a division for each message.
+    let length = second - first;
+    if offsets.windows(2).all(|pair| pair[1] - pair[0] == length) {
+        return is_whole(length);
     }
+    offsets.iter().all(|offset| is_whole(offset - first))
 }
 
 /// The module, imported once.
@@ -87,10 +90,28 @@ fn numpy(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     Ok(NUMPY.get_or_try_init(py, import)?.bind(py))
 }
 
-/// One column as memory for Python.
+/// One column of some messages as memory for Python.
 struct Column {
     batch: Arc<Shared>,
+    range: Range<usize>,
     kind: ColumnKind,
+}
+
+/// Offsets of a slice, which begin with 0.
+struct Offsets(Vec<i32>);
+
+impl Lent for Offsets {
+    fn start(&self) -> *mut u8 {
+        self.0.as_ptr().cast_mut().cast()
+    }
+
+    fn len(&self) -> usize {
+        size_of_val(self.0.as_slice())
+    }
+
+    fn items(&self) -> (&'static CStr, usize) {
+        (c"i", 4)
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -107,13 +128,13 @@ impl Column {
         fn of<T>(column: &[T]) -> (*const u8, usize) {
             (column.as_ptr().cast(), size_of_val(column))
         }
-        let messages = self.batch.messages();
+        let (messages, range) = (self.batch.messages(), self.range.clone());
         match self.kind {
-            ColumnKind::Payload => of(messages.data()),
-            ColumnKind::Offsets => of(messages.offsets()),
-            ColumnKind::Positions => of(messages.positions()),
-            ColumnKind::SessionIds => of(messages.session_ids()),
-            ColumnKind::ReservedValues => of(messages.reserved_values()),
+            ColumnKind::Payload => of(payload_of(messages, &range)),
+            ColumnKind::Offsets => of(offsets_of(messages, &range)),
+            ColumnKind::Positions => of(&messages.positions()[range]),
+            ColumnKind::SessionIds => of(&messages.session_ids()[range]),
+            ColumnKind::ReservedValues => of(&messages.reserved_values()[range]),
         }
     }
 }
@@ -136,82 +157,245 @@ impl Lent for Column {
     }
 }
 
+/// Offsets of these messages in the batch, and the end of the last one.
+fn offsets_of<'a>(messages: &'a Messages, range: &Range<usize>) -> &'a [i32] {
+    &messages.offsets()[range.start..=range.end]
+}
+
+fn payload_of<'a>(messages: &'a Messages, range: &Range<usize>) -> &'a [u8] {
+    let offsets = messages.offsets();
+    &messages.data()[offsets[range.start] as usize..offsets[range.end] as usize]
+}
+
 /// Many whole messages. Immutable, so thread-safe; what it hands out stays valid as long as it is held.
+///
+/// `batch[i]` is the payload of a message, `batch[i:j]` a batch of the messages between, which shares the memory of the whole batch and keeps
+/// it alive. A slice with another step than 1 is a copy. Batches are compared by their messages, and pickled with a copy of them.
 #[pyclass(frozen, module = "aeron._aeron", sequence)]
 pub struct Batch {
     shared: Arc<Shared>,
+    /// The messages of `shared` that the batch has.
+    range: Range<usize>,
     stream_id: i32,
 }
 
 impl Batch {
     pub fn new(messages: Messages, pool: &Arc<Pool>, stream_id: i32) -> Self {
+        Self::of(messages, Arc::downgrade(pool), stream_id)
+    }
+
+    fn of(messages: Messages, pool: Weak<Pool>, stream_id: i32) -> Self {
         Self {
-            shared: Arc::new(Shared {
-                messages,
-                pool: Arc::downgrade(pool),
-            }),
+            range: 0..messages.len(),
+            shared: Arc::new(Shared { messages, pool }),
             stream_id,
         }
     }
 
+    /// A batch of these columns.
+    fn of_columns(columns: Columns, stream_id: i32) -> PyResult<Self> {
+        let messages = Messages::from_columns(columns).map_err(|error| from_client(&error))?;
+        Ok(Self::of(messages, Weak::new(), stream_id))
+    }
+
     pub fn is_empty(&self) -> bool {
-        self.messages().is_empty()
+        self.range.is_empty()
     }
 
     fn messages(&self) -> &Messages {
         self.shared.messages()
     }
 
+    fn payload_bytes(&self) -> &[u8] {
+        payload_of(self.messages(), &self.range)
+    }
+
+    /// Positions, session ids and reserved values.
+    fn columns(&self) -> (&[i64], &[i32], &[i64]) {
+        let (messages, range) = (self.messages(), &self.range);
+        (
+            &messages.positions()[range.clone()],
+            &messages.session_ids()[range.clone()],
+            &messages.reserved_values()[range.clone()],
+        )
+    }
+
+    /// Offsets that begin with 0.
+    fn own_offsets(&self) -> Vec<i32> {
+        let offsets = offsets_of(self.messages(), &self.range);
+        let first = offsets.first().copied().unwrap_or_default();
+        offsets.iter().map(|offset| offset - first).collect()
+    }
+
     fn column<'py>(&self, py: Python<'py>, kind: ColumnKind) -> PyResult<Bound<'py, PyAny>> {
         let column = Column {
             batch: Arc::clone(&self.shared),
+            range: self.range.clone(),
             kind,
         };
         Exporter::view(py, Arc::new(column)).map(|(_, view)| view)
     }
-}
 
-impl Batch {
     fn message_view<'py>(&self, py: Python<'py>, index: isize) -> PyResult<Bound<'py, PyAny>> {
-        let count = self.messages().len() as isize;
-        let index = if index < 0 { index + count } else { index };
-        if !(0..count).contains(&index) {
+        let count = self.range.len() as isize;
+        let place = if index < 0 { index + count } else { index };
+        if !(0..count).contains(&place) {
             return Err(raise(
                 "IndexRangeError",
-                format!("the batch has {count} messages"),
+                format!("no message {index}: the batch has {count}"),
             ));
         }
-        let offsets = self.messages().offsets();
-        let range = pyo3::types::PySlice::new(
-            py,
-            offsets[index as usize] as isize,
-            offsets[index as usize + 1] as isize,
-            1,
-        );
-        self.payload(py)?.get_item(range)
+        let start = self.range.start + place as usize;
+        let message = Column {
+            batch: Arc::clone(&self.shared),
+            range: start..start + 1,
+            kind: ColumnKind::Payload,
+        };
+        Exporter::view(py, Arc::new(message)).map(|(_, view)| view)
     }
+
+    /// The messages of a slice: with step 1 they share the memory, else they are copied.
+    fn slice(&self, slice: &Bound<'_, PySlice>) -> PyResult<Self> {
+        let part = slice.indices(self.range.len() as isize)?;
+        if part.step == 1 {
+            let start = self.range.start + part.start as usize;
+            return Ok(Self {
+                shared: Arc::clone(&self.shared),
+                range: start..start + part.slicelength,
+                stream_id: self.stream_id,
+            });
+        }
+        let first = self.range.start as isize + part.start;
+        let places = (0..part.slicelength as isize).map(|number| first + number * part.step);
+        self.gather(places.map(|place| place as usize))
+    }
+
+    /// A copy of the messages at these places of the shared memory.
+    fn gather(&self, places: impl Iterator<Item = usize> + Clone) -> PyResult<Self> {
+        let messages = self.messages();
+        let message = |place| messages.message(place).unwrap_or_default();
+        let mut columns = Columns {
+            data: Vec::with_capacity(places.clone().map(|place| message(place).len()).sum()),
+            offsets: vec![0],
+            positions: places
+                .clone()
+                .map(|place| messages.positions()[place])
+                .collect(),
+            session_ids: places
+                .clone()
+                .map(|place| messages.session_ids()[place])
+                .collect(),
+            stream_ids: places
+                .clone()
+                .map(|place| messages.stream_ids()[place])
+                .collect(),
+            reserved_values: places
+                .clone()
+                .map(|place| messages.reserved_values()[place])
+                .collect(),
+        };
+        for place in places {
+            columns.data.extend_from_slice(message(place));
+            // Not longer than the batch, whose offsets have 32 bits.
+            columns.offsets.push(columns.data.len() as i32);
+        }
+        Self::of_columns(columns, self.stream_id)
+    }
+}
+
+/// Numbers as bytes, little-endian, for a pickle.
+macro_rules! little_endian {
+    ($name:ident, $numbers:ident, $type:ty) => {
+        fn $name(numbers: &[$type]) -> Vec<u8> {
+            numbers
+                .iter()
+                .flat_map(|number| number.to_le_bytes())
+                .collect()
+        }
+
+        fn $numbers(bytes: &[u8]) -> Vec<$type> {
+            let (numbers, _) = bytes.as_chunks();
+            numbers
+                .iter()
+                .map(|number| <$type>::from_le_bytes(*number))
+                .collect()
+        }
+    };
+}
+little_endian!(bytes_of_i32, i32_of_bytes, i32);
+little_endian!(bytes_of_i64, i64_of_bytes, i64);
+
+/// A pickled batch: the stream id, the payloads, and the columns as little-endian bytes.
+type State<'py> = (i32, Bound<'py, PyBytes>, Vec<u8>, Vec<u8>, Vec<u8>, Vec<u8>);
+
+/// Restores a pickled batch.
+#[pyfunction]
+#[pyo3(name = "_batch_of_columns")]
+pub fn batch_of_columns(
+    #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
+    #[pyo3(from_py_with = argument::payload)] payload: PyBackedBytes,
+    #[pyo3(from_py_with = argument::offsets)] offsets: PyBackedBytes,
+    #[pyo3(from_py_with = argument::positions)] positions: PyBackedBytes,
+    #[pyo3(from_py_with = argument::session_ids)] session_ids: PyBackedBytes,
+    #[pyo3(from_py_with = argument::reserved_values)] reserved_values: PyBackedBytes,
+) -> PyResult<Batch> {
+    let session_ids = i32_of_bytes(&session_ids);
+    let columns = Columns {
+        data: payload.to_vec(),
+        offsets: i32_of_bytes(&offsets),
+        positions: i64_of_bytes(&positions),
+        stream_ids: vec![stream_id; session_ids.len()],
+        session_ids,
+        reserved_values: i64_of_bytes(&reserved_values),
+    };
+    Batch::of_columns(columns, stream_id)
 }
 
 #[pymethods]
 impl Batch {
     fn __len__(&self) -> usize {
-        self.messages().len()
+        self.range.len()
     }
 
-    /// The payload of a message, as a read-only memoryview; for a slice a list of them. Negative indexes count from the end.
+    /// The payload of a message, as a read-only memoryview; for a slice a batch. Negative indexes count from the end.
     fn __getitem__<'py>(
         &self,
         py: Python<'py>,
         index: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let Ok(slice) = index.cast::<PySlice>() else {
-            return self.message_view(py, argument::index(index)?);
+        match index.cast::<PySlice>() {
+            Ok(slice) => Ok(Bound::new(py, self.slice(slice)?)?.into_any()),
+            Err(_) => self.message_view(py, argument::index(index)?),
+        }
+    }
+
+    /// Whether both batches have the same messages from the same places of the same streams.
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        let Ok(other) = other.cast::<Self>() else {
+            return false;
         };
-        let range = slice.indices(self.messages().len() as isize)?;
-        let views = (0..range.slicelength as isize)
-            .map(|number| self.message_view(py, range.start + number * range.step))
-            .collect::<PyResult<Vec<_>>>()?;
-        Ok(PyList::new(py, views)?.into_any())
+        let other = other.get();
+        self.stream_id == other.stream_id
+            && self.columns() == other.columns()
+            && self.own_offsets() == other.own_offsets()
+            && self.payload_bytes() == other.payload_bytes()
+    }
+
+    /// Pickles a copy of the messages.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, State<'py>)> {
+        let restore = py
+            .import(intern!(py, "aeron._aeron"))?
+            .getattr(intern!(py, "_batch_of_columns"))?;
+        let (positions, session_ids, reserved_values) = self.columns();
+        let state = (
+            self.stream_id,
+            PyBytes::new(py, self.payload_bytes()),
+            bytes_of_i32(&self.own_offsets()),
+            bytes_of_i64(positions),
+            bytes_of_i32(session_ids),
+            bytes_of_i64(reserved_values),
+        );
+        Ok((restore, state))
     }
 
     /// Iterates over the payloads.
@@ -230,7 +414,11 @@ impl Batch {
     /// than there are messages.
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.column(py, ColumnKind::Offsets)
+        if self.range.start == 0 {
+            return self.column(py, ColumnKind::Offsets);
+        }
+        let offsets = Offsets(self.own_offsets());
+        Exporter::view(py, Arc::new(offsets)).map(|(_, view)| view)
     }
 
     /// The stream position after each message: a memoryview of 64-bit integers.
@@ -261,7 +449,7 @@ impl Batch {
     fn to_list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let messages = self.messages();
         let payload = |index| PyBytes::new(py, messages.message(index).unwrap_or_default());
-        PyList::new(py, (0..messages.len()).map(payload))
+        PyList::new(py, self.range.clone().map(payload))
     }
 
     /// The payloads as a read-only numpy array of records, without a copy.
@@ -271,9 +459,12 @@ impl Batch {
         dtype: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let numpy = numpy(py)?;
-        let dtype = numpy.call_method1(intern!(py, "dtype"), (dtype,))?;
+        let not_a_dtype = |error| named(error, dtype, "dtype", "a numpy dtype");
+        let dtype = numpy.call_method1(intern!(py, "dtype"), (dtype,));
+        let dtype = dtype.map_err(not_a_dtype)?;
         let record_length: usize = dtype.getattr(intern!(py, "itemsize"))?.extract()?;
-        if !consist_of_records(self.messages(), record_length) {
+        let offsets = offsets_of(self.messages(), &self.range);
+        if !consist_of_records(offsets, record_length) {
             return Err(raise(
                 "InvalidArgumentError",
                 format!(
@@ -281,7 +472,7 @@ impl Batch {
                 ),
             ));
         }
-        if self.messages().data().is_empty() {
+        if self.payload_bytes().is_empty() {
             return numpy.call_method1(intern!(py, "empty"), (0, dtype));
         }
         numpy.call_method1(intern!(py, "frombuffer"), (self.payload(py)?, dtype))
@@ -300,15 +491,14 @@ impl Batch {
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let _ = requested_schema;
-        crate::arrow::array_capsules(py, &self.shared, self.stream_id)
+        crate::arrow::array_capsules(py, &self.shared, &self.range, self.stream_id)
     }
 
     fn __repr__(&self) -> String {
-        let messages = self.messages();
         format!(
             "<Batch of {} messages, {} bytes, stream {}>",
-            messages.len(),
-            messages.data().len(),
+            self.range.len(),
+            self.payload_bytes().len(),
             self.stream_id
         )
     }

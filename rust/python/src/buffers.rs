@@ -12,8 +12,13 @@ use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 
+use crate::argument::named;
 use crate::errors::raise;
 use pyo3::types::PyBytes;
+
+/// Kind of an argument whose bytes are sent, for error texts.
+const BYTES_LIKE: &str =
+    "bytes-like: pass bytes, a bytearray, a memoryview or another object with the buffer protocol";
 
 /// Copies of more bytes than this release the GIL.
 pub const LARGE_COPY_LENGTH: usize = 1 << 20;
@@ -41,6 +46,11 @@ impl<'py> View<'py> {
                 }
             }
         }
+    }
+
+    /// As [`bytes_of`](Self::bytes_of), for an argument. If it has no buffer, the error has its name.
+    pub fn named(object: &Bound<'py, PyAny>, name: impl FnOnce() -> String) -> PyResult<Self> {
+        Self::bytes_of(object).map_err(|error| named(error, object, &name(), BYTES_LIKE))
     }
 
     /// The object's memory with its shape, strides and format.
@@ -185,13 +195,17 @@ unsafe fn bytes_at<'a>(start: *const u8, len: usize) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(start, len) }
 }
 
-/// Calls `f` with the object's bytes. `bytes` are borrowed directly, which is a third faster than the buffer protocol.
+/// Calls `f` with the bytes of the argument `name`. `bytes` are borrowed directly, which is a third faster than the buffer protocol.
 #[inline]
-pub fn with_bytes<R>(object: &Bound<'_, PyAny>, f: impl FnOnce(&[u8]) -> R) -> PyResult<R> {
+pub fn with_bytes<R>(
+    object: &Bound<'_, PyAny>,
+    name: &str,
+    f: impl FnOnce(&[u8]) -> R,
+) -> PyResult<R> {
     if let Ok(bytes) = object.cast_exact::<PyBytes>() {
         return Ok(f(bytes.as_bytes()));
     }
-    Ok(f(View::bytes_of(object)?.bytes()))
+    Ok(f(View::named(object, || name.to_owned())?.bytes()))
 }
 
 /// Memory that an [`Exporter`] lends.

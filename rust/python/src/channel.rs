@@ -4,24 +4,23 @@ use aeron_protocol::uri::{ChannelUri, ChannelUriBuilder, Media, UriError, key};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString, PyType};
 
-use crate::argument;
+use crate::argument::{self, Argument, wrong_type};
 use crate::errors::raise;
 
 /// A channel as an argument: text, or anything that `str` makes one of.
 pub struct Channel(pub String);
 
-impl<'a, 'py> FromPyObject<'a, 'py> for Channel {
-    type Error = PyErr;
-
-    fn extract(object: pyo3::Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        if let Ok(builder) = object.cast::<PyChannelUriBuilder>() {
+impl Argument for Channel {
+    fn convert(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
+        if let Ok(builder) = value.cast::<PyChannelUriBuilder>() {
             return Ok(Self(builder.borrow().builder.build().to_string()));
         }
-        match object.cast::<PyString>() {
+        match value.cast::<PyString>() {
             Ok(text) => Ok(Self(text.to_str()?.to_owned())),
-            Err(_) => Err(raise(
-                "ArgumentTypeError",
-                "a channel is a str, such as \"aeron:ipc\", or a ChannelUriBuilder",
+            Err(_) => Err(wrong_type(
+                value,
+                name,
+                "a channel: pass a str, such as \"aeron:ipc\", or a ChannelUriBuilder",
             )),
         }
     }
@@ -55,25 +54,38 @@ fn key_of(name: &str) -> PyResult<&'static str> {
     })
 }
 
-fn text_of(value: &Bound<'_, PyAny>) -> PyResult<String> {
+/// The text of the parameter `name`: of a bool, an integer or a str.
+fn text_of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<String> {
     if let Ok(value) = value.cast::<PyBool>() {
         return Ok(value.is_true().to_string());
     }
-    Ok(value.str()?.to_str()?.to_owned())
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(text.to_str()?.to_owned());
+    }
+    let number = value.extract::<i128>();
+    let number = number.map_err(|_| wrong_type(value, name, "a str, an integer or a bool"))?;
+    Ok(number.to_string())
 }
 
 #[pymethods]
 impl PyChannelUriBuilder {
     #[new]
-    #[pyo3(signature = (media = "ipc", *, spy = false, **parameters))]
-    fn new(media: &str, spy: bool, parameters: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let media = match media {
+    #[pyo3(
+        signature = (media = "ipc".to_owned(), *, spy = false, **parameters),
+        text_signature = "(media=\"ipc\", *, spy=False, **parameters)"
+    )]
+    fn new(
+        #[pyo3(from_py_with = argument::media)] media: String,
+        #[pyo3(from_py_with = argument::spy)] spy: bool,
+        parameters: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let media = match media.as_str() {
             "ipc" => Media::Ipc,
             "udp" => Media::Udp,
             other => {
                 return Err(raise(
                     "InvalidArgumentError",
-                    format!("media is \"ipc\" or \"udp\", not {other:?}"),
+                    format!("media={other:?} is not \"ipc\" or \"udp\""),
                 ));
             }
         };
@@ -88,8 +100,8 @@ impl PyChannelUriBuilder {
 
     /// A builder with the parameters of a channel set.
     #[staticmethod]
-    fn parse(channel: &str) -> PyResult<Self> {
-        let uri = ChannelUri::parse(channel).map_err(uri_error)?;
+    fn parse(#[pyo3(from_py_with = argument::channel)] channel: String) -> PyResult<Self> {
+        let uri = ChannelUri::parse(&channel).map_err(uri_error)?;
         Ok(Self {
             builder: ChannelUriBuilder::from_channel(&uri).map_err(uri_error)?,
         })
@@ -99,16 +111,16 @@ impl PyChannelUriBuilder {
     #[pyo3(name = "put")]
     fn put_chained<'py>(
         slf: Bound<'py, Self>,
-        name: &str,
+        #[pyo3(from_py_with = argument::name)] name: String,
         value: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, Self>> {
-        slf.borrow_mut().put(name, value)?;
+        slf.borrow_mut().put(&name, value)?;
         Ok(slf)
     }
 
     /// The value of a parameter as it is going to be printed, or `None`.
-    fn get(&self, name: &str) -> PyResult<Option<String>> {
-        Ok(self.builder.get(key_of(name)?).map(str::to_owned))
+    fn get(&self, #[pyo3(from_py_with = argument::name)] name: String) -> PyResult<Option<String>> {
+        Ok(self.builder.get(key_of(&name)?).map(str::to_owned))
     }
 
     /// Takes all parameters and the spy prefix back.
@@ -207,7 +219,9 @@ impl PyChannelUriBuilder {
         if value.is_none() {
             self.builder.unset(key);
         } else {
-            self.builder.put(key, &text_of(value)?).map_err(uri_error)?;
+            self.builder
+                .put(key, &text_of(value, name)?)
+                .map_err(uri_error)?;
         }
         Ok(())
     }

@@ -117,11 +117,15 @@ impl PyBufferClaim {
     /// Changes a header field of an unfinished claim.
     fn with_claim(&self, change: impl FnOnce(&Claim<'_, SharedBuffer>)) -> PyResult<()> {
         let inner = self.inner.get()?;
-        let mut slot = inner.frame.lock().unwrap_or_else(PoisonError::into_inner);
-        let claim = inner.publication.attach(slot.take().ok_or_else(finished)?);
-        change(&claim);
-        *slot = Some(claim.detach());
-        Ok(())
+        let change_frame = || {
+            let mut slot = inner.frame.lock().unwrap_or_else(PoisonError::into_inner);
+            let claim = inner.publication.attach(slot.take()?);
+            change(&claim);
+            *slot = Some(claim.detach());
+            Some(())
+        };
+        // The exception is made without the lock: that may run code which uses the claim.
+        change_frame().ok_or_else(finished)
     }
 }
 

@@ -3,8 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use aeron_client::{Aeron, Context, Error, HandlerMode, SubscriptionHandlers};
+use aeron_client::{Aeron, Context, Error, HandlerMode, PendingOperation, SubscriptionHandlers};
+use pyo3::PyClass;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyDict;
 
 use crate::argument::{self, Argument, Callable};
@@ -13,14 +15,18 @@ use crate::connection::{Connection, DriverName, find_driver};
 use crate::counters::{PyCounter, PyCountersReader};
 use crate::driver::PyMediaDriver;
 use crate::errors::{from_client, raise};
-use crate::events::{ErrorReporter, Handler};
+use crate::events::{ErrorReporter, Handler, clone_all};
 use crate::fork::OfProcess;
-use crate::operations::PyPendingOperation;
+use crate::operations::{Owned, PyPendingOperation};
 use crate::publication::{PyExclusivePublication, PyPublication};
 use crate::subscription::PySubscription;
 use crate::waiting::{DEFAULT_MAX_IDLE_PARK_NS, is_interrupted};
 
 /// A client of a media driver. Thread-safe.
+///
+/// The constructor, also known as `aeron.connect`, waits for the driver, for up to the driver timeout. In a coroutine write
+/// `async with aeron.async_connect(driver) as client:` instead. `async with aeron.connect(driver)` works too, but `connect` has waited,
+/// and stopped the event loop, before `async with` sees the client.
 ///
 /// Close it, or use it as a context manager: everything that was opened through it is closed with it. It stays open as long as
 /// anything refers to it: publications, subscriptions, counters and pending operations do. Handlers are let go when it is closed;
@@ -39,9 +45,10 @@ pub struct PyAeron {
 
 impl Drop for PyAeron {
     fn drop(&mut self) {
-        // Nobody has closed the client. If the garbage collector drops it together with the owner of its handlers, the owner may
-        // be half gone.
-        self.__clear__();
+        // The program did not close the client. Native code no longer calls its handlers.
+        let handlers = self.handlers.get_mut();
+        let handlers = handlers.unwrap_or_else(PoisonError::into_inner);
+        handlers.iter().for_each(Handler::clear);
         if let Ok(connection) = self.inner.get() {
             // Other handlers that are due now may need the GIL on their own thread.
             Python::attach(|py| py.detach(|| connection.close()));
@@ -61,11 +68,12 @@ struct Settings {
 impl Settings {
     /// Reads the arguments of `connect`. What is not given comes from the environment.
     fn read(
-        driver: Option<DriverName<'_>>,
+        py: Python<'_>,
+        driver: Option<DriverName>,
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let mut context = Context::from_env().map_err(|error| from_client(&error))?;
-        let driver = find_driver(&mut context, driver)?;
+        let driver = find_driver(py, &mut context, driver)?;
         context.handler_mode = HandlerMode::Queued;
         context.interrupt_check = Some(Arc::new(is_interrupted));
         let mut this = Self {
@@ -83,7 +91,7 @@ impl Settings {
         for (name, value) in given() {
             if name.extract::<&str>()? == "error_handler" {
                 let handler = this.handler(&value, "error_handler")?;
-                this.reporter = ErrorReporter::new(Some(handler));
+                this.reporter = ErrorReporter::new(&handler);
             }
         }
         for (name, value) in given() {
@@ -94,13 +102,14 @@ impl Settings {
     }
 
     fn handler(&mut self, value: &Bound<'_, PyAny>, name: &str) -> PyResult<Handler> {
-        let handler = Handler::new(Callable::convert(value, name)?.0);
-        self.handlers.push(handler.clone());
+        let handler = Handler::new(value.py(), Callable::convert(value, name)?.0)?;
+        self.handlers.push(handler.clone_ref(value.py()));
         Ok(handler)
     }
 
     fn set(&mut self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let number = || u64::convert(value, name);
+        let is_on = || bool::convert(value, name);
         let context = &mut self.context;
         match name {
             "error_handler" => {}
@@ -111,11 +120,9 @@ impl Settings {
             "resource_linger_duration_ns" => context.resource_linger_duration_ns = number()?,
             "close_linger_duration_ns" => context.close_linger_duration_ns = number()?,
             "max_idle_park_ns" => self.max_idle_park_ns = number()?,
-            "pre_touch_mapped_memory" => context.pre_touch_mapped_memory = value.extract()?,
-            "client_name" => context.client_name = value.extract()?,
-            "use_conductor_agent_invoker" => {
-                context.use_conductor_agent_invoker = value.extract()?;
-            }
+            "pre_touch_mapped_memory" => context.pre_touch_mapped_memory = is_on()?,
+            "client_name" => context.client_name = String::convert(value, name)?,
+            "use_conductor_agent_invoker" => context.use_conductor_agent_invoker = is_on()?,
             handler => return self.set_handler(handler, value),
         }
         Ok(())
@@ -165,20 +172,25 @@ impl Settings {
         let what = format!("connecting to {}", context.aeron_dir.display());
         let operation = Aeron::async_connect(context).map_err(|error| from_client(&error))?;
         let max_idle_park_ns = self.max_idle_park_ns;
-        let handlers = self.handlers.clone();
-        let open = move |py: Python<'_>, aeron| {
+        let handlers = std::mem::take(&mut self.handlers);
+        let open = move |py: Python<'_>, owned: &Owned, aeron| {
             let client = PyAeron {
                 inner: OfProcess::new(Connection::open(aeron, is_invoked)?),
                 reporter: self.reporter.clone(),
-                handlers: Mutex::new(self.handlers.clone()),
+                handlers: Mutex::new(clone_all(py, owned.handlers())),
                 max_idle_park_ns,
                 is_invoked,
                 _driver: self.driver.as_ref().map(|driver| driver.clone_ref(py)),
             };
             Ok(Py::new(py, client)?.into_any())
         };
-        let operation = PyPendingOperation::without_client(what, operation, max_idle_park_ns, open);
-        Ok(operation.with_handlers(handlers))
+        Ok(PyPendingOperation::with_handlers(
+            what,
+            operation,
+            max_idle_park_ns,
+            handlers,
+            open,
+        ))
     }
 }
 
@@ -189,10 +201,11 @@ impl Settings {
     text_signature = "(driver=None, **settings)"
 )]
 pub fn async_connect(
-    driver: Option<DriverName<'_>>,
+    py: Python<'_>,
+    #[pyo3(from_py_with = argument::driver)] driver: Option<DriverName>,
     settings: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<PyPendingOperation> {
-    Settings::read(driver, settings)?.connect()
+    Settings::read(py, driver, settings)?.connect()
 }
 
 impl PyAeron {
@@ -216,6 +229,17 @@ impl PyAeron {
         py.detach(|| f(aeron)).map_err(|error| from_client(&error))
     }
 
+    /// Sends a command, without waiting for the driver. `convert` makes the Python object of its result.
+    fn pending<T: Clone + Send + 'static>(
+        slf: &Bound<'_, Self>,
+        what: String,
+        send: impl FnOnce(&Aeron) -> Result<PendingOperation<T>, Error> + Send,
+        convert: impl FnOnce(&Bound<'_, PyAeron>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+    ) -> PyResult<PyPendingOperation> {
+        let operation = slf.get().waiting(slf.py(), send)?;
+        Ok(PyPendingOperation::new(what, operation, slf, convert))
+    }
+
     fn image_handlers(&self, handlers: &ImageHandlers) -> SubscriptionHandlers {
         let native = |handler: &Option<Handler>| {
             let handler = handler.as_ref()?;
@@ -228,12 +252,16 @@ impl PyAeron {
     }
 
     /// Shows a handler of the client to the garbage collector.
-    fn keep(&self, handler: Callable) -> Handler {
-        let handler = Handler::new(handler.0);
+    fn keep(&self, py: Python<'_>, handler: Callable) -> PyResult<Handler> {
+        let handler = Handler::new(py, handler.0)?;
+        let kept = handler.clone_ref(py);
         let mut handlers = self.handlers.lock().unwrap_or_else(PoisonError::into_inner);
-        handlers.retain(Handler::is_set);
-        handlers.push(handler.clone());
-        handler
+        let (set, gone) = handlers.drain(..).chain([kept]).partition(Handler::is_set);
+        *handlers = set;
+        // Dropped without the lock, as all Python objects.
+        drop(handlers);
+        drop::<Vec<_>>(gone);
+        Ok(handler)
     }
 }
 
@@ -244,18 +272,24 @@ struct ImageHandlers {
 }
 
 impl ImageHandlers {
-    fn new(available: Option<Callable>, unavailable: Option<Callable>) -> Self {
-        let handler = |callable: Callable| Handler::new(callable.0);
-        Self {
-            available: available.map(handler),
-            unavailable: unavailable.map(handler),
-        }
+    fn new(
+        py: Python<'_>,
+        available: Option<Callable>,
+        unavailable: Option<Callable>,
+    ) -> PyResult<Self> {
+        let handler = |callable: Callable| Handler::new(py, callable.0);
+        Ok(Self {
+            available: available.map(handler).transpose()?,
+            unavailable: unavailable.map(handler).transpose()?,
+        })
     }
 
-    /// The handlers, for the garbage collector.
-    fn all(&self) -> Vec<Handler> {
-        let all = [&self.available, &self.unavailable];
-        all.into_iter().flatten().cloned().collect()
+    /// The handlers, for the object that owns them.
+    fn all(self) -> Vec<Handler> {
+        [self.available, self.unavailable]
+            .into_iter()
+            .flatten()
+            .collect()
     }
 }
 
@@ -268,10 +302,10 @@ impl PyAeron {
     )]
     fn new(
         py: Python<'_>,
-        driver: Option<DriverName<'_>>,
+        #[pyo3(from_py_with = argument::driver)] driver: Option<DriverName>,
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<Self>> {
-        let client = Settings::read(driver, settings)?
+        let client = Settings::read(py, driver, settings)?
             .connect()?
             .wait(py, None)?;
         Ok(client.cast_bound::<Self>(py)?.clone().unbind())
@@ -280,7 +314,7 @@ impl PyAeron {
     /// Adds a publication, sharing the one that exists on the channel and stream if there is one. Waits for the driver.
     fn add_publication(
         slf: &Bound<'_, Self>,
-        channel: Channel,
+        #[pyo3(from_py_with = argument::channel)] channel: Channel,
         #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
     ) -> PyResult<PyPublication> {
         let publication = slf.get().waiting(slf.py(), |aeron| {
@@ -292,24 +326,20 @@ impl PyAeron {
     /// As `add_publication`, without waiting: returns a `PendingOperation`.
     fn async_add_publication(
         slf: &Bound<'_, Self>,
-        channel: Channel,
+        #[pyo3(from_py_with = argument::channel)] channel: Channel,
         #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
     ) -> PyResult<PyPendingOperation> {
-        let operation = slf.get().waiting(slf.py(), |aeron| {
-            aeron.async_add_publication(&channel.0, stream_id)
-        })?;
         let what = format!("add_publication {} stream {stream_id}", channel.0);
-        let convert = |client: &Bound<'_, PyAeron>, publication| {
-            let publication = PyPublication::new(publication, client);
-            Ok(Py::new(client.py(), publication)?.into_any())
-        };
-        Ok(PyPendingOperation::new(what, operation, slf, convert))
+        let send = |aeron: &Aeron| aeron.async_add_publication(&channel.0, stream_id);
+        Self::pending(slf, what, send, |client, publication| {
+            object(client, PyPublication::new(publication, client))
+        })
     }
 
     /// Adds a publication that nobody shares. Waits for the driver.
     fn add_exclusive_publication(
         slf: &Bound<'_, Self>,
-        channel: Channel,
+        #[pyo3(from_py_with = argument::channel)] channel: Channel,
         #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
     ) -> PyResult<PyExclusivePublication> {
         let publication = slf.get().waiting(slf.py(), |aeron| {
@@ -321,32 +351,28 @@ impl PyAeron {
     /// As `add_exclusive_publication`, without waiting: returns a `PendingOperation`.
     fn async_add_exclusive_publication(
         slf: &Bound<'_, Self>,
-        channel: Channel,
+        #[pyo3(from_py_with = argument::channel)] channel: Channel,
         #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
     ) -> PyResult<PyPendingOperation> {
-        let operation = slf.get().waiting(slf.py(), |aeron| {
-            aeron.async_add_exclusive_publication(&channel.0, stream_id)
-        })?;
         let what = format!("add_exclusive_publication {} stream {stream_id}", channel.0);
-        let convert = |client: &Bound<'_, PyAeron>, publication| {
-            let publication = PyExclusivePublication::new(publication, client);
-            Ok(Py::new(client.py(), publication)?.into_any())
-        };
-        Ok(PyPendingOperation::new(what, operation, slf, convert))
+        let send = |aeron: &Aeron| aeron.async_add_exclusive_publication(&channel.0, stream_id);
+        Self::pending(slf, what, send, |client, publication| {
+            object(client, PyExclusivePublication::new(publication, client))
+        })
     }
 
     /// Adds a subscription. Waits for the driver. Without handlers for its images it gets the client's.
     #[pyo3(signature = (channel, stream_id, *, on_available_image = None, on_unavailable_image = None))]
     fn add_subscription(
         slf: &Bound<'_, Self>,
-        channel: Channel,
+        #[pyo3(from_py_with = argument::channel)] channel: Channel,
         #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
         #[pyo3(from_py_with = argument::on_available_image)] on_available_image: Option<Callable>,
         #[pyo3(from_py_with = argument::on_unavailable_image)] on_unavailable_image: Option<
             Callable,
         >,
     ) -> PyResult<PySubscription> {
-        let handlers = ImageHandlers::new(on_available_image, on_unavailable_image);
+        let handlers = ImageHandlers::new(slf.py(), on_available_image, on_unavailable_image)?;
         let native = slf.get().image_handlers(&handlers);
         let handlers = handlers.all();
         let subscription = slf
@@ -362,14 +388,14 @@ impl PyAeron {
     #[pyo3(signature = (channel, stream_id, *, on_available_image = None, on_unavailable_image = None))]
     fn async_add_subscription(
         slf: &Bound<'_, Self>,
-        channel: Channel,
+        #[pyo3(from_py_with = argument::channel)] channel: Channel,
         #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
         #[pyo3(from_py_with = argument::on_available_image)] on_available_image: Option<Callable>,
         #[pyo3(from_py_with = argument::on_unavailable_image)] on_unavailable_image: Option<
             Callable,
         >,
     ) -> PyResult<PyPendingOperation> {
-        let handlers = ImageHandlers::new(on_available_image, on_unavailable_image);
+        let handlers = ImageHandlers::new(slf.py(), on_available_image, on_unavailable_image)?;
         let native = slf.get().image_handlers(&handlers);
         let handlers = handlers.all();
         let operation = slf
@@ -379,13 +405,15 @@ impl PyAeron {
                 false => aeron.async_add_subscription_with(&channel.0, stream_id, native),
             })?;
         let what = format!("add_subscription {} stream {stream_id}", channel.0);
-        let kept = handlers.clone();
-        let convert = move |client: &Bound<'_, PyAeron>, subscription| {
-            let subscription = PySubscription::new(subscription, client, kept.clone())?;
-            Ok(Py::new(client.py(), subscription)?.into_any())
+        let convert = |py: Python<'_>, owned: &Owned, subscription| {
+            let handlers = clone_all(py, owned.handlers());
+            let subscription = PySubscription::new(subscription, owned.client(py)?, handlers)?;
+            Ok(Py::new(py, subscription)?.into_any())
         };
-        let operation = PyPendingOperation::new(what, operation, slf, convert);
-        Ok(operation.with_handlers(handlers))
+        let park_ns = slf.get().max_idle_park_ns;
+        let operation =
+            PyPendingOperation::with_handlers(what, operation, park_ns, handlers, convert);
+        Ok(operation.of(slf))
     }
 
     /// Adds a counter, which lives as long as the client. Waits for the driver. `key` has at most 112 bytes, `label` 380.
@@ -393,11 +421,11 @@ impl PyAeron {
     fn add_counter(
         slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = argument::type_id)] type_id: i32,
-        label: &str,
-        key: Option<&[u8]>,
+        #[pyo3(from_py_with = argument::label)] label: String,
+        #[pyo3(from_py_with = argument::key)] key: Option<PyBackedBytes>,
     ) -> PyResult<PyCounter> {
         let counter = slf.get().waiting(slf.py(), |aeron| {
-            aeron.add_counter(type_id, key.unwrap_or_default(), label)
+            aeron.add_counter(type_id, bytes_of(&key), &label)
         })?;
         Ok(PyCounter::new(counter, slf))
     }
@@ -407,14 +435,12 @@ impl PyAeron {
     fn async_add_counter(
         slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = argument::type_id)] type_id: i32,
-        label: &str,
-        key: Option<&[u8]>,
+        #[pyo3(from_py_with = argument::label)] label: String,
+        #[pyo3(from_py_with = argument::key)] key: Option<PyBackedBytes>,
     ) -> PyResult<PyPendingOperation> {
-        let operation = slf.get().waiting(slf.py(), |aeron| {
-            aeron.async_add_counter(type_id, key.unwrap_or_default(), label)
-        })?;
         let what = format!("add_counter {label:?}");
-        Ok(PyPendingOperation::new(what, operation, slf, counter_of))
+        let send = |aeron: &Aeron| aeron.async_add_counter(type_id, bytes_of(&key), &label);
+        Self::pending(slf, what, send, counter_of)
     }
 
     /// Adds a counter that outlives the client, or finds the one with this type and registration id. Waits for the driver.
@@ -422,13 +448,12 @@ impl PyAeron {
     fn add_static_counter(
         slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = argument::type_id)] type_id: i32,
-        label: &str,
+        #[pyo3(from_py_with = argument::label)] label: String,
         #[pyo3(from_py_with = argument::registration_id)] registration_id: i64,
-        key: Option<&[u8]>,
+        #[pyo3(from_py_with = argument::key)] key: Option<PyBackedBytes>,
     ) -> PyResult<PyCounter> {
-        let key = key.unwrap_or_default();
         let counter = slf.get().waiting(slf.py(), |aeron| {
-            aeron.add_static_counter(type_id, key, label, registration_id)
+            aeron.add_static_counter(type_id, bytes_of(&key), &label, registration_id)
         })?;
         Ok(PyCounter::new(counter, slf))
     }
@@ -438,16 +463,15 @@ impl PyAeron {
     fn async_add_static_counter(
         slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = argument::type_id)] type_id: i32,
-        label: &str,
+        #[pyo3(from_py_with = argument::label)] label: String,
         #[pyo3(from_py_with = argument::registration_id)] registration_id: i64,
-        key: Option<&[u8]>,
+        #[pyo3(from_py_with = argument::key)] key: Option<PyBackedBytes>,
     ) -> PyResult<PyPendingOperation> {
-        let key = key.unwrap_or_default();
-        let operation = slf.get().waiting(slf.py(), |aeron| {
-            aeron.async_add_static_counter(type_id, key, label, registration_id)
-        })?;
         let what = format!("add_static_counter {label:?}");
-        Ok(PyPendingOperation::new(what, operation, slf, counter_of))
+        let send = |aeron: &Aeron| {
+            aeron.async_add_static_counter(type_id, bytes_of(&key), &label, registration_id)
+        };
+        Self::pending(slf, what, send, counter_of)
     }
 
     /// Removes a publication of either kind by its registration id. Returns a `PendingOperation`, whose result says whether
@@ -507,25 +531,23 @@ impl PyAeron {
         slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,
     ) -> PyResult<PyPendingOperation> {
-        let operation = slf
-            .get()
-            .waiting(slf.py(), |aeron| aeron.async_next_session_id(stream_id))?;
         let what = format!("next_session_id of stream {stream_id}");
-        let convert = |client: &Bound<'_, PyAeron>, id: i32| {
+        let send = |aeron: &Aeron| aeron.async_next_session_id(stream_id);
+        Self::pending(slf, what, send, |client, id| {
             Ok(id.into_pyobject(client.py())?.into_any().unbind())
-        };
-        Ok(PyPendingOperation::new(what, operation, slf, convert))
+        })
     }
 
     /// Adds `handler(counters_reader, registration_id, counter_id)` for counters of any client that become available;
     /// answers an id for its removal.
     fn add_available_counter_handler(
         &self,
+        py: Python<'_>,
         #[pyo3(from_py_with = argument::handler)] handler: Callable,
     ) -> PyResult<i64> {
-        Ok(self
-            .get()?
-            .add_available_counter_handler(self.reporter.counter_handler(&self.keep(handler))))
+        let aeron = self.get()?;
+        let handler = self.keep(py, handler)?;
+        Ok(aeron.add_available_counter_handler(self.reporter.counter_handler(&handler)))
     }
 
     /// Removes a handler by the id of its addition; answers whether there was one.
@@ -539,11 +561,12 @@ impl PyAeron {
     /// As `add_available_counter_handler`, for counters that are gone.
     fn add_unavailable_counter_handler(
         &self,
+        py: Python<'_>,
         #[pyo3(from_py_with = argument::handler)] handler: Callable,
     ) -> PyResult<i64> {
-        Ok(self
-            .get()?
-            .add_unavailable_counter_handler(self.reporter.counter_handler(&self.keep(handler))))
+        let aeron = self.get()?;
+        let handler = self.keep(py, handler)?;
+        Ok(aeron.add_unavailable_counter_handler(self.reporter.counter_handler(&handler)))
     }
 
     /// Removes a handler by the id of its addition; answers whether there was one.
@@ -557,11 +580,12 @@ impl PyAeron {
     /// Adds `handler()`, called once when the client is closed, whatever closed it; answers an id for its removal.
     fn add_close_handler(
         &self,
+        py: Python<'_>,
         #[pyo3(from_py_with = argument::handler)] handler: Callable,
     ) -> PyResult<i64> {
-        Ok(self
-            .get()?
-            .add_close_handler(self.reporter.close_handler(&self.keep(handler))))
+        let aeron = self.get()?;
+        let handler = self.keep(py, handler)?;
+        Ok(aeron.add_close_handler(self.reporter.close_handler(&handler)))
     }
 
     /// Removes a handler by the id of its addition; answers whether there was one.
@@ -585,6 +609,8 @@ impl PyAeron {
     }
 
     /// Closes the client and everything it opened. Handlers that this makes due have run when it returns. Idempotent.
+    ///
+    /// Called in a handler of another client whose end those handlers wait for, it returns without waiting for them.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let connection = self.inner.get()?;
         py.detach(|| connection.close());
@@ -663,33 +689,33 @@ impl PyAeron {
             .iter()
             .try_for_each(|handler| handler.visit(&visit))
     }
-
-    fn __clear__(&self) {
-        let mut handlers = self.handlers.lock().unwrap_or_else(PoisonError::into_inner);
-        let handlers = std::mem::take(&mut *handlers);
-        // Without the lock: what a handler refers to may run any code when it is gone.
-        handlers.iter().for_each(Handler::clear);
-    }
 }
 
-/// Makes the Python object of a counter.
+fn bytes_of(bytes: &Option<PyBackedBytes>) -> &[u8] {
+    bytes.as_deref().unwrap_or_default()
+}
+
+/// The Python object of a resource.
+fn object<T: Into<PyClassInitializer<R>>, R: PyClass>(
+    client: &Bound<'_, PyAeron>,
+    resource: T,
+) -> PyResult<Py<PyAny>> {
+    Ok(Py::new(client.py(), resource)?.into_any())
+}
+
 fn counter_of(client: &Bound<'_, PyAeron>, counter: aeron_client::Counter) -> PyResult<Py<PyAny>> {
-    let counter = PyCounter::new(counter, client);
-    Ok(Py::new(client.py(), counter)?.into_any())
+    object(client, PyCounter::new(counter, client))
 }
 
 fn removal(
     client: &Bound<'_, PyAeron>,
     registration_id: i64,
-    remove: impl FnOnce(&Aeron, i64) -> Result<aeron_client::PendingOperation<bool>, Error> + Send,
+    remove: impl FnOnce(&Aeron, i64) -> Result<PendingOperation<bool>, Error> + Send,
 ) -> PyResult<PyPendingOperation> {
-    let operation = client
-        .get()
-        .waiting(client.py(), |aeron| remove(aeron, registration_id))?;
     let what = format!("removal of {registration_id}");
-    let convert = |client: &Bound<'_, PyAeron>, was_there: bool| {
+    let send = |aeron: &Aeron| remove(aeron, registration_id);
+    PyAeron::pending(client, what, send, |client, was_there| {
         let was_there = was_there.into_pyobject(client.py())?.to_owned();
         Ok(was_there.into_any().unbind())
-    };
-    Ok(PyPendingOperation::new(what, operation, client, convert))
+    })
 }

@@ -12,10 +12,12 @@ use aeron_memory::error_log::{self, ErrorObservation};
 use aeron_memory::mapped::MappedFile;
 use aeron_memory::{SharedBuffer, Words};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 
 use crate::argument;
 use crate::counters::PyCounterSnapshot;
 use crate::errors::{from_client, raise};
+use crate::snapshot::snapshot;
 
 /// How long to sleep between two looks at a file that is still in the making.
 const RETRY_INTERVAL: Duration = Duration::from_millis(1);
@@ -29,9 +31,37 @@ pub struct PyCncFile {
     cnc: RwLock<Option<Cnc<SharedBuffer>>>,
 }
 
-/// One distinct error as it was when it was looked at. Immutable.
-#[pyclass(frozen, module = "aeron._aeron", name = "ErrorObservation")]
-pub struct PyErrorObservation(ErrorObservation);
+snapshot! {
+    /// One distinct error as it was when it was looked at. Immutable; pickled and compared by its values.
+    PyErrorObservation("ErrorObservation") {
+        /// How often it was seen.
+        observation_count: i32,
+        /// When it was seen first, in epoch milliseconds.
+        first_observation_ms: i64,
+        /// When it was seen last, in epoch milliseconds.
+        last_observation_ms: i64,
+        /// The text as the driver recorded it.
+        text: String,
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "ErrorObservation({} x {:?})",
+            self.observation_count, self.text
+        )
+    }
+}
+
+impl From<ErrorObservation> for PyErrorObservation {
+    fn from(seen: ErrorObservation) -> Self {
+        Self {
+            observation_count: seen.observation_count,
+            first_observation_ms: seen.first_observation_ms,
+            last_observation_ms: seen.last_observation_ms,
+            text: seen.text,
+        }
+    }
+}
 
 #[pymethods]
 impl PyCncFile {
@@ -39,7 +69,7 @@ impl PyCncFile {
     #[pyo3(signature = (aeron_dir, *, timeout_ms = 1000))]
     fn new(
         py: Python<'_>,
-        aeron_dir: PathBuf,
+        #[pyo3(from_py_with = argument::aeron_dir)] aeron_dir: PathBuf,
         #[pyo3(from_py_with = argument::timeout_ms)] timeout_ms: u64,
     ) -> PyResult<Self> {
         let path = directory::cnc_file(&aeron_dir);
@@ -86,12 +116,10 @@ impl PyCncFile {
     }
 
     /// All allocated counters, in order of their ids.
-    fn counters(&self, py: Python<'_>) -> PyResult<Vec<PyCounterSnapshot>> {
+    fn counters(&self) -> PyResult<Vec<PyCounterSnapshot>> {
         self.with(|cnc| {
             let records = cnc.counters().records();
-            records
-                .map(|record| PyCounterSnapshot::new(py, record))
-                .collect()
+            records.map(PyCounterSnapshot::from).collect()
         })
     }
 
@@ -173,7 +201,7 @@ pub fn default_directory() -> PathBuf {
 #[pyo3(signature = (aeron_dir, *, timeout_ms = 10_000))]
 pub fn is_driver_active(
     py: Python<'_>,
-    aeron_dir: PathBuf,
+    #[pyo3(from_py_with = argument::aeron_dir)] aeron_dir: PathBuf,
     #[pyo3(from_py_with = argument::timeout_ms)] timeout_ms: u64,
 ) -> PyResult<bool> {
     let timeout = Duration::from_millis(timeout_ms);
@@ -184,8 +212,11 @@ pub fn is_driver_active(
 /// Asks the driver on `aeron_dir` to end; it does if its termination validator accepts `token`. False without a driver to ask.
 #[pyfunction]
 #[pyo3(signature = (aeron_dir, token = None))]
-pub fn request_driver_termination(aeron_dir: PathBuf, token: Option<&[u8]>) -> PyResult<bool> {
-    aeron_client::request_driver_termination(&aeron_dir, token.unwrap_or_default())
+pub fn request_driver_termination(
+    #[pyo3(from_py_with = argument::aeron_dir)] aeron_dir: PathBuf,
+    #[pyo3(from_py_with = argument::token)] token: Option<PyBackedBytes>,
+) -> PyResult<bool> {
+    aeron_client::request_driver_termination(&aeron_dir, token.as_deref().unwrap_or_default())
         .map_err(|error| from_client(&error))
 }
 
@@ -193,7 +224,7 @@ pub fn request_driver_termination(aeron_dir: PathBuf, token: Option<&[u8]>) -> P
 #[pyfunction]
 #[pyo3(signature = (data, offset = 0, *, since_ms = None))]
 pub fn read_error_log(
-    data: &[u8],
+    #[pyo3(from_py_with = argument::data)] data: PyBackedBytes,
     #[pyo3(from_py_with = argument::offset)] offset: usize,
     #[pyo3(from_py_with = argument::since_ms)] since_ms: Option<i64>,
 ) -> PyResult<Vec<PyErrorObservation>> {
@@ -208,39 +239,5 @@ pub fn read_error_log(
 
 fn observations<W: Words>(log: &W, since_ms: Option<i64>) -> Vec<PyErrorObservation> {
     let read = error_log::read(log, since_ms.unwrap_or(i64::MIN));
-    read.into_iter().map(PyErrorObservation).collect()
-}
-
-#[pymethods]
-impl PyErrorObservation {
-    /// How often it was seen.
-    #[getter]
-    fn observation_count(&self) -> i32 {
-        self.0.observation_count
-    }
-
-    /// When it was seen first, in epoch milliseconds.
-    #[getter]
-    fn first_observation_ms(&self) -> i64 {
-        self.0.first_observation_ms
-    }
-
-    /// When it was seen last, in epoch milliseconds.
-    #[getter]
-    fn last_observation_ms(&self) -> i64 {
-        self.0.last_observation_ms
-    }
-
-    /// The text as the driver recorded it.
-    #[getter]
-    fn text(&self) -> &str {
-        &self.0.text
-    }
-
-    fn __repr__(&self) -> String {
-        format!(
-            "ErrorObservation({} x {:?})",
-            self.0.observation_count, self.0.text
-        )
-    }
+    read.into_iter().map(PyErrorObservation::from).collect()
 }

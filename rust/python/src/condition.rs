@@ -25,7 +25,9 @@ impl Condition {
 
 #[pymethods]
 impl Condition {
-    fn __call__(&self) -> PyResult<bool> {
-        Ok(self.look()?())
+    /// Looks without the GIL: what a look drops, such as the handlers of an operation that failed, is dropped after it.
+    fn __call__(&self, py: Python<'_>) -> PyResult<bool> {
+        let look = self.look()?;
+        Ok(py.detach(|| look()))
     }
 }

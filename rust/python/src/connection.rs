@@ -2,17 +2,16 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle, ThreadId};
 use std::time::Duration;
 
 use aeron_client::{Aeron, Context};
 use aeron_driver::ThreadingMode;
-use pyo3::Borrowed;
 use pyo3::prelude::*;
 
+use crate::argument::{Argument, wrong_type};
 use crate::calls::stopping_on_unwind;
 use crate::driver::PyMediaDriver;
-use crate::errors::raise;
 use crate::exit::{self, Closable};
 
 /// Name of the thread that runs handlers.
@@ -43,6 +42,8 @@ impl Connection {
     }
 
     /// Closes the client; handlers that this makes due have run when it returns. Call it without the GIL.
+    ///
+    /// If those handlers wait for the handler that this is called in, they run later: see [`join`].
     pub fn close(&self) {
         self.aeron.close();
         let dispatcher = self
@@ -50,11 +51,8 @@ impl Connection {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        if let Some(dispatcher) = dispatcher
-            && dispatcher.thread().id() != std::thread::current().id()
-        {
-            // Should a handler have ended the thread by a panic, it has been printed.
-            let _ = dispatcher.join();
+        if let Some(dispatcher) = dispatcher {
+            join(dispatcher);
         }
         // What the dispatcher had no time for, and all of it where there is none.
         self.aeron.run_handlers(Duration::ZERO);
@@ -67,9 +65,40 @@ impl Closable for Connection {
     }
 }
 
+/// Threads that wait for the end of a dispatcher, with that dispatcher's thread.
+static WAITS: Mutex<Vec<(ThreadId, ThreadId)>> = Mutex::new(Vec::new());
+
+/// Waits for the end of a dispatcher.
+///
+/// Returns at once if the dispatcher waits for this thread, directly or through others: it is in a handler that closes the client
+/// whose handler this thread is in, so each would wait for the other for ever.
+fn join(dispatcher: JoinHandle<()>) {
+    let (this, other) = (thread::current().id(), dispatcher.thread().id());
+    let waits = || WAITS.lock().unwrap_or_else(PoisonError::into_inner);
+    {
+        let mut waits = waits();
+        if is_waiting_for(&waits, other, this) {
+            return;
+        }
+        waits.push((this, other));
+    }
+    // Should a handler have ended the thread by a panic, it has been printed.
+    let _ = dispatcher.join();
+    waits().retain(|(waiting, _)| *waiting != this);
+}
+
+/// Whether `thread` is `end`, or waits for it through any number of threads. A thread waits for one other at a time.
+fn is_waiting_for(waits: &[(ThreadId, ThreadId)], thread: ThreadId, end: ThreadId) -> bool {
+    if thread == end {
+        return true;
+    }
+    let mut found = waits.iter().filter(|(waiting, _)| *waiting == thread);
+    found.any(|(_, awaited)| is_waiting_for(waits, *awaited, end))
+}
+
 fn start_dispatcher(aeron: &Aeron) -> std::io::Result<JoinHandle<()>> {
     let aeron = aeron.clone();
-    std::thread::Builder::new()
+    thread::Builder::new()
         .name(DISPATCHER_NAME.to_owned())
         .spawn(move || {
             while !aeron.is_closed() {
@@ -91,28 +120,20 @@ fn drop_released() {
 }
 
 /// Where the driver is.
-pub enum DriverName<'py> {
-    Embedded(Bound<'py, PyMediaDriver>),
+pub enum DriverName {
+    Embedded(Py<PyMediaDriver>),
     Directory(PathBuf),
 }
 
-impl<'a, 'py> FromPyObject<'a, 'py> for DriverName<'py> {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        if let Ok(driver) = object.cast::<PyMediaDriver>() {
-            return Ok(Self::Embedded(driver.to_owned()));
+impl Argument for DriverName {
+    fn convert(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
+        if let Ok(driver) = value.cast::<PyMediaDriver>() {
+            return Ok(Self::Embedded(driver.clone().unbind()));
         }
-        object.extract().map(Self::Directory).map_err(|_| {
-            let shown = object.repr().map_or_else(
-                |_| object.get_type().to_string(),
-                |text| text.to_string_lossy().into_owned(),
-            );
-            let reason = format!(
-                "driver={shown} is not a driver: pass a MediaDriver, its directory as a str or a path, or None for the \
-                 directory that AERON_DIR names"
-            );
-            raise("ArgumentTypeError", reason)
+        value.extract().map(Self::Directory).map_err(|_| {
+            let kind = "a driver: pass a MediaDriver, its directory as a str or a path, or None for the directory that \
+                        AERON_DIR names";
+            wrong_type(value, name, kind)
         })
     }
 }
@@ -120,8 +141,9 @@ impl<'a, 'py> FromPyObject<'a, 'py> for DriverName<'py> {
 /// Points the context to the driver; answers it if it is embedded. One without threads is run by the client that waits, and where polls
 /// find nothing the client takes turns at its network.
 pub fn find_driver(
+    py: Python<'_>,
     context: &mut Context,
-    driver: Option<DriverName<'_>>,
+    driver: Option<DriverName>,
 ) -> PyResult<Option<Py<PyMediaDriver>>> {
     match driver {
         None => Ok(None),
@@ -130,6 +152,7 @@ pub fn find_driver(
             Ok(None)
         }
         Some(DriverName::Embedded(driver)) => {
+            let driver = driver.bind(py);
             context.aeron_dir.clone_from(&driver.get().context().dir);
             if let Some(turns) = driver.get().network_turns() {
                 context.driver_turn = Some(Arc::new(move || turns.take()));
@@ -140,7 +163,7 @@ pub fn find_driver(
                 context.driver_invoker =
                     Some(Arc::new(move || shared.do_work().unwrap_or_default()));
             }
-            Ok(Some(driver.unbind()))
+            Ok(Some(driver.clone().unbind()))
         }
     }
 }

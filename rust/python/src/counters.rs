@@ -8,6 +8,7 @@ use crate::argument;
 use crate::client::PyAeron;
 use crate::errors::{because, raise};
 use crate::fork::OfProcess;
+use crate::snapshot::{Octets, snapshot};
 
 /// A counter that this client added. Thread-safe.
 ///
@@ -162,95 +163,25 @@ impl PyCounter {
     }
 }
 
-/// What a counter was when it was looked at. Immutable.
-#[pyclass(frozen, get_all, module = "aeron._aeron", name = "CounterSnapshot")]
-pub struct PyCounterSnapshot {
-    /// The counter id.
-    id: i32,
-    /// What it counts.
-    type_id: i32,
-    /// Its value.
-    value: i64,
-    /// The text that tools show.
-    label: String,
-    /// 112 bytes, zeros behind what was given.
-    key: Py<PyBytes>,
-    /// The registration that it was made for.
-    registration_id: i64,
-    /// The client that owns it, -1 for none.
-    owner_id: i64,
-    /// What it refers to.
-    reference_id: i64,
-}
-
-impl PyCounterSnapshot {
-    pub fn new(py: Python<'_>, record: CounterRecord) -> Self {
-        let CounterRecord {
-            id,
-            type_id,
-            key,
-            label,
-            value,
-            registration_id,
-            owner_id,
-            reference_id,
-        } = record;
-        let key = PyBytes::new(py, &key).unbind();
-        Self {
-            id,
-            type_id,
-            value,
-            label,
-            key,
-            registration_id,
-            owner_id,
-            reference_id,
-        }
-    }
-}
-
-#[pymethods]
-impl PyCounterSnapshot {
-    /// A snapshot of these values, as it is unpickled.
-    #[new]
-    #[allow(clippy::too_many_arguments, reason = "they are the attributes")]
-    fn of_values(
-        #[pyo3(from_py_with = argument::id)] id: i32,
-        #[pyo3(from_py_with = argument::type_id)] type_id: i32,
-        #[pyo3(from_py_with = argument::value)] value: i64,
+snapshot! {
+    /// A counter at one moment. Immutable; pickled and compared by its values.
+    PyCounterSnapshot("CounterSnapshot") {
+        /// The counter id.
+        id: i32,
+        /// Its type, which says what it counts.
+        type_id: i32,
+        /// Its value.
+        value: i64,
+        /// The text that tools show.
         label: String,
-        key: Py<PyBytes>,
-        #[pyo3(from_py_with = argument::registration_id)] registration_id: i64,
-        #[pyo3(from_py_with = argument::owner_id)] owner_id: i64,
-        #[pyo3(from_py_with = argument::reference_id)] reference_id: i64,
-    ) -> Self {
-        Self {
-            id,
-            type_id,
-            value,
-            label,
-            key,
-            registration_id,
-            owner_id,
-            reference_id,
-        }
-    }
-
-    #[allow(clippy::type_complexity, reason = "the arguments of the constructor")]
-    fn __getnewargs__(
-        &self,
-        py: Python<'_>,
-    ) -> (i32, i32, i64, String, Py<PyBytes>, i64, i64, i64) {
-        (
-            self.id,
-            self.type_id,
-            self.value,
-            self.label.clone(),
-            self.key.clone_ref(py),
-            self.registration_id,
-            self.owner_id,
-            self.reference_id,
-        )
+        /// 112 bytes: the key that was given, then zeros.
+        key: Octets,
+        /// The registration that it was made for.
+        registration_id: i64,
+        /// The client that owns it, -1 for none.
+        owner_id: i64,
+        /// The id to which it refers, by its type.
+        reference_id: i64,
     }
 
     fn __repr__(&self) -> String {
@@ -258,6 +189,21 @@ impl PyCounterSnapshot {
             "<CounterSnapshot {}: {} - {}>",
             self.id, self.value, self.label
         )
+    }
+}
+
+impl From<CounterRecord> for PyCounterSnapshot {
+    fn from(record: CounterRecord) -> Self {
+        Self {
+            id: record.id,
+            type_id: record.type_id,
+            value: record.value,
+            label: record.label,
+            key: Octets(record.key.to_vec()),
+            registration_id: record.registration_id,
+            owner_id: record.owner_id,
+            reference_id: record.reference_id,
+        }
     }
 }
 
@@ -390,12 +336,12 @@ impl PyCountersReader {
     }
 
     /// All counters in use, in the order of their ids.
-    fn snapshot(&self, py: Python<'_>) -> PyResult<Vec<PyCounterSnapshot>> {
+    fn snapshot(&self) -> PyResult<Vec<PyCounterSnapshot>> {
         Ok(self
             .inner
             .get()?
             .records()
-            .map(|record| PyCounterSnapshot::new(py, record))
+            .map(PyCounterSnapshot::from)
             .collect())
     }
 
@@ -410,6 +356,6 @@ impl PyCountersReader {
 
     /// Iterates over a snapshot.
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyIterator>> {
-        self.snapshot(py)?.into_pyobject(py)?.try_iter()
+        self.snapshot()?.into_pyobject(py)?.try_iter()
     }
 }

@@ -218,13 +218,22 @@ fn expected(setting: &Setting, context: &Context) -> String {
 
 /// Stores the settings of one loss of `aeron.loss`, of several, or of `None`.
 fn set_incoming_loss(context: &mut Context, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    let kind = "a loss, such as aeron.RandomLoss, an iterable of losses, or None";
     let losses: Vec<Bound<'_, PyAny>> = if value.is_none() {
         Vec::new()
     } else if value.hasattr("interceptor")? {
         vec![value.clone()]
     } else {
-        value.try_iter()?.collect::<PyResult<_>>()?
+        let items = value.try_iter();
+        let items = items.map_err(|error| argument::named(error, value, "incoming_loss", kind))?;
+        items.collect::<PyResult<_>>()?
     };
+    if !losses
+        .iter()
+        .all(|loss| loss.hasattr("interceptor").unwrap_or(false))
+    {
+        return Err(argument::wrong_type(value, "incoming_loss", kind));
+    }
     let mut names: Vec<String> = Vec::new();
     for loss in &losses {
         let name: String = loss.getattr("interceptor")?.extract()?;
@@ -249,14 +258,7 @@ fn value_of(setting: &Setting, value: &Bound<'_, PyAny>) -> PyResult<Value> {
         return Ok(Value::Number(value));
     }
     let text: std::path::PathBuf = value.extract().map_err(|_| {
-        raise(
-            "ArgumentTypeError",
-            format!(
-                "{} is a bool, an int, a str or a path, not {}",
-                setting.name,
-                value.get_type()
-            ),
-        )
+        argument::wrong_type(value, setting.name, "a bool, an int, a str or a path")
     })?;
     let text = text.display().to_string();
     // Names of alternatives are upper case in Aeron.
@@ -473,7 +475,10 @@ pub fn left_directories(py: Python<'_>) -> Vec<(PathBuf, u64, bool)> {
 /// `arguments` are those after the program's name; `None` takes them from `sys.argv`. No Python runs meanwhile.
 #[pyfunction]
 #[pyo3(signature = (arguments = None))]
-pub fn aeronmd_main(py: Python<'_>, arguments: Option<Vec<String>>) -> PyResult<i32> {
+pub fn aeronmd_main(
+    py: Python<'_>,
+    #[pyo3(from_py_with = argument::arguments)] arguments: Option<Vec<String>>,
+) -> PyResult<i32> {
     let arguments = match arguments {
         Some(arguments) => arguments,
         None => py

@@ -4,61 +4,139 @@
 //! What a handler raises goes to the error handler.
 
 use std::cell::Cell;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aeron_client::{
     CloseHandler, CounterHandler, CountersReader, Error, ErrorHandler, Image, ImageHandler,
     PublicationErrorFrame, PublicationErrorHandler, SharedBuffer,
 };
 use pyo3::prelude::*;
+use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 
 use crate::calls::{CallArguments, call, drop_in_python, show_unraisable, stopping_on_unwind};
 use crate::connection::DISPATCHER_NAME;
 use crate::counters::PyCountersReader;
 use crate::errors::from_client;
 use crate::image::PyImage;
+use crate::snapshot::snapshot;
 
-/// A function of the application that native code calls. Python's garbage collector sees it through the object that shows
-/// it ([`visit`](Self::visit)); a handler that was cleared is not called any more. Clones are the same handler.
-#[derive(Clone)]
-pub struct Handler(Arc<Mutex<Option<Py<PyAny>>>>);
+/// A function of the application that native code calls. Python's garbage collector sees it through the objects that own the
+/// handler; a handler that was cleared is not called any more.
+pub struct Handler {
+    owned: Py<OwnedFunction>,
+    weak: Arc<WeakHandler>,
+}
 
 impl Handler {
-    pub fn new(function: Py<PyAny>) -> Self {
-        Self(Arc::new(Mutex::new(Some(function))))
+    pub fn new(py: Python<'_>, function: Py<PyAny>) -> PyResult<Self> {
+        let function: Function = Arc::new(Mutex::new(Some(function)));
+        let owned = Bound::new(py, OwnedFunction(Arc::clone(&function)))?;
+        let weak = WeakHandler {
+            owned: PyWeakrefReference::new(owned.as_any())?.unbind(),
+            function,
+        };
+        Ok(Self {
+            owned: owned.unbind(),
+            weak: Arc::new(weak),
+        })
     }
 
-    fn get<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
-        let function = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        function.as_ref().map(|function| function.bind(py).clone())
+    /// The same handler, for another owner.
+    pub fn clone_ref(&self, py: Python<'_>) -> Self {
+        Self {
+            owned: self.owned.clone_ref(py),
+            weak: Arc::clone(&self.weak),
+        }
     }
 
     /// Lets go of the function.
     pub fn clear(&self) {
-        let function = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        drop(function);
+        self.weak.clear();
     }
 
     /// Whether there is still a function to call.
     pub fn is_set(&self) -> bool {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_some()
+        lock(&self.weak.function).is_some()
     }
 
-    /// Shows the function to the garbage collector. A handler that is in use just now counts as reachable.
+    /// Shows the function to the garbage collector.
     pub fn visit(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        visit.call(&self.owned)
+    }
+}
+
+/// The same handlers, for another owner.
+pub fn clone_all(py: Python<'_>, handlers: &[Handler]) -> Vec<Handler> {
+    handlers
+        .iter()
+        .map(|handler| handler.clone_ref(py))
+        .collect()
+}
+
+type Function = Arc<Mutex<Option<Py<PyAny>>>>;
+
+fn lock(function: &Function) -> MutexGuard<'_, Option<Py<PyAny>>> {
+    function.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Lets go of the function. The function is dropped without the lock, because that may run any code.
+fn clear(function: &Function) {
+    let function = lock(function).take();
+    drop(function);
+}
+
+/// The part of a handler that the garbage collector sees. Owners of the handler refer to it, native code does so weakly.
+#[pyclass(frozen, weakref, module = "aeron._aeron", name = "_Handler")]
+struct OwnedFunction(Function);
+
+#[pymethods]
+impl OwnedFunction {
+    fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        // A function that is in use just now counts as reachable.
         match self.0.try_lock() {
             Ok(function) => visit.call(&*function),
             Err(_) => Ok(()),
         }
     }
+
+    fn __clear__(&self) {
+        clear(&self.0);
+    }
+}
+
+impl Drop for OwnedFunction {
+    fn drop(&mut self) {
+        // Native code may still refer to the function.
+        clear(&self.0);
+    }
+}
+
+/// A handler as native code refers to it.
+///
+/// The garbage collector takes objects apart one after the other and lets other threads run meanwhile. A function that it has found to
+/// be garbage may have lost its globals already, and calling it would crash. Weak references to garbage are cleared before anything
+/// is taken apart, so the function is called only if the weak reference is alive.
+struct WeakHandler {
+    owned: Py<PyWeakrefReference>,
+    function: Function,
+}
+
+impl WeakHandler {
+    /// Returns the function, unless it was released or is garbage.
+    fn get<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        let _owned = self.owned.bind(py).upgrade()?;
+        let function = lock(&self.function);
+        function.as_ref().map(|function| function.bind(py).clone())
+    }
+
+    fn clear(&self) {
+        clear(&self.function);
+    }
 }
 
 /// A handler as the client holds it: the function is let go when the client does.
 struct Registered {
-    handler: Handler,
+    handler: Arc<WeakHandler>,
     reporter: ErrorReporter,
 }
 
@@ -82,11 +160,11 @@ impl Drop for Registered {
 
 /// Takes the errors that nobody is waiting for. Without a handler they are shown by `sys.unraisablehook`.
 #[derive(Clone, Default)]
-pub struct ErrorReporter(Option<Handler>);
+pub struct ErrorReporter(Option<Arc<WeakHandler>>);
 
 impl ErrorReporter {
-    pub fn new(handler: Option<Handler>) -> Self {
-        Self(handler)
+    pub fn new(handler: &Handler) -> Self {
+        Self(Some(Arc::clone(&handler.weak)))
     }
 
     fn report(&self, py: Python<'_>, error: PyErr) {
@@ -108,7 +186,7 @@ impl ErrorReporter {
 
     fn register(&self, handler: &Handler) -> Registered {
         Registered {
-            handler: handler.clone(),
+            handler: Arc::clone(&handler.weak),
             reporter: self.clone(),
         }
     }
@@ -184,36 +262,29 @@ fn name_thread(py: Python<'_>) -> PyResult<bool> {
     Ok(true)
 }
 
-/// What a receiver reported to a publication. Immutable.
-#[pyclass(
-    frozen,
-    get_all,
-    module = "aeron._aeron",
-    name = "PublicationErrorFrame"
-)]
-pub struct PyPublicationErrorFrame {
-    /// Original registration id of the publication.
-    registration_id: i64,
-    /// Registration id of the destination, -1 if none.
-    destination_registration_id: i64,
-    /// Session id of the publication.
-    session_id: i32,
-    /// Stream id of the publication.
-    stream_id: i32,
-    /// Id of the receiver, -1 for IPC.
-    receiver_id: i64,
-    /// Group tag of the receiver, -1 if none.
-    group_tag: i64,
-    /// 13 when the image was rejected.
-    error_code: i32,
-    /// What the receiver said.
-    error_message: String,
-    /// Where the report came from, `None` where it is not known.
-    source_address: Option<String>,
-}
+snapshot! {
+    /// An error that a receiver reported to a publication. Immutable; pickled and compared by its values.
+    PyPublicationErrorFrame("PublicationErrorFrame") {
+        /// Original registration id of the publication.
+        registration_id: i64,
+        /// Registration id of the destination, -1 if none.
+        destination_registration_id: i64,
+        /// Session id of the publication.
+        session_id: i32,
+        /// Stream id of the publication.
+        stream_id: i32,
+        /// Id of the receiver, -1 for IPC.
+        receiver_id: i64,
+        /// Group tag of the receiver, -1 if none.
+        group_tag: i64,
+        /// 13 when the image was rejected.
+        error_code: i32,
+        /// Text of the receiver.
+        error_message: String,
+        /// Source address of the report, `None` if it is not known.
+        source_address: Option<String>,
+    }
 
-#[pymethods]
-impl PyPublicationErrorFrame {
     fn __repr__(&self) -> String {
         format!(
             "<PublicationErrorFrame code {} {:?}, session {} stream {}, from {}>",

@@ -55,8 +55,11 @@ impl PyIdleStrategy {
     /// the language of `AERON_*_IDLE_STRATEGY` and its `_INIT_ARGS`.
     #[staticmethod]
     #[pyo3(signature = (name, arguments = None))]
-    fn parse(name: &str, arguments: Option<&str>) -> PyResult<Self> {
-        let spec = IdleStrategySpec::parse(name, arguments)
+    fn parse(
+        #[pyo3(from_py_with = argument::name)] name: String,
+        #[pyo3(from_py_with = argument::arguments)] arguments: Option<String>,
+    ) -> PyResult<Self> {
+        let spec = IdleStrategySpec::parse(&name, arguments.as_deref())
             .map_err(|error| raise("ConfigurationError", error.to_string()))?;
         Ok(Self {
             strategy: Mutex::new(spec.build()),

@@ -8,11 +8,12 @@ use pyo3::types::PyBytes;
 
 use crate::argument::{self, check_callable};
 use crate::calls::call;
+use crate::ended::unless_ended;
 use crate::errors::{because, from_client, raise};
 use crate::fork::OfProcess;
 use crate::handler::{Handler, OnFragment, Payload, action_of, always_continue};
 use crate::header::PyHeader;
-use crate::operations::PyPendingOperation;
+use crate::operations::{Owned, PyPendingOperation};
 use crate::waiting::DEFAULT_MAX_IDLE_PARK_NS;
 
 /// One publisher's stream as one subscription sees it.
@@ -35,34 +36,6 @@ impl PyImage {
     fn get(&self) -> PyResult<&Image> {
         self.inner.get()
     }
-
-    /// Returns the count of a poll, unless it is 0 because the client was closed by anything but its owner.
-    #[inline]
-    fn unless_ended(&self, found: usize) -> PyResult<usize> {
-        if found == 0 && self.get()?.is_closed() {
-            self.check_owner_closed()?;
-        }
-        Ok(found)
-    }
-
-    #[cold]
-    fn check_owner_closed(&self) -> PyResult<()> {
-        let image = self.get()?;
-        let cause = image.close_cause();
-        match cause.0.as_deref() {
-            // A corrupt log ended this image alone, and the poll that found it has raised.
-            None | Some(Error::CorruptLog { .. }) => Ok(()),
-            Some(_) => {
-                let text = format!(
-                    "stream {}, session {}: the image ended with its client at position {}",
-                    image.stream_id(),
-                    image.session_id(),
-                    image.position()
-                );
-                Err(because(raise("SubscriptionClosedError", text), &cause))
-            }
-        }
-    }
 }
 
 #[pymethods]
@@ -73,12 +46,12 @@ impl PyImage {
         &self,
         handler: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = argument::fragment_limit)] fragment_limit: usize,
-        copy: bool,
+        #[pyo3(from_py_with = argument::copy)] copy: bool,
     ) -> PyResult<usize> {
         let (image, header) = (self.get()?, Bound::new(handler.py(), PyHeader::default())?);
         let poll = |each: &mut OnFragment<'_>| image.try_controlled_poll(each, fragment_limit);
         let count = Handler::run(handler, &header, Payload::new(copy), poll, always_continue)?;
-        self.unless_ended(count)
+        unless_ended(self.get()?, count)
     }
 
     /// As `poll`, the handler answering an `Action` after each fragment.
@@ -87,12 +60,12 @@ impl PyImage {
         &self,
         handler: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = argument::fragment_limit)] fragment_limit: usize,
-        copy: bool,
+        #[pyo3(from_py_with = argument::copy)] copy: bool,
     ) -> PyResult<usize> {
         let (image, header) = (self.get()?, Bound::new(handler.py(), PyHeader::default())?);
         let poll = |each: &mut OnFragment<'_>| image.try_controlled_poll(each, fragment_limit);
         let count = Handler::run(handler, &header, Payload::new(copy), poll, action_of)?;
-        self.unless_ended(count)
+        unless_ended(self.get()?, count)
     }
 
     /// As `poll`, only fragments that begin before `limit_position`.
@@ -102,14 +75,14 @@ impl PyImage {
         handler: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = argument::limit_position)] limit_position: i64,
         #[pyo3(from_py_with = argument::fragment_limit)] fragment_limit: usize,
-        copy: bool,
+        #[pyo3(from_py_with = argument::copy)] copy: bool,
     ) -> PyResult<usize> {
         let (image, header) = (self.get()?, Bound::new(handler.py(), PyHeader::default())?);
         let poll = |each: &mut OnFragment<'_>| {
             image.try_bounded_controlled_poll(each, limit_position, fragment_limit)
         };
         let count = Handler::run(handler, &header, Payload::new(copy), poll, always_continue)?;
-        self.unless_ended(count)
+        unless_ended(self.get()?, count)
     }
 
     /// As `controlled_poll`, only fragments that begin before `limit_position`.
@@ -119,14 +92,14 @@ impl PyImage {
         handler: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = argument::limit_position)] limit_position: i64,
         #[pyo3(from_py_with = argument::fragment_limit)] fragment_limit: usize,
-        copy: bool,
+        #[pyo3(from_py_with = argument::copy)] copy: bool,
     ) -> PyResult<usize> {
         let (image, header) = (self.get()?, Bound::new(handler.py(), PyHeader::default())?);
         let poll = |each: &mut OnFragment<'_>| {
             image.try_bounded_controlled_poll(each, limit_position, fragment_limit)
         };
         let count = Handler::run(handler, &header, Payload::new(copy), poll, action_of)?;
-        self.unless_ended(count)
+        unless_ended(self.get()?, count)
     }
 
     /// Hands a block of whole frames with their headers, at most `block_length_limit` bytes, to
@@ -142,7 +115,7 @@ impl PyImage {
             |block| outcome = call_with_block(handler, block),
             block_length_limit,
         );
-        self.unless_ended(finish_block_poll(length, outcome)?)
+        unless_ended(self.get()?, finish_block_poll(length, outcome)?)
     }
 
     /// As `block_poll`, calling `handler(file_offset, block, session_id, term_id)` with the block's offset in the log's file.
@@ -157,27 +130,36 @@ impl PyImage {
             |file_offset, block| outcome = call_with_raw_block(handler, file_offset, block),
             block_length_limit,
         );
-        self.unless_ended(finish_block_poll(length, outcome)?)
+        unless_ended(self.get()?, finish_block_poll(length, outcome)?)
     }
 
     /// Asks the driver to reject the image, telling the publisher `reason` (at most 1023 bytes), and waits for its answer.
-    fn reject(&self, py: Python<'_>, reason: &str) -> PyResult<()> {
+    fn reject(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::reason)] reason: String,
+    ) -> PyResult<()> {
         let image = self.get()?;
-        py.detach(|| image.reject(reason))
+        py.detach(|| image.reject(&reason))
             .map_err(|error| rejection_error(image, &error))
     }
 
     /// As `reject`, without waiting: returns a `PendingOperation`, which cannot be cancelled.
-    fn async_reject(&self, py: Python<'_>, reason: &str) -> PyResult<PyPendingOperation> {
+    fn async_reject(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::reason)] reason: String,
+    ) -> PyResult<PyPendingOperation> {
         let image = self.get()?;
         let operation = py
-            .detach(|| image.async_reject(reason))
+            .detach(|| image.async_reject(&reason))
             .map_err(|error| rejection_error(image, &error))?;
         let what = format!("reject of session {}", image.session_id());
         let park_ns = DEFAULT_MAX_IDLE_PARK_NS;
-        let nothing = |py: Python<'_>, ()| Ok(py.None());
-        Ok(PyPendingOperation::without_client(
-            what, operation, park_ns, nothing,
+        let nothing = |py: Python<'_>, _: &Owned, ()| Ok(py.None());
+        let handlers = Vec::new();
+        Ok(PyPendingOperation::with_handlers(
+            what, operation, park_ns, handlers, nothing,
         ))
     }
 

@@ -17,6 +17,7 @@ mod condition;
 mod connection;
 mod counters;
 mod driver;
+mod ended;
 mod errors;
 mod events;
 mod exit;
@@ -34,6 +35,7 @@ mod operations;
 mod pipeline;
 mod publication;
 mod results;
+mod snapshot;
 mod source;
 mod subscription;
 mod timer;
@@ -98,6 +100,7 @@ fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(batch::batch_of_columns, module)?)?;
     module.add_function(wrap_pyfunction!(client::async_connect, module)?)?;
     module.add_function(wrap_pyfunction!(cnc_file::default_directory, module)?)?;
     module.add_function(wrap_pyfunction!(cnc_file::is_driver_active, module)?)?;

@@ -9,11 +9,11 @@ use aeron_memory::log::{LogBuffers, LogDescription};
 use aeron_memory::mapped::MappedFile;
 use aeron_memory::{SharedBuffer, Words};
 use pyo3::prelude::*;
-
-use crate::argument;
-
-use crate::errors::raise;
 use pyo3::types::PyBytes;
+
+use crate::argument::{self, Instance};
+use crate::errors::raise;
+use crate::snapshot::snapshot;
 
 /// The log buffer file of a publication or image, mapped for looking only: nothing is written to it.
 ///
@@ -25,21 +25,29 @@ pub struct PyLogFile {
     description: LogDescription,
 }
 
-/// Where a frame is, and its header as text. Immutable.
-#[pyclass(frozen, module = "aeron._aeron", name = "LogFrame", get_all)]
-pub struct PyLogFrame {
-    /// Where in its term the frame begins, in bytes.
-    term_offset: usize,
-    /// Bytes of the payload.
-    payload_length: usize,
-    /// The header's fields as text.
-    header: String,
+snapshot! {
+    /// The place of a frame, and its header as text. Immutable; pickled and compared by its values.
+    PyLogFrame("LogFrame") {
+        /// Offset of the frame in its term, in bytes.
+        term_offset: usize,
+        /// Bytes of the payload.
+        payload_length: usize,
+        /// The header's fields as text.
+        header: String,
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<LogFrame at {}, {} bytes: {}>",
+            self.term_offset, self.payload_length, self.header
+        )
+    }
 }
 
 #[pymethods]
 impl PyLogFile {
     #[new]
-    fn new(path: PathBuf) -> PyResult<Self> {
+    fn new(#[pyo3(from_py_with = argument::path)] path: PathBuf) -> PyResult<Self> {
         let file = MappedFile::open_private(&path)?;
         let log = LogBuffers::attach(file.buffer())
             .map_err(|error| raise("InvalidArgumentError", error.to_string()))?;
@@ -117,7 +125,7 @@ impl PyLogFile {
     fn frames(
         &self,
         #[pyo3(from_py_with = argument::partition)] partition: usize,
-        scan_over_zeroes: bool,
+        #[pyo3(from_py_with = argument::scan_over_zeroes)] scan_over_zeroes: bool,
     ) -> PyResult<Vec<PyLogFrame>> {
         check_partition(partition)?;
         self.with(|log| frames(log.term(partition), scan_over_zeroes))
@@ -128,13 +136,17 @@ impl PyLogFile {
         &self,
         py: Python<'py>,
         #[pyo3(from_py_with = argument::partition)] partition: usize,
-        frame: &PyLogFrame,
+        #[pyo3(from_py_with = argument::frame)] frame: Instance<PyLogFrame>,
         #[pyo3(from_py_with = argument::limit)] limit: usize,
     ) -> PyResult<Bound<'py, PyBytes>> {
         check_partition(partition)?;
+        let frame = frame.0.get();
         let payload = self.with(|log| {
             let term = log.term(partition);
-            let start = (frame.term_offset + HEADER_LENGTH).min(term.len());
+            let start = frame
+                .term_offset
+                .saturating_add(HEADER_LENGTH)
+                .min(term.len());
             let mut payload = vec![0; frame.payload_length.min(limit).min(term.len() - start)];
             term.copy_out(start, &mut payload);
             payload

@@ -7,8 +7,8 @@ use aeron_memory::log::{AppendError, Claim, Fragment};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::argument;
-use crate::buffers::{LARGE_COPY_LENGTH, with_bytes};
+use crate::argument::{self, named};
+use crate::buffers::{LARGE_COPY_LENGTH, View, with_bytes};
 use crate::calls::call;
 use crate::claim::{ClaimedIn, PyBufferClaim};
 use crate::errors::{from_offer, raise};
@@ -153,7 +153,7 @@ pub fn offer(
     outlet: &impl Outlet,
     message: &Bound<'_, PyAny>,
 ) -> PyResult<Py<PyAny>> {
-    let outcome = with_bytes(message, |bytes| {
+    let outcome = with_bytes(message, "message", |bytes| {
         copying(py, bytes.len(), || outlet.offer(bytes))
     })?;
     answer(py, outlet, outcome)
@@ -166,7 +166,7 @@ pub fn offer_reserved(
     message: &Bound<'_, PyAny>,
     reserved_value: &Bound<'_, PyAny>,
 ) -> PyResult<Py<PyAny>> {
-    let outcome = with_bytes(message, |bytes| -> PyResult<_> {
+    let outcome = with_bytes(message, "message", |bytes| -> PyResult<_> {
         if !reserved_value.is_callable() {
             let value: i64 = argument::reserved_value(reserved_value)?;
             return Ok(outlet.offer_with(bytes, |_| value));
@@ -207,9 +207,12 @@ pub fn offer_parts(
     outlet: &impl Outlet,
     parts: &Bound<'_, PyAny>,
 ) -> PyResult<Py<PyAny>> {
+    let not_iterable = |error| named(error, parts, "parts", "an iterable of bytes-like objects");
     let views = parts
-        .try_iter()?
-        .map(|part| crate::buffers::View::bytes_of(&part?))
+        .try_iter()
+        .map_err(not_iterable)?
+        .enumerate()
+        .map(|(index, part)| View::named(&part?, || format!("parts[{index}]")))
         .collect::<PyResult<Vec<_>>>()?;
     let parts: Vec<&[u8]> = views.iter().map(|view| view.bytes()).collect();
     let length = parts.iter().map(|part| part.len()).sum();
@@ -224,7 +227,7 @@ pub fn publish(
     message: &Bound<'_, PyAny>,
     patience: Patience,
 ) -> PyResult<i64> {
-    with_bytes(message, |bytes| {
+    with_bytes(message, "message", |bytes| {
         retry(py, outlet, patience, || outlet.offer(bytes))
     })?
 }

@@ -1,6 +1,7 @@
 //! [`PyPendingOperation`]: what was asked of the driver and is not finished.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread::{self, ThreadId};
 
 use aeron_client::PendingOperation;
 use pyo3::exceptions::PyBaseException;
@@ -8,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyType;
 
+use crate::argument;
 use crate::client::PyAeron;
 use crate::condition::Condition;
 use crate::errors::{from_client, raise};
@@ -29,28 +31,55 @@ pub struct PyPendingOperation {
     inner: OfProcess<Arc<Mutex<Inner>>>,
     what: String,
     max_idle_park_ns: u64,
+    owned: Owned,
+}
+
+/// The operation and its result. No Python object is made or dropped while the lock of `Inner` is held: either may run the garbage
+/// collector and so any Python code, which would wait for the lock if it uses the same operation.
+struct Inner {
+    operation: Box<dyn Operation>,
+    outcome: Outcome,
+}
+
+/// The Python object of the result.
+enum Outcome {
+    /// The operation is finished, and the program has not asked for its result.
+    NotMade,
+    /// This thread makes the object, without the lock.
+    BeingMade(ThreadId),
+    /// The exception is kept as an object, because a `PyErr` cannot be shown to the garbage collector.
+    Made(Result<Py<PyAny>, Py<PyBaseException>>),
+}
+
+/// Makes the Python object of a result. Called once, without the lock.
+type Make = Box<dyn FnOnce(Python<'_>, &Owned) -> PyResult<Py<PyAny>> + Send>;
+
+/// The Python objects that an operation owns, for its result.
+#[derive(Default)]
+pub struct Owned {
     /// Keeps the client open until the operation is gone.
     client: Option<Py<PyAeron>>,
-    /// Handlers of the subscription that is being added.
+    /// Handlers of the client or subscription that is being added.
     handlers: Vec<Handler>,
 }
 
-struct Inner {
-    operation: Box<dyn Operation>,
-    /// The exception is kept as an object, because a `PyErr` cannot be shown to the garbage collector.
-    outcome: Option<Result<Py<PyAny>, Py<PyBaseException>>>,
+impl Owned {
+    pub fn handlers(&self) -> &[Handler] {
+        &self.handlers
+    }
+
+    pub fn client<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, PyAeron>> {
+        let client = self.client.as_ref().map(|client| client.bind(py));
+        client.ok_or_else(|| raise("AeronError", "the operation has no client"))
+    }
 }
 
 /// A pending operation of any result.
 trait Operation: Send {
     /// Goes on without waiting; returns whether the operation is finished. Needs no GIL.
     fn poll(&mut self) -> bool;
-    /// The result of a finished operation.
-    fn result(
-        &mut self,
-        py: Python<'_>,
-        client: Option<&Bound<'_, PyAeron>>,
-    ) -> PyResult<Py<PyAny>>;
+    /// Takes what makes the Python object of the result. Called once, when the operation is finished.
+    fn take_result(&mut self) -> Make;
     fn cancel(&mut self) -> bool;
     fn correlation_id(&self) -> i64;
     fn check_may_wait(&self) -> aeron_client::Result<()>;
@@ -58,13 +87,14 @@ trait Operation: Send {
 
 struct Typed<T, F> {
     operation: PendingOperation<T>,
-    convert: F,
+    /// `None` once the result is taken.
+    convert: Option<F>,
 }
 
 impl<T, F> Operation for Typed<T, F>
 where
-    T: Clone + Send,
-    F: Fn(Python<'_>, Option<&Bound<'_, PyAeron>>, T) -> PyResult<Py<PyAny>> + Send,
+    T: Clone + Send + 'static,
+    F: FnOnce(Python<'_>, &Owned, T) -> PyResult<Py<PyAny>> + Send + 'static,
 {
     fn poll(&mut self) -> bool {
         let is_pending = |operation: &mut PendingOperation<T>| matches!(operation.poll(), Ok(None));
@@ -75,16 +105,13 @@ where
         self.operation.run_driver() && !is_pending(&mut self.operation)
     }
 
-    fn result(
-        &mut self,
-        py: Python<'_>,
-        client: Option<&Bound<'_, PyAeron>>,
-    ) -> PyResult<Py<PyAny>> {
-        match self.operation.poll() {
-            Ok(Some(value)) => (self.convert)(py, client, value),
-            Ok(None) => Err(raise("AeronError", "the operation is not finished")),
-            Err(error) => Err(from_client(&error)),
-        }
+    fn take_result(&mut self) -> Make {
+        let (result, convert) = (self.operation.poll(), self.convert.take());
+        Box::new(move |py, owned| match (result, convert) {
+            (Ok(Some(value)), Some(convert)) => convert(py, owned, value),
+            (Ok(_), _) => Err(raise("AeronError", "the operation is not finished")),
+            (Err(error), _) => Err(from_client(&error)),
+        })
     }
 
     fn cancel(&mut self) -> bool {
@@ -107,55 +134,43 @@ impl PyPendingOperation {
         what: String,
         operation: PendingOperation<T>,
         client: &Bound<'_, PyAeron>,
-        convert: impl Fn(&Bound<'_, PyAeron>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+        convert: impl FnOnce(&Bound<'_, PyAeron>, T) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> Self {
-        let convert = move |_: Python<'_>, client: Option<&Bound<'_, PyAeron>>, value| {
-            let client =
-                client.ok_or_else(|| raise("AeronError", "the operation has no client"))?;
-            convert(client, value)
-        };
-        let mut this = Self::of(what, operation, client.get().max_idle_park_ns(), convert);
-        this.client = Some(client.clone().unbind());
-        this
+        let convert = move |py: Python<'_>, owned: &Owned, value| convert(owned.client(py)?, value);
+        let max_idle_park_ns = client.get().max_idle_park_ns();
+        Self::with_handlers(what, operation, max_idle_park_ns, Vec::new(), convert).of(client)
     }
 
-    /// An operation whose result is the client, or none.
-    pub fn without_client<T: Clone + Send + 'static>(
+    /// An operation whose result has handlers, as [`new`](Self::new). `convert` finds them in [`Owned`].
+    pub fn with_handlers<T: Clone + Send + 'static>(
         what: String,
         operation: PendingOperation<T>,
         max_idle_park_ns: u64,
-        convert: impl Fn(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+        handlers: Vec<Handler>,
+        convert: impl FnOnce(Python<'_>, &Owned, T) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> Self {
-        let convert =
-            move |py: Python<'_>, _: Option<&Bound<'_, PyAeron>>, value| convert(py, value);
-        Self::of(what, operation, max_idle_park_ns, convert)
-    }
-
-    fn of<T: Clone + Send + 'static>(
-        what: String,
-        operation: PendingOperation<T>,
-        max_idle_park_ns: u64,
-        convert: impl Fn(Python<'_>, Option<&Bound<'_, PyAeron>>, T) -> PyResult<Py<PyAny>>
-        + Send
-        + 'static,
-    ) -> Self {
-        let operation = Box::new(Typed { operation, convert });
+        let operation = Box::new(Typed {
+            operation,
+            convert: Some(convert),
+        });
         let inner = Inner {
             operation,
-            outcome: None,
+            outcome: Outcome::NotMade,
         };
         Self {
             inner: OfProcess::new(Arc::new(Mutex::new(inner))),
             what,
             max_idle_park_ns,
-            client: None,
-            handlers: Vec::new(),
+            owned: Owned {
+                client: None,
+                handlers,
+            },
         }
     }
 
-    /// Shows the handlers of the subscription to the garbage collector.
-    pub fn with_handlers(mut self, handlers: Vec<Handler>) -> Self {
-        self.handlers = handlers;
+    /// Names the client of the operation.
+    pub fn of(mut self, client: &Bound<'_, PyAeron>) -> Self {
+        self.owned.client = Some(client.clone().unbind());
         self
     }
 
@@ -164,7 +179,7 @@ impl PyPendingOperation {
         let patience = Patience::new(timeout, self.max_idle_park_ns)?;
         let inner = self.inner.get()?;
         if !py.detach(|| lock(inner).poll()) {
-            let may_wait = lock_attached(py, inner).operation.check_may_wait();
+            let may_wait = py.detach(|| lock(inner).operation.check_may_wait());
             may_wait.map_err(|error| from_client(&error))?;
             let finished = patience.wait_without_gil(py, || lock(inner).poll().then_some(()))?;
             if finished.is_none() {
@@ -176,8 +191,63 @@ impl PyPendingOperation {
                 return Err(raise("OperationTimeoutError", reason));
             }
         }
-        let client = self.client.as_ref().map(|client| client.bind(py));
-        lock_attached(py, inner).result(py, client)
+        self.take_object(py, inner)
+    }
+
+    /// Returns the object of a finished operation's result. The first thread that asks makes it, the others wait for that.
+    fn take_object(&self, py: Python<'_>, inner: &Mutex<Inner>) -> PyResult<Py<PyAny>> {
+        loop {
+            let next = lock_attached(py, inner).next(py);
+            match next {
+                Next::Made(result) => return again(py, result),
+                Next::Make(make) => return again(py, self.make(py, inner, make)),
+                Next::BeingMade(thread) if thread == thread::current().id() => {
+                    let reason = format!(
+                        "the result of {} is being made on this thread: ask for it later",
+                        self.what
+                    );
+                    return Err(raise("ReentrantCallError", reason));
+                }
+                Next::BeingMade(_) => {
+                    let patience = Patience::new(None, self.max_idle_park_ns)?;
+                    patience
+                        .wait_without_gil(py, || (!lock(inner).is_being_made()).then_some(()))?;
+                }
+            }
+        }
+    }
+
+    /// Makes the object of the result without the lock, and stores it.
+    fn make(
+        &self,
+        py: Python<'_>,
+        inner: &Mutex<Inner>,
+        make: Make,
+    ) -> Result<Py<PyAny>, Py<PyBaseException>> {
+        let result = make(py, &self.owned).map_err(|error| error.into_value(py));
+        let kept = clone_result(py, &result);
+        lock_attached(py, inner).outcome = Outcome::Made(kept);
+        result
+    }
+}
+
+/// Returns the object of a result, or raises its exception once more.
+fn again(py: Python<'_>, result: Result<Py<PyAny>, Py<PyBaseException>>) -> PyResult<Py<PyAny>> {
+    result.map_err(|error| {
+        let error = PyErr::from_value(error.into_bound(py).into_any());
+        // Each raise adds its frames to those of the raises before.
+        error.set_traceback(py, None);
+        error
+    })
+}
+
+fn clone_result(
+    py: Python<'_>,
+    result: &Result<Py<PyAny>, Py<PyBaseException>>,
+) -> Result<Py<PyAny>, Py<PyBaseException>> {
+    match result {
+        Ok(object) => Ok(object.clone_ref(py)),
+        Err(error) => Err(error.clone_ref(py)),
     }
 }
 
@@ -198,35 +268,53 @@ fn lock_attached<'a>(py: Python<'_>, inner: &'a Mutex<Inner>) -> MutexGuard<'a, 
         .unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Locks if no other thread has the lock.
+fn try_lock(inner: &Mutex<Inner>) -> Option<MutexGuard<'_, Inner>> {
+    match inner.try_lock() {
+        Ok(inner) => Some(inner),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+/// The next step of a thread that wants the result.
+enum Next {
+    Made(Result<Py<PyAny>, Py<PyBaseException>>),
+    Make(Make),
+    BeingMade(ThreadId),
+}
+
 impl Inner {
     fn poll(&mut self) -> bool {
-        self.outcome.is_some() || self.operation.poll()
+        !matches!(self.outcome, Outcome::NotMade) || self.operation.poll()
     }
 
-    fn result(
-        &mut self,
-        py: Python<'_>,
-        client: Option<&Bound<'_, PyAeron>>,
-    ) -> PyResult<Py<PyAny>> {
-        let operation = &mut self.operation;
-        let outcome = self.outcome.get_or_insert_with(|| {
-            let result = operation.result(py, client);
-            result.map_err(|error| error.into_value(py))
-        });
-        match outcome {
-            Ok(value) => Ok(value.clone_ref(py)),
-            Err(error) => {
-                let error = PyErr::from_value(error.bind(py).clone().into_any());
-                // Each raise adds its frames to those of the raises before.
-                error.set_traceback(py, None);
-                Err(error)
+    /// Returns the result of a finished operation, or has the caller make it.
+    fn next(&mut self, py: Python<'_>) -> Next {
+        match &self.outcome {
+            Outcome::Made(result) => Next::Made(clone_result(py, result)),
+            Outcome::BeingMade(thread) => Next::BeingMade(*thread),
+            Outcome::NotMade => {
+                self.outcome = Outcome::BeingMade(thread::current().id());
+                Next::Make(self.operation.take_result())
             }
         }
     }
 
-    /// Whether a result was made, which shows the handlers to the garbage collector from then on.
-    fn has_result(&self) -> bool {
-        matches!(self.outcome, Some(Ok(_)))
+    fn cancel(&mut self) -> bool {
+        matches!(self.outcome, Outcome::NotMade) && self.operation.cancel()
+    }
+
+    fn is_being_made(&self) -> bool {
+        matches!(self.outcome, Outcome::BeingMade(_))
+    }
+
+    fn state(&self) -> &'static str {
+        match &self.outcome {
+            Outcome::NotMade | Outcome::BeingMade(_) => "pending",
+            Outcome::Made(Ok(_)) => "finished",
+            Outcome::Made(Err(_)) => "failed",
+        }
     }
 }
 
@@ -250,7 +338,11 @@ impl PyPendingOperation {
     ///
     /// Raises what the operation failed with, or `OperationTimeoutError`, which does not cancel it.
     #[pyo3(signature = (timeout = None))]
-    fn result(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
+    fn result(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>,
+    ) -> PyResult<Py<PyAny>> {
         self.wait(py, timeout)
     }
 
@@ -258,18 +350,15 @@ impl PyPendingOperation {
     /// rejections and static counters, which go on.
     fn cancel(&self, py: Python<'_>) -> PyResult<bool> {
         let inner = self.inner.get()?;
-        Ok(py.detach(|| {
-            let mut inner = lock(inner);
-            inner.outcome.is_none() && inner.operation.cancel()
-        }))
+        Ok(py.detach(|| lock(inner).cancel()))
     }
 
     /// Whether the operation is done, for a wait of an event loop.
     #[getter(_is_done)]
     fn is_done(&self) -> PyResult<Condition> {
         let inner = Arc::clone(self.inner.get()?);
-        // With the GIL or without it, so it must not wait for the lock: the next look comes soon.
-        let look = move || inner.try_lock().is_ok_and(|mut inner| inner.poll());
+        // A loop must not wait for the lock: its next look comes soon.
+        let look = move || try_lock(&inner).is_some_and(|mut inner| inner.poll());
         Ok(Condition::new(look))
     }
 
@@ -308,45 +397,35 @@ impl PyPendingOperation {
         types.call_method1("GenericAlias", (class, key))
     }
 
-    fn __repr__(&self, py: Python<'_>) -> String {
-        let inner = lock_attached(py, self.inner.anywhere());
-        let state = match &inner.outcome {
-            None => "pending",
-            Some(Ok(_)) => "finished",
-            Some(Err(_)) => "failed",
+    /// Never blocks: in a forked child the lock may be held by a thread that the child does not have.
+    fn __repr__(&self) -> String {
+        let inner = self.inner.get().ok().map(|inner| try_lock(inner));
+        let state = match inner {
+            None => "of the parent process".to_owned(),
+            Some(None) => "in use by another thread".to_owned(),
+            Some(Some(inner)) => format!(
+                "correlation id {}, {}",
+                inner.operation.correlation_id(),
+                inner.state()
+            ),
         };
-        let id = inner.operation.correlation_id();
-        format!(
-            "<PendingOperation {}, correlation id {id}, {state}>",
-            self.what
-        )
+        format!("<PendingOperation {}, {state}>", self.what)
     }
 
     fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
-        visit.call(&self.client)?;
+        visit.call(&self.owned.client)?;
+        for handler in &self.owned.handlers {
+            handler.visit(&visit)?;
+        }
         // An object that another thread uses just now counts as reachable.
-        let Ok(inner) = self.inner.anywhere().try_lock() else {
+        let Some(inner) = try_lock(self.inner.anywhere()) else {
             return Ok(());
         };
         match &inner.outcome {
-            Some(Ok(result)) => visit.call(result)?,
-            Some(Err(error)) => visit.call(error)?,
-            None => {}
-        }
-        if !inner.has_result() {
-            // A function that is shown twice and referred to once would be taken for garbage while it is in use.
-            for handler in &self.handlers {
-                handler.visit(&visit)?;
-            }
+            Outcome::Made(Ok(result)) => visit.call(result)?,
+            Outcome::Made(Err(error)) => visit.call(error)?,
+            Outcome::NotMade | Outcome::BeingMade(_) => {}
         }
         Ok(())
-    }
-
-    fn __clear__(&self) {
-        let inner = self.inner.anywhere().try_lock();
-        let are_handlers_ours = inner.is_ok_and(|inner| !inner.has_result());
-        if are_handlers_ours {
-            self.handlers.iter().for_each(Handler::clear);
-        }
     }
 }

@@ -6,8 +6,9 @@ use aeron_client::{Error, ExclusivePublication, Publication};
 use aeron_memory::log::AppendError;
 use aeron_memory::log::append::Messages;
 use pyo3::prelude::*;
+use pyo3::types::PyInt;
 
-use crate::argument;
+use crate::argument::{self, Argument};
 use crate::buffers::with_bytes;
 use crate::channel::Channel;
 use crate::claim::PyBufferClaim;
@@ -151,7 +152,7 @@ macro_rules! publication_class {
                 &self,
                 data: &Bound<'_, PyAny>,
                 #[pyo3(from_py_with = argument::start)] start: usize,
-                timeout: Option<f64>,
+                #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>,
             ) -> PyResult<usize> {
                 let patience = Patience::new(timeout, self.max_idle_park_ns)?;
                 offer_arrow(self.get()?, data, start, patience)
@@ -159,7 +160,7 @@ macro_rules! publication_class {
 
             /// Sends, waiting up to `timeout` seconds (`None`: for ever) for a subscriber and for room; answers the position.
             #[pyo3(signature = (message, timeout = None))]
-            fn publish(&self, message: &Bound<'_, PyAny>, timeout: Option<f64>) -> PyResult<i64> {
+            fn publish(&self, message: &Bound<'_, PyAny>, #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>) -> PyResult<i64> {
                 let patience = Patience::new(timeout, self.max_idle_park_ns)?;
                 offer::publish(message.py(), self.get()?, message, patience)
             }
@@ -173,7 +174,7 @@ macro_rules! publication_class {
                 &self,
                 py: Python<'_>,
                 #[pyo3(from_py_with = argument::length)] length: usize,
-                direct: bool,
+                #[pyo3(from_py_with = argument::direct)] direct: bool,
             ) -> PyResult<Py<PyAny>> {
                 offer::try_claim(py, self.get()?, length, direct)
             }
@@ -184,8 +185,8 @@ macro_rules! publication_class {
                 &self,
                 py: Python<'_>,
                 #[pyo3(from_py_with = argument::length)] length: usize,
-                timeout: Option<f64>,
-                direct: bool,
+                #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>,
+                #[pyo3(from_py_with = argument::direct)] direct: bool,
             ) -> PyResult<PyBufferClaim> {
                 let patience = Patience::new(timeout, self.max_idle_park_ns)?;
                 offer::claim(py, self.get()?, length, patience, direct)
@@ -224,7 +225,7 @@ macro_rules! publication_class {
 
             /// Waits up to `timeout` seconds (`None`: for ever) for a subscriber.
             #[pyo3(signature = (timeout = None))]
-            fn wait_connected(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+            fn wait_connected(&self, py: Python<'_>, #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>) -> PyResult<()> {
                 offer::wait_connected(py, self.get()?, Patience::new(timeout, self.max_idle_park_ns)?)
             }
 
@@ -232,7 +233,7 @@ macro_rules! publication_class {
             #[pyo3(signature = (timeout = None))]
             fn wait_connected_async<'py>(
                 slf: &Bound<'py, Self>,
-                timeout: Option<f64>,
+                #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>,
             ) -> PyResult<Bound<'py, PyAny>> {
                 slf.py().import("aeron.aio")?.call_method1("connected", (slf, timeout))
             }
@@ -242,8 +243,8 @@ macro_rules! publication_class {
             fn claim_async<'py>(
                 slf: &Bound<'py, Self>,
                 #[pyo3(from_py_with = argument::length)] length: usize,
-                timeout: Option<f64>,
-                direct: bool,
+                #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>,
+                #[pyo3(from_py_with = argument::direct)] direct: bool,
             ) -> PyResult<Bound<'py, PyAny>> {
                 slf.py()
                     .import("aeron.aio")?
@@ -263,7 +264,7 @@ macro_rules! publication_class {
             /// Over UDP that is when the driver's sender has sent it, which says nothing of receipt; over IPC when every subscriber
             /// has consumed it. Raises `PublicationClosedError` if the publication is closed, or its driver died.
             #[pyo3(signature = (timeout = None))]
-            fn flush(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
+            fn flush(&self, py: Python<'_>, #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>) -> PyResult<bool> {
                 offer::flush(py, self.get()?, Patience::new(timeout, self.max_idle_park_ns)?)
             }
 
@@ -422,12 +423,12 @@ macro_rules! publication_class {
             }
 
             /// Adds a destination to send to to a channel with `control-mode=manual`, and waits for the driver. Returns its id.
-            fn add_destination(&self, py: Python<'_>, channel: Channel) -> PyResult<i64> {
+            fn add_destination(&self, py: Python<'_>, #[pyo3(from_py_with = argument::channel)] channel: Channel) -> PyResult<i64> {
                 waiting(py, self.get()?, |publication| publication.add_destination(&channel.0))
             }
 
             /// Removes a destination, named by its channel or its id, and waits for the driver.
-            fn remove_destination(&self, py: Python<'_>, destination: DestinationName) -> PyResult<()> {
+            fn remove_destination(&self, py: Python<'_>, #[pyo3(from_py_with = argument::destination)] destination: DestinationName) -> PyResult<()> {
                 waiting(py, self.get()?, |publication| match &destination {
                     DestinationName::Id(id) => publication.remove_destination_by_id(*id),
                     DestinationName::Channel(channel) => publication.remove_destination(&channel.0),
@@ -438,7 +439,7 @@ macro_rules! publication_class {
             fn async_add_destination(
                 &self,
                 py: Python<'_>,
-                channel: Channel,
+                #[pyo3(from_py_with = argument::channel)] channel: Channel,
             ) -> PyResult<PyPendingOperation> {
                 let operation = waiting(py, self.get()?, |publication| {
                     publication.async_add_destination(&channel.0)
@@ -454,7 +455,7 @@ macro_rules! publication_class {
             fn async_remove_destination(
                 &self,
                 py: Python<'_>,
-                destination: DestinationName,
+                #[pyo3(from_py_with = argument::destination)] destination: DestinationName,
             ) -> PyResult<PyPendingOperation> {
                 let operation = waiting(py, self.get()?, |publication| match &destination {
                     DestinationName::Id(id) => publication.async_remove_destination_by_id(*id),
@@ -486,10 +487,18 @@ macro_rules! publication_class {
 }
 
 /// How a destination is named for its removal.
-#[derive(FromPyObject)]
 enum DestinationName {
     Id(i64),
     Channel(Channel),
+}
+
+impl Argument for DestinationName {
+    fn convert(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
+        match value.cast::<PyInt>() {
+            Ok(id) => i64::convert(id, name).map(Self::Id),
+            Err(_) => Channel::convert(value, name).map(Self::Channel),
+        }
+    }
 }
 
 publication_class! {
@@ -506,7 +515,7 @@ publication_class! {
     /// be called from any thread. Sending never blocks; `publish` and `claim` wait.
     PyExclusivePublication("ExclusivePublication") wraps ExclusivePublication {
         /// Appends a frame of `length` payload bytes that subscribers skip; answers the position, or as `offer`.
-        fn append_padding(&self, py: Python<'_>, length: usize) -> PyResult<Py<PyAny>> {
+        fn append_padding(&self, py: Python<'_>, #[pyo3(from_py_with = argument::length)] length: usize) -> PyResult<Py<PyAny>> {
             let publication = self.get()?;
             offer::answer(py, publication, publication.append_padding(length))
         }
@@ -514,7 +523,7 @@ publication_class! {
         /// Appends ready-made frames that continue the stream; answers the position, or as `offer`.
         fn offer_block(&self, block: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
             let publication = self.get()?;
-            let outcome = with_bytes(block, |bytes| publication.offer_block(bytes))?;
+            let outcome = with_bytes(block, "block", |bytes| publication.offer_block(bytes))?;
             offer::answer(block.py(), publication, outcome)
         }
 

@@ -9,6 +9,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PySequence, PyString};
 
+use crate::argument::{self, named, wrong_type};
 use crate::arrow::array_of;
 use crate::buffers::{View, has_buffer, has_objects, holds_addresses};
 use crate::errors::raise;
@@ -50,7 +51,7 @@ pub fn send(
         Ok(sequence) if !source.is_instance_of::<PyString>() => {
             send_list(&sequence.to_list()?, start, sink)
         }
-        _ => Err(unsuitable()),
+        _ => Err(unsuitable(source)),
     }
 }
 
@@ -71,11 +72,11 @@ fn send_rows(source: &Bound<'_, PyAny>, start: usize, sink: &mut impl Sink) -> P
         Err(_) if has_objects(source) => return Err(holds_addresses(source)),
         Err(error) => View::shape_of(&as_opaque_records(source).map_err(|_| error)?)?,
     };
-    let rows = Rows::of(&view)?;
+    let rows = Rows::of(&view).ok_or_else(|| unsuitable(source))?;
     // SAFETY: the exporter promises `count` rows of `length` bytes, `stride` apart; the view keeps them.
     let bytes = unsafe { std::slice::from_raw_parts(rows.start, rows.extent) };
-    let records =
-        Records::new(bytes, rows.length, rows.stride, rows.count).ok_or_else(unsuitable)?;
+    let records = Records::new(bytes, rows.length, rows.stride, rows.count)
+        .ok_or_else(|| unsuitable(source))?;
     if !check_start(start, rows.count)? {
         return Ok(0);
     }
@@ -102,7 +103,8 @@ struct Rows {
 }
 
 impl Rows {
-    fn of(view: &View<'_>) -> PyResult<Self> {
+    /// The rows of a view; `None` if its memory does not hold messages in ascending order.
+    fn of(view: &View<'_>) -> Option<Self> {
         let (shape, strides) = (view.shape(), view.strides());
         let (count, length, stride) = match (shape, strides) {
             ([count], [stride]) if is_record(view) => (*count, view.item_size(), *stride),
@@ -111,11 +113,11 @@ impl Rows {
             {
                 (*count, *columns as usize * view.item_size(), *stride)
             }
-            _ => return Err(unsuitable()),
+            _ => return None,
         };
-        let count = usize::try_from(count).map_err(|_| unsuitable())?;
+        let count = usize::try_from(count).ok()?;
         let stride = if count > 1 {
-            usize::try_from(stride).map_err(|_| unsuitable())?
+            usize::try_from(stride).ok()?
         } else {
             length
         };
@@ -127,7 +129,7 @@ impl Rows {
         } else {
             view.start().cast_mut()
         };
-        Ok(Self {
+        Some(Self {
             start,
             length,
             stride,
@@ -145,12 +147,11 @@ fn is_record(view: &View<'_>) -> bool {
 }
 
 #[cold]
-fn unsuitable() -> PyErr {
-    raise(
-        "ArgumentTypeError",
-        "offer_batch takes a list or another sequence of bytes, an array of two dimensions or a structured one (each row a message, rows in \
-         ascending order, a row's bytes together: see numpy.ascontiguousarray), an Arrow binary array, or a buffer with offsets",
-    )
+fn unsuitable(source: &Bound<'_, PyAny>) -> PyErr {
+    let kind = "a batch of messages: offer_batch takes a list or another sequence of bytes, an array of two dimensions or a structured one \
+                (each row a message, rows in ascending order, a row's bytes together: see numpy.ascontiguousarray), an Arrow binary array, \
+                or a buffer with offsets";
+    wrong_type(source, "messages", kind)
 }
 
 /// A list of bytes-like objects, a chunk at a time.
@@ -183,7 +184,7 @@ fn send_chunk(
         return give(&messages, |message| message.as_bytes(), sink);
     }
     let views = (first..end)
-        .map(|index| View::bytes_of(&list.get_item(index)?))
+        .map(|index| View::named(&list.get_item(index)?, || format!("messages[{index}]")))
         .collect::<PyResult<Vec<_>>>()?;
     give(&views, View::bytes, sink)
 }
@@ -253,7 +254,7 @@ fn send_slices(
     start: usize,
     sink: &mut impl Sink,
 ) -> PyResult<usize> {
-    let view = View::bytes_of(source)?;
+    let view = View::named(source, || "messages".to_owned())?;
     let offsets = offsets_of(offsets)?;
     let data = view.bytes();
     let ascending = offsets.windows(2).all(|pair| pair[0] <= pair[1]);
@@ -277,10 +278,10 @@ fn send_slices(
 /// Offsets from a buffer of 32- or 64-bit integers, else from any iterable.
 fn offsets_of(offsets: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
     let Ok(view) = View::bytes_of(offsets) else {
-        return offsets
-            .try_iter()?
-            .map(|offset| offset?.extract())
-            .collect();
+        let kind = "a buffer or an iterable of integers";
+        let items = offsets.try_iter();
+        let items = items.map_err(|error| named(error, offsets, "offsets", kind))?;
+        return items.map(|offset| argument::offsets(&offset?)).collect();
     };
     let shape = View::shape_of(offsets)?;
     let negative = || raise("InvalidArgumentError", "offsets must not be negative");
@@ -298,9 +299,10 @@ fn offsets_of(offsets: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
             .chunks_exact(size)
             .map(|item| usize::try_from(read(item)).map_err(|_| negative()))
             .collect(),
-        _ => Err(raise(
-            "ArgumentTypeError",
-            "offsets must be 32- or 64-bit integers",
+        _ => Err(wrong_type(
+            offsets,
+            "offsets",
+            "a buffer of 32- or 64-bit integers",
         )),
     }
 }
@@ -350,7 +352,11 @@ where
 
 fn send_fixed(array: &FixedSizeBinaryArray, start: usize, sink: &mut impl Sink) -> PyResult<usize> {
     let length = array.value_length() as usize;
+    let contradicts = || {
+        let reason = "an Arrow array whose data is shorter than its length cannot be sent";
+        raise("InvalidArgumentError", reason)
+    };
     let records =
-        Records::new(array.value_data(), length, length, array.len()).ok_or_else(unsuitable)?;
+        Records::new(array.value_data(), length, length, array.len()).ok_or_else(contradicts)?;
     sink.take(&records, start, (array.len() - start) * length)
 }

@@ -13,6 +13,7 @@ use crate::buffers::LARGE_COPY_LENGTH;
 use crate::channel::Channel;
 use crate::client::PyAeron;
 use crate::condition::Condition;
+use crate::ended::unless_ended;
 use crate::errors::{because, from_client, raise};
 use crate::events::Handler;
 use crate::fast::Method;
@@ -49,9 +50,8 @@ pub struct PySubscription {
 
 impl Drop for PySubscription {
     fn drop(&mut self) {
-        // Nobody has closed the subscription. If the garbage collector drops it together with the owner of its handlers, the
-        // owner may be half gone.
-        self.__clear__();
+        // The program did not close the subscription. Native code no longer calls its handlers.
+        self.handlers.iter().for_each(Handler::clear);
     }
 }
 
@@ -117,44 +117,10 @@ impl PySubscription {
         match rest {
             Err(error) if messages.is_empty() => Err(from_client(&error)),
             _ => {
-                self.unless_ended(messages.len())?;
+                unless_ended(self.get()?, messages.len())?;
                 Ok(Batch::new(messages, &self.pool, subscription.stream_id()))
             }
         }
-    }
-
-    /// Returns the count of a poll, unless it is 0 because the client was closed by anything but its owner.
-    #[inline]
-    fn unless_ended(&self, found: usize) -> PyResult<usize> {
-        if found == 0 && self.get()?.is_closed() {
-            self.check_owner_closed()?;
-        }
-        Ok(found)
-    }
-
-    /// Raises if anything but the owner closed the subscription.
-    #[cold]
-    fn check_owner_closed(&self) -> PyResult<()> {
-        let subscription = self.get()?;
-        let cause = subscription.close_cause();
-        if cause.0.is_none() {
-            return Ok(());
-        }
-        let positions: Vec<_> = subscription
-            .last_positions()
-            .iter()
-            .map(|last| format!("session {} at {}", last.session_id, last.position))
-            .collect();
-        let positions = match positions.is_empty() {
-            true => "it had no image".to_owned(),
-            false => format!("last positions: {}", positions.join(", ")),
-        };
-        let text = format!(
-            "{}, stream {}: the subscription ended with its client; {positions}",
-            subscription.channel(),
-            subscription.stream_id()
-        );
-        Err(because(raise("SubscriptionClosedError", text), &cause))
     }
 }
 
@@ -197,13 +163,13 @@ impl PySubscription {
         &self,
         handler: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = argument::fragment_limit)] fragment_limit: usize,
-        copy: bool,
+        #[pyo3(from_py_with = argument::copy)] copy: bool,
     ) -> PyResult<usize> {
         let (subscription, header) = (self.get()?, self.header.bind(handler.py()));
         let poll =
             |each: &mut OnFragment<'_>| subscription.try_controlled_poll(each, fragment_limit);
         let count = PollHandler::run(handler, header, Payload::new(copy), poll, always_continue)?;
-        self.unless_ended(count)
+        unless_ended(self.get()?, count)
     }
 
     /// As `poll`, the handler answering an `Action` after each fragment.
@@ -212,13 +178,13 @@ impl PySubscription {
         &self,
         handler: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = argument::fragment_limit)] fragment_limit: usize,
-        copy: bool,
+        #[pyo3(from_py_with = argument::copy)] copy: bool,
     ) -> PyResult<usize> {
         let (subscription, header) = (self.get()?, self.header.bind(handler.py()));
         let poll =
             |each: &mut OnFragment<'_>| subscription.try_controlled_poll(each, fragment_limit);
         let count = PollHandler::run(handler, header, Payload::new(copy), poll, action_of)?;
-        self.unless_ended(count)
+        unless_ended(self.get()?, count)
     }
 
     /// Hands a block of whole frames of each image to `handler(block, session_id, term_id)`; answers the bytes.
@@ -235,7 +201,7 @@ impl PySubscription {
             }
         };
         let length = self.get()?.block_poll(poll, block_length_limit);
-        self.unless_ended(finish_block_poll(length, outcome)?)
+        unless_ended(self.get()?, finish_block_poll(length, outcome)?)
     }
 
     /// As `block_poll`, calling `handler(file_offset, block, session_id, term_id)` with the block's offset in its log's file.
@@ -252,7 +218,7 @@ impl PySubscription {
             }
         };
         let length = self.get()?.raw_poll(poll, block_length_limit);
-        self.unless_ended(finish_block_poll(length, outcome)?)
+        unless_ended(self.get()?, finish_block_poll(length, outcome)?)
     }
 
     /// Copies at most `limit` whole messages that are there now into a batch, which may be empty. No message is begun once
@@ -276,7 +242,7 @@ impl PySubscription {
     fn batches(
         slf: Py<Self>,
         #[pyo3(from_py_with = argument::limit)] limit: usize,
-        timeout: Option<f64>,
+        #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>,
         #[pyo3(from_py_with = argument::max_bytes)] max_bytes: usize,
     ) -> PyResult<PyBatches> {
         let patience = Patience::new(timeout, slf.get().max_idle_park_ns)?;
@@ -303,7 +269,7 @@ impl PySubscription {
             if deadline.is_none_or(|deadline| Instant::now() >= deadline)
                 || subscription.is_closed()
             {
-                self.unless_ended(0)?;
+                unless_ended(self.get()?, 0)?;
                 return Ok(None);
             }
             std::hint::spin_loop();
@@ -316,7 +282,7 @@ impl PySubscription {
     #[getter(_is_over)]
     fn is_over(&self) -> PyResult<bool> {
         let is_closed = self.get()?.is_closed();
-        self.unless_ended(0)?;
+        unless_ended(self.get()?, 0)?;
         Ok(is_closed)
     }
 
@@ -350,7 +316,11 @@ impl PySubscription {
 
     /// Waits up to `timeout` seconds (`None`: for ever) for a publisher.
     #[pyo3(signature = (timeout = None))]
-    fn wait_connected(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+    fn wait_connected(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>,
+    ) -> PyResult<()> {
         let subscription = self.get()?;
         let patience = Patience::new(timeout, self.max_idle_park_ns)?;
         let is_over = || (subscription.is_connected() || subscription.is_closed()).then_some(());
@@ -498,12 +468,20 @@ impl PySubscription {
     }
 
     /// Adds a destination to receive from to a channel with `control-mode=manual`, and waits for the driver.
-    fn add_destination(&self, py: Python<'_>, channel: Channel) -> PyResult<()> {
+    fn add_destination(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::channel)] channel: Channel,
+    ) -> PyResult<()> {
         self.waiting(py, |subscription| subscription.add_destination(&channel.0))
     }
 
     /// Removes a destination, named as it was added, and waits for the driver.
-    fn remove_destination(&self, py: Python<'_>, channel: Channel) -> PyResult<()> {
+    fn remove_destination(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::channel)] channel: Channel,
+    ) -> PyResult<()> {
         self.waiting(py, |subscription| {
             subscription.remove_destination(&channel.0)
         })
@@ -513,7 +491,7 @@ impl PySubscription {
     fn async_add_destination(
         &self,
         py: Python<'_>,
-        channel: Channel,
+        #[pyo3(from_py_with = argument::channel)] channel: Channel,
     ) -> PyResult<PyPendingOperation> {
         let operation = self.waiting(py, |subscription| {
             subscription.async_add_destination(&channel.0)
@@ -527,7 +505,7 @@ impl PySubscription {
     fn async_remove_destination(
         &self,
         py: Python<'_>,
-        channel: Channel,
+        #[pyo3(from_py_with = argument::channel)] channel: Channel,
     ) -> PyResult<PyPendingOperation> {
         let operation = self.waiting(py, |subscription| {
             subscription.async_remove_destination(&channel.0)
@@ -541,7 +519,7 @@ impl PySubscription {
     #[pyo3(signature = (timeout = None))]
     fn wait_connected_async<'py>(
         slf: &Bound<'py, Self>,
-        timeout: Option<f64>,
+        #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         slf.py()
             .import("aeron.aio")?
@@ -561,10 +539,6 @@ impl PySubscription {
         self.handlers
             .iter()
             .try_for_each(|handler| handler.visit(&visit))
-    }
-
-    fn __clear__(&self) {
-        self.handlers.iter().for_each(Handler::clear);
     }
 
     fn __repr__(&self) -> String {

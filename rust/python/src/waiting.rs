@@ -170,7 +170,9 @@ pub fn duration(seconds: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(seconds).map_err(|_| {
         raise(
             "InvalidArgumentError",
-            format!("a timeout of {seconds} s is not a number of seconds from 0 on"),
+            format!(
+                "timeout={seconds} is not a number of seconds from 0 on: pass None to wait without a limit"
+            ),
         )
     })
 }

@@ -18,13 +18,15 @@ pub use schedule::{Edition, Schedule};
 pub use truth::Finding;
 pub use world::{Failure, Outcome, World};
 
-/// Seeds of the first edition that once found something.
-pub const KEPT_SEEDS: [u64; 3] = [
+/// Schedules that once found something.
+pub const KEPT_SEEDS: [(u64, Edition); 4] = [
     // After an abandoned claim had become padding, bytes of it were sent in place of the next frame.
-    2_671,
+    (2_671, Edition::First),
     // A subscriber that had left and come back was not told of the end, as the publisher did not linger for it.
-    5_582, // The subscriber came back because its network had been cut off.
-    6_600,
+    (5_582, Edition::First), // The subscriber came back because its network had been cut off.
+    (6_600, Edition::First),
+    // Padding took the sender beyond its limit, and its last frames were lost: the receiver refused its heartbeats.
+    (935, Edition::Second),
 ];
 
 /// Runs the schedule of a seed.

@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     }
     let mut schedules: Vec<_> = seeds.into_iter().map(|seed| (seed, edition)).collect();
     if has("--all-rows") {
-        schedules.extend(KEPT_SEEDS.map(|seed| (seed, Edition::First)));
+        schedules.extend(KEPT_SEEDS);
     }
     run_all(&schedules, has("--all-rows"))
 }

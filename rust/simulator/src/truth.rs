@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use aeron_memory::log::Positions;
+use aeron_memory::log::frame::FRAME_ALIGNMENT;
 use aeron_protocol::frame::Nak;
 use fastrand::Rng;
 
@@ -15,8 +16,10 @@ pub type Finding = String;
 /// Which publication of which driver: host, number of its driver, original registration id.
 pub type Origin = (HostId, u64, i64);
 
-/// Forged requests begin at one of so many last messages.
+/// Forged requests begin near one of so many last messages.
 const MAX_FORGED_DISTANCE: usize = 60;
+/// They begin within so many places for a frame after its end: where a frame begins, or within a claim or message.
+const MAX_FORGED_FRAMES: i64 = 40;
 
 /// Everything that was published in a schedule.
 #[derive(Debug, Default)]
@@ -171,13 +174,14 @@ impl PublicationRecord {
         self.messages.len() as u32
     }
 
-    /// A request for bytes from the end of a message on, be they sent or not.
+    /// A request for bytes from any place near the end of a message on, be they sent or not.
     pub fn any_nak(&self, random: &mut Rng) -> Nak {
         let ends = self.messages.iter().rev().map(|(end, _)| *end);
         let position = ends
             .chain([self.start_position])
             .nth(random.usize(..=self.messages.len().min(MAX_FORGED_DISTANCE)))
             .unwrap_or(self.start_position);
+        let position = position + random.i64(0..MAX_FORGED_FRAMES) * FRAME_ALIGNMENT as i64;
         let term_length = self.positions.term_length() as i32;
         Nak {
             session_id: self.session_id,

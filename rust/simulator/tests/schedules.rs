@@ -20,8 +20,8 @@ fn nothing_is_found_in_the_schedules_of_the_first_seeds() {
 
 #[test]
 fn seeds_that_once_found_something_find_nothing() {
-    for seed in KEPT_SEEDS {
-        assert_nothing_is_found(seed, Edition::First);
+    for (seed, edition) in KEPT_SEEDS {
+        assert_nothing_is_found(seed, edition);
     }
 }
 

@@ -15,6 +15,7 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hooks import pause_at
 from interop.archive_tool import ArchiveTool
 from spark.conftest import SETTINGS
 from spark.killed.publisher import message
@@ -44,7 +45,7 @@ class Application:
         self._reached.unlink(missing_ok=True)
         environment = os.environ | {"SPARK_SETTINGS": json.dumps(SETTINGS), "PYSPARK_PYTHON": sys.executable}
         if kill and kill.point:
-            environment["AERON_PIPELINE_PAUSE"] = f"{kill.point}:{kill.count}:{self._reached}"
+            environment |= pause_at(f"{kill.point}:{kill.count}:{self._reached}")
         command = [sys.executable, HERE / "application.py", place, channel, str(STREAM_ID), directory]
         self._log = place / "log.txt"
         with open(self._log, "ab") as log:

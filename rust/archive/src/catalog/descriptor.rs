@@ -1,39 +1,30 @@
 //! [`RecordingDescriptor`]: what the catalog says of one recording, and its bytes in an entry.
 
+use aeron_layout::catalog::{ENTRY_ALIGNMENT, EntryHeaderLayout, RecordingLayout};
+use aeron_layout::{FromZeros, I32, I64, Layout, offset};
 use aeron_memory::log::frame::FRAME_ALIGNMENT;
 use aeron_memory::log::position::{MAX_TERM_LENGTH, MIN_TERM_LENGTH};
 
-use crate::bytes::{get_i32, get_i64, put_i32, put_i64};
 use crate::damage::{Damage, put_text, take_text};
 
 /// A position or timestamp that is not there (yet).
 pub const NULL_VALUE: i64 = -1;
 
 /// Bytes of an entry before its descriptor: length, state, checksum, and zeros.
-pub(super) const ENTRY_HEADER_LENGTH: usize = 32;
-/// Entries stand at multiples of this behind the catalog's header.
-pub(super) const ENTRY_ALIGNMENT: usize = 64;
+pub(super) const ENTRY_HEADER_LENGTH: usize = EntryHeaderLayout::LENGTH;
 /// Longest entry that is read or written, with its header; the texts are three channels' worth.
 pub const MAX_ENTRY_LENGTH: usize = 1 << 20;
 
-pub(super) const LENGTH_OFFSET: usize = 0;
-pub(super) const STATE_OFFSET: usize = 4;
+pub(super) const LENGTH_OFFSET: usize = offset!(EntryHeaderLayout, length: I32);
+pub(super) const STATE_OFFSET: usize = offset!(EntryHeaderLayout, state: I32);
 
-/// Bytes of the descriptor before its texts.
-const BLOCK_LENGTH: usize = 80;
-const CONTROL_SESSION_ID_OFFSET: usize = 0;
-const CORRELATION_ID_OFFSET: usize = 8;
-pub(super) const RECORDING_ID_OFFSET: usize = 16;
-const START_TIMESTAMP_OFFSET: usize = 24;
-pub(super) const STOP_TIMESTAMP_OFFSET: usize = 32;
-pub(super) const START_POSITION_OFFSET: usize = 40;
-pub(super) const STOP_POSITION_OFFSET: usize = 48;
-const INITIAL_TERM_ID_OFFSET: usize = 56;
-const SEGMENT_LENGTH_OFFSET: usize = 60;
-const TERM_LENGTH_OFFSET: usize = 64;
-const MTU_LENGTH_OFFSET: usize = 68;
-const SESSION_ID_OFFSET: usize = 72;
-const STREAM_ID_OFFSET: usize = 76;
+// Offsets in the descriptor.
+pub(super) const RECORDING_ID_OFFSET: usize = offset!(RecordingLayout, recording_id: I64);
+pub(super) const STOP_TIMESTAMP_OFFSET: usize = offset!(RecordingLayout, stop_timestamp_ms: I64);
+pub(super) const START_POSITION_OFFSET: usize = offset!(RecordingLayout, start_position: I64);
+pub(super) const STOP_POSITION_OFFSET: usize = offset!(RecordingLayout, stop_position: I64);
+const SEGMENT_LENGTH_OFFSET: usize = offset!(RecordingLayout, segment_length: I32);
+const TERM_LENGTH_OFFSET: usize = offset!(RecordingLayout, term_length: I32);
 
 /// Whether a recording is there for those who ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -155,30 +146,28 @@ impl RecordingDescriptor {
 
     /// Reads what stands behind an entry's header.
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, Damage> {
-        if bytes.len() < BLOCK_LENGTH {
-            return Err(Damage {
-                field: "length",
-                offset: 0,
-                value: bytes.len() as i64,
-                expected: "at least 92",
-            });
-        }
-        let mut offset = BLOCK_LENGTH;
+        let layout = RecordingLayout::first_in(bytes).ok_or(Damage {
+            field: "length",
+            offset: 0,
+            value: bytes.len() as i64,
+            expected: "at least 92",
+        })?;
+        let mut offset = RecordingLayout::LENGTH;
         let mut text = |field| take_text(bytes, &mut offset, field);
         Ok(Self {
-            control_session_id: get_i64(bytes, CONTROL_SESSION_ID_OFFSET),
-            correlation_id: get_i64(bytes, CORRELATION_ID_OFFSET),
-            recording_id: get_i64(bytes, RECORDING_ID_OFFSET),
-            start_timestamp_ms: get_i64(bytes, START_TIMESTAMP_OFFSET),
-            stop_timestamp_ms: get_i64(bytes, STOP_TIMESTAMP_OFFSET),
-            start_position: get_i64(bytes, START_POSITION_OFFSET),
-            stop_position: get_i64(bytes, STOP_POSITION_OFFSET),
-            initial_term_id: get_i32(bytes, INITIAL_TERM_ID_OFFSET),
-            segment_length: get_i32(bytes, SEGMENT_LENGTH_OFFSET),
-            term_length: get_i32(bytes, TERM_LENGTH_OFFSET),
-            mtu_length: get_i32(bytes, MTU_LENGTH_OFFSET),
-            session_id: get_i32(bytes, SESSION_ID_OFFSET),
-            stream_id: get_i32(bytes, STREAM_ID_OFFSET),
+            control_session_id: layout.control_session_id.get(),
+            correlation_id: layout.correlation_id.get(),
+            recording_id: layout.recording_id.get(),
+            start_timestamp_ms: layout.start_timestamp_ms.get(),
+            stop_timestamp_ms: layout.stop_timestamp_ms.get(),
+            start_position: layout.start_position.get(),
+            stop_position: layout.stop_position.get(),
+            initial_term_id: layout.initial_term_id.get(),
+            segment_length: layout.segment_length.get(),
+            term_length: layout.term_length.get(),
+            mtu_length: layout.mtu_length.get(),
+            session_id: layout.session_id.get(),
+            stream_id: layout.stream_id.get(),
             stripped_channel: text("strippedChannel")?,
             original_channel: text("originalChannel")?,
             source_identity: text("sourceIdentity")?,
@@ -187,32 +176,36 @@ impl RecordingDescriptor {
 
     /// The whole entry: header, descriptor, padding.
     pub(super) fn encode_entry(&self, state: RecordingState) -> Vec<u8> {
-        let mut entry = vec![0; ENTRY_HEADER_LENGTH + BLOCK_LENGTH];
-        self.encode_block(&mut entry[ENTRY_HEADER_LENGTH..]);
+        let mut entry = vec![0; ENTRY_HEADER_LENGTH];
+        entry.extend(self.layout().to_bytes());
         put_text(&mut entry, &self.stripped_channel);
         put_text(&mut entry, &self.original_channel);
         put_text(&mut entry, &self.source_identity);
         entry.resize(entry.len().next_multiple_of(ENTRY_ALIGNMENT), 0);
         let length = i32::try_from(entry.len() - ENTRY_HEADER_LENGTH).unwrap_or(i32::MAX);
-        put_i32(&mut entry, LENGTH_OFFSET, length);
-        put_i32(&mut entry, STATE_OFFSET, state as i32);
+        let mut header = EntryHeaderLayout::new_zeroed();
+        header.length = length.into();
+        header.state = (state as i32).into();
+        entry[..ENTRY_HEADER_LENGTH].copy_from_slice(&header.to_bytes());
         entry
     }
 
-    fn encode_block(&self, block: &mut [u8]) {
-        put_i64(block, CONTROL_SESSION_ID_OFFSET, self.control_session_id);
-        put_i64(block, CORRELATION_ID_OFFSET, self.correlation_id);
-        put_i64(block, RECORDING_ID_OFFSET, self.recording_id);
-        put_i64(block, START_TIMESTAMP_OFFSET, self.start_timestamp_ms);
-        put_i64(block, STOP_TIMESTAMP_OFFSET, self.stop_timestamp_ms);
-        put_i64(block, START_POSITION_OFFSET, self.start_position);
-        put_i64(block, STOP_POSITION_OFFSET, self.stop_position);
-        put_i32(block, INITIAL_TERM_ID_OFFSET, self.initial_term_id);
-        put_i32(block, SEGMENT_LENGTH_OFFSET, self.segment_length);
-        put_i32(block, TERM_LENGTH_OFFSET, self.term_length);
-        put_i32(block, MTU_LENGTH_OFFSET, self.mtu_length);
-        put_i32(block, SESSION_ID_OFFSET, self.session_id);
-        put_i32(block, STREAM_ID_OFFSET, self.stream_id);
+    fn layout(&self) -> RecordingLayout {
+        RecordingLayout {
+            control_session_id: self.control_session_id.into(),
+            correlation_id: self.correlation_id.into(),
+            recording_id: self.recording_id.into(),
+            start_timestamp_ms: self.start_timestamp_ms.into(),
+            stop_timestamp_ms: self.stop_timestamp_ms.into(),
+            start_position: self.start_position.into(),
+            stop_position: self.stop_position.into(),
+            initial_term_id: self.initial_term_id.into(),
+            segment_length: self.segment_length.into(),
+            term_length: self.term_length.into(),
+            mtu_length: self.mtu_length.into(),
+            session_id: self.session_id.into(),
+            stream_id: self.stream_id.into(),
+        }
     }
 }
 

@@ -1,17 +1,22 @@
 //! What stands in a catalog file: every check of a file of any content. Nothing is read that the file does not have, and no more
 //! memory is taken than its entries' bytes warrant.
 
+use aeron_layout::catalog::{CatalogHeaderLayout, ENTRY_ALIGNMENT};
+use aeron_layout::{I32, offset};
 use aeron_memory::cnc::SemanticVersion;
 
-use super::descriptor::{ENTRY_ALIGNMENT, ENTRY_HEADER_LENGTH, RECORDING_ID_OFFSET, STATE_OFFSET};
+use super::descriptor::{
+    ENTRY_HEADER_LENGTH, LENGTH_OFFSET as ENTRY_LENGTH_OFFSET, RECORDING_ID_OFFSET, STATE_OFFSET,
+};
 use super::{
-    ALIGNMENT_OFFSET, CATALOG_VERSION, CatalogEntry, CatalogError, HEADER_LENGTH,
-    HEADER_LENGTH_OFFSET, MAX_CAPACITY, MAX_ENTRY_LENGTH, NEXT_RECORDING_ID_OFFSET,
-    RecordingDescriptor, RecordingState, VERSION_OFFSET,
+    CATALOG_VERSION, CatalogEntry, CatalogError, HEADER_LENGTH, MAX_CAPACITY, MAX_ENTRY_LENGTH,
+    RecordingDescriptor, RecordingState,
 };
 use crate::Damage;
-use crate::bytes::{get_i32, get_i64};
 use crate::storage::{Access, StorageFile};
+
+const LENGTH_OFFSET: usize = offset!(CatalogHeaderLayout, length: I32);
+const ALIGNMENT_OFFSET: usize = offset!(CatalogHeaderLayout, alignment: I32);
 
 /// What a file holds.
 pub(super) struct Loaded {
@@ -47,29 +52,31 @@ fn load_header(file: &impl StorageFile, length: u64) -> Result<i64, CatalogError
     }
     let mut header = [0; HEADER_LENGTH];
     file.read_exact_at(&mut header, 0).map_err(reading)?;
-    let version = SemanticVersion(get_i32(&header, VERSION_OFFSET));
+    let header = CatalogHeaderLayout::of(&header);
+    let version = SemanticVersion(header.version.get());
     if version.major() != CATALOG_VERSION.major() {
         return Err(CatalogError::IncompatibleVersion { file: version });
     }
-    expect_i32(&header, "length", HEADER_LENGTH_OFFSET, HEADER_LENGTH, "32")?;
-    expect_i32(
-        &header,
+    expect("length", LENGTH_OFFSET, header.length, HEADER_LENGTH, "32")?;
+    expect(
         "alignment",
         ALIGNMENT_OFFSET,
+        header.alignment,
         ENTRY_ALIGNMENT,
         "64",
     )?;
-    Ok(get_i64(&header, NEXT_RECORDING_ID_OFFSET))
+    Ok(header.next_recording_id.get())
 }
 
-fn expect_i32(
-    header: &[u8],
+/// Checks that the field of the header at `offset` is `value`, which `expected` says in words.
+fn expect(
     field: &'static str,
     offset: usize,
+    found: I32,
     value: usize,
     expected: &'static str,
 ) -> Result<(), Damage> {
-    let found = i64::from(get_i32(header, offset));
+    let found = i64::from(found.get());
     if found == value as i64 {
         return Ok(());
     }
@@ -116,9 +123,10 @@ fn entry_length(
     if available < ENTRY_HEADER_LENGTH as u64 {
         return Ok(None);
     }
-    let mut field = [0; 4];
-    file.read_exact_at(&mut field, offset).map_err(reading)?;
-    let value = i32::from_le_bytes(field);
+    let mut field = [0; size_of::<I32>()];
+    file.read_exact_at(&mut field, offset + ENTRY_LENGTH_OFFSET as u64)
+        .map_err(reading)?;
+    let value = I32::from_bytes(field).get();
     if value <= 0 {
         return Ok(None);
     }
@@ -147,11 +155,11 @@ fn load_entry(
     body: &mut [u8],
 ) -> Result<CatalogEntry, CatalogError> {
     let body_offset = offset + ENTRY_HEADER_LENGTH as u64;
-    let mut field = [0; 4];
+    let mut field = [0; size_of::<I32>()];
     file.read_exact_at(&mut field, offset + STATE_OFFSET as u64)
         .and_then(|()| file.read_exact_at(body, body_offset))
         .map_err(reading)?;
-    let value = i32::from_le_bytes(field);
+    let value = I32::from_bytes(field).get();
     let state = RecordingState::from_value(value).ok_or(Damage {
         field: "state",
         offset: offset + STATE_OFFSET as u64,

@@ -21,14 +21,15 @@ pub use error::CatalogError;
 
 use std::io;
 
+use aeron_layout::catalog::{CatalogHeaderLayout, ENTRY_ALIGNMENT};
+use aeron_layout::{FromZeros, I64, offset};
 use aeron_memory::cnc::SemanticVersion;
 
 use crate::Damage;
-use crate::bytes::{put_i32, put_i64};
 use crate::storage::{Access, Storage, StorageFile};
 use descriptor::{
-    ENTRY_ALIGNMENT, ENTRY_HEADER_LENGTH, LENGTH_OFFSET, START_POSITION_OFFSET, STATE_OFFSET,
-    STOP_POSITION_OFFSET, STOP_TIMESTAMP_OFFSET,
+    ENTRY_HEADER_LENGTH, LENGTH_OFFSET, START_POSITION_OFFSET, STATE_OFFSET, STOP_POSITION_OFFSET,
+    STOP_TIMESTAMP_OFFSET,
 };
 
 /// Name of the catalog's file.
@@ -44,11 +45,8 @@ pub const MIN_CAPACITY: u64 = HEADER_LENGTH as u64;
 /// Longest catalog in bytes.
 pub const MAX_CAPACITY: u64 = i32::MAX as u64;
 
-const HEADER_LENGTH: usize = 32;
-const VERSION_OFFSET: usize = 0;
-const HEADER_LENGTH_OFFSET: usize = 4;
-const NEXT_RECORDING_ID_OFFSET: usize = 8;
-const ALIGNMENT_OFFSET: usize = 16;
+const HEADER_LENGTH: usize = CatalogHeaderLayout::LENGTH;
+const NEXT_RECORDING_ID_OFFSET: usize = offset!(CatalogHeaderLayout, next_recording_id: I64);
 
 /// Where a killed write may end.
 const PAGE_LENGTH: u64 = 4096;
@@ -188,7 +186,7 @@ impl<S: Storage> Catalog<S> {
         position: i64,
         timestamp_ms: i64,
     ) -> Result<(), CatalogError> {
-        let fields = STOP_TIMESTAMP_OFFSET..STOP_POSITION_OFFSET + 8;
+        let fields = STOP_TIMESTAMP_OFFSET..STOP_POSITION_OFFSET + size_of::<I64>();
         self.change(recording_id, fields, |descriptor| {
             descriptor.stop_position = position;
             descriptor.stop_timestamp_ms = timestamp_ms;
@@ -204,7 +202,7 @@ impl<S: Storage> Catalog<S> {
         recording_id: i64,
         position: i64,
     ) -> Result<(), CatalogError> {
-        let field = START_POSITION_OFFSET..START_POSITION_OFFSET + 8;
+        let field = START_POSITION_OFFSET..START_POSITION_OFFSET + size_of::<I64>();
         self.change(recording_id, field, |descriptor| {
             descriptor.start_position = position;
         })
@@ -229,7 +227,7 @@ impl<S: Storage> Catalog<S> {
 
         let bytes = entry.descriptor.encode_entry(entry.state);
         let position = ENTRY_HEADER_LENGTH + STOP_POSITION_OFFSET;
-        let (first, last) = (STATE_OFFSET, position + 8);
+        let (first, last) = (STATE_OFFSET, position + size_of::<I64>());
         let page_of = |offset: usize| (entry.offset + offset as u64) / PAGE_LENGTH;
         if page_of(first) != page_of(last - 1) {
             self.write(&bytes[position..last], entry.offset + position as u64)?;
@@ -339,7 +337,7 @@ impl<S: Storage> Catalog<S> {
             value: used,
             expected: "an id that is not the last of all",
         })?;
-        self.write(&next.to_le_bytes(), NEXT_RECORDING_ID_OFFSET as u64)?;
+        self.write(&I64::new(next).to_bytes(), NEXT_RECORDING_ID_OFFSET as u64)?;
         self.next_recording_id = next;
         Ok(())
     }
@@ -417,12 +415,12 @@ fn remove_new_file(storage: &impl Storage) -> io::Result<()> {
 }
 
 fn header(next_recording_id: i64) -> [u8; HEADER_LENGTH] {
-    let mut header = [0; HEADER_LENGTH];
-    put_i32(&mut header, VERSION_OFFSET, CATALOG_VERSION.0);
-    put_i32(&mut header, HEADER_LENGTH_OFFSET, HEADER_LENGTH as i32);
-    put_i64(&mut header, NEXT_RECORDING_ID_OFFSET, next_recording_id);
-    put_i32(&mut header, ALIGNMENT_OFFSET, ENTRY_ALIGNMENT as i32);
-    header
+    let mut header = CatalogHeaderLayout::new_zeroed();
+    header.version = CATALOG_VERSION.0.into();
+    header.length = (HEADER_LENGTH as i32).into();
+    header.next_recording_id = next_recording_id.into();
+    header.alignment = (ENTRY_ALIGNMENT as i32).into();
+    header.to_bytes()
 }
 
 fn io_error(doing: &'static str, source: io::Error) -> CatalogError {

@@ -1,19 +1,18 @@
 //! The writer of a distinct error log in a file: each text once, with how often and when it was seen.
 //!
-//! The layout is that of [`aeron_memory::error_log`], which reads it; here it is written to a file that is not mapped.
+//! [`aeron_memory::error_log`] reads the same layout; here it is written to a file that is not mapped.
 
 use std::collections::HashMap;
 
+use aeron_layout::reports::{ERROR_ENTRY_ALIGNMENT as ENTRY_ALIGNMENT, ErrorEntryLayout};
+use aeron_layout::{I32, I64, offset};
 use aeron_memory::error_log::{ENTRY_HEADER_LENGTH, ErrorLogFull};
 
 use super::{ERROR_BUFFER_LENGTH, HEADER_LENGTH, MarkFileError, writing};
-use crate::bytes::{put_i32, put_i64};
 use crate::storage::StorageFile;
 
-const ENTRY_ALIGNMENT: usize = 8;
-const OBSERVATION_COUNT_OFFSET: usize = 4;
-const LAST_OBSERVATION_OFFSET: usize = 8;
-const FIRST_OBSERVATION_OFFSET: usize = 16;
+const OBSERVATION_COUNT_OFFSET: usize = offset!(ErrorEntryLayout, observation_count: I32);
+const FIRST_OBSERVATION_OFFSET: usize = offset!(ErrorEntryLayout, first_observation_ms: I64);
 
 /// Which texts are in the log, and where.
 #[derive(Debug, Default)]
@@ -84,12 +83,14 @@ impl ErrorLog {
 
 /// An entry that was first and last seen at `now_ms`.
 fn entry_bytes(observation_count: i32, now_ms: i64, text: &str) -> Vec<u8> {
-    let mut bytes = vec![0; ENTRY_HEADER_LENGTH];
+    let length = ENTRY_HEADER_LENGTH + text.len();
+    let header = ErrorEntryLayout {
+        length: (length as i32).into(),
+        observation_count: observation_count.into(),
+        last_observation_ms: now_ms.into(),
+        first_observation_ms: now_ms.into(),
+    };
+    let mut bytes = header.to_bytes().to_vec();
     bytes.extend(text.as_bytes());
-    let length = bytes.len() as i32;
-    put_i32(&mut bytes, 0, length);
-    put_i32(&mut bytes, OBSERVATION_COUNT_OFFSET, observation_count);
-    put_i64(&mut bytes, LAST_OBSERVATION_OFFSET, now_ms);
-    put_i64(&mut bytes, FIRST_OBSERVATION_OFFSET, now_ms);
     bytes
 }

@@ -1,41 +1,32 @@
 //! The bytes of a mark file's header: message header, fixed block, texts.
 
+use aeron_layout::mark_file::{MarkFileLayout, MessageHeaderLayout};
+use aeron_layout::{FromZeros, I32, I64, Layout as _, U16, offset};
 use aeron_memory::cnc::SemanticVersion;
 
 use super::{ERROR_BUFFER_LENGTH, MARK_FILE_VERSION, MarkFileError};
 use crate::Damage;
-use crate::bytes::{get_i32, get_i64, put_i32, put_i64};
 use crate::damage::{put_text, take_text};
 
 /// Bytes of the header: whatever stands in it, the error log begins here.
 pub const HEADER_LENGTH: usize = 8192;
 
-/// What says of which schema the block is: block length, template, schema, version, 16 bits each.
-const MESSAGE_HEADER: [u8; MESSAGE_HEADER_LENGTH] = [128, 0, 200, 0, 100, 0, 2, 0];
-const MESSAGE_HEADER_LENGTH: usize = 8;
-/// Where template and schema stand in it.
-const SCHEMA: std::ops::Range<usize> = 2..6;
-const SCHEMA_VERSION_OFFSET: usize = 6;
+/// Says of which schema the block is.
+const MESSAGE_HEADER: MessageHeaderLayout = MessageHeaderLayout {
+    block_length: U16::new(MarkFileLayout::LENGTH as u16),
+    template_id: U16::new(200),
+    schema_id: U16::new(100),
+    version: U16::new(2),
+};
 
-/// Bytes of the block, which follows the message header; the texts follow the block.
-const BLOCK_LENGTH: usize = 128;
-const VERSION: usize = 0;
-const ACTIVITY_TIMESTAMP: usize = 8;
-const START_TIMESTAMP: usize = 16;
-const PID: usize = 24;
-const CONTROL_STREAM_ID: usize = 32;
-const LOCAL_CONTROL_STREAM_ID: usize = 36;
-const EVENTS_STREAM_ID: usize = 40;
-/// Since version 1 of the schema, as the length of the error log.
-const LENGTH_OF_HEADER: usize = 44;
-const LENGTH_OF_ERROR_BUFFER: usize = 48;
-/// Since version 2 of the schema.
-const ARCHIVE_ID: usize = 56;
+const MESSAGE_HEADER_LENGTH: usize = MessageHeaderLayout::LENGTH;
 
 /// Where the version stands in the file.
-pub(super) const VERSION_OFFSET: usize = MESSAGE_HEADER_LENGTH + VERSION;
+pub(super) const VERSION_OFFSET: usize =
+    MESSAGE_HEADER_LENGTH + offset!(MarkFileLayout, version: I32);
 /// Where the last sign of life stands in the file.
-pub(super) const ACTIVITY_TIMESTAMP_OFFSET: usize = MESSAGE_HEADER_LENGTH + ACTIVITY_TIMESTAMP;
+pub(super) const ACTIVITY_TIMESTAMP_OFFSET: usize =
+    MESSAGE_HEADER_LENGTH + offset!(MarkFileLayout, activity_timestamp_ms: I64);
 
 /// An archive that nobody can connect to has no id.
 const NULL_ARCHIVE_ID: i64 = -1;
@@ -98,18 +89,18 @@ impl Owner {
 
     /// The whole header, of version 0.
     pub(super) fn encode(&self, activity_timestamp_ms: i64) -> Result<Vec<u8>, MarkFileError> {
-        let mut header = MESSAGE_HEADER.to_vec();
-        header.resize(MESSAGE_HEADER_LENGTH + BLOCK_LENGTH, 0);
-        let block = &mut header[MESSAGE_HEADER_LENGTH..];
-        put_i64(block, ACTIVITY_TIMESTAMP, activity_timestamp_ms);
-        put_i64(block, START_TIMESTAMP, self.start_timestamp_ms);
-        put_i64(block, PID, self.pid);
-        put_i32(block, CONTROL_STREAM_ID, self.control_stream_id);
-        put_i32(block, LOCAL_CONTROL_STREAM_ID, self.local_control_stream_id);
-        put_i32(block, EVENTS_STREAM_ID, self.events_stream_id);
-        put_i32(block, LENGTH_OF_HEADER, HEADER_LENGTH as i32);
-        put_i32(block, LENGTH_OF_ERROR_BUFFER, ERROR_BUFFER_LENGTH as i32);
-        put_i64(block, ARCHIVE_ID, self.archive_id);
+        let mut block = MarkFileLayout::new_zeroed();
+        block.activity_timestamp_ms = activity_timestamp_ms.into();
+        block.start_timestamp_ms = self.start_timestamp_ms.into();
+        block.pid = self.pid.into();
+        block.control_stream_id = self.control_stream_id.into();
+        block.local_control_stream_id = self.local_control_stream_id.into();
+        block.events_stream_id = self.events_stream_id.into();
+        block.header_length = (HEADER_LENGTH as i32).into();
+        block.error_buffer_length = (ERROR_BUFFER_LENGTH as i32).into();
+        block.archive_id = self.archive_id.into();
+        let mut header = MESSAGE_HEADER.to_bytes().to_vec();
+        header.extend(block.to_bytes());
         for text in [
             &self.control_channel,
             &self.local_control_channel,
@@ -135,8 +126,9 @@ impl MarkFileState {
             block_length,
             schema_version,
         } = Layout::of(header)?;
-        let block = &header[start..];
-        let version = SemanticVersion(get_i32(block, VERSION));
+        let block = MarkFileLayout::first_in(&header[start..])
+            .expect("the header is longer than message header and block");
+        let version = SemanticVersion(block.version.get());
         if version.0 != 0 && version.major() != MARK_FILE_VERSION.major() {
             return Err(MarkFileError::IncompatibleVersion { file: version });
         }
@@ -148,21 +140,21 @@ impl MarkFileState {
         };
         Ok(Self {
             version,
-            activity_timestamp_ms: get_i64(block, ACTIVITY_TIMESTAMP),
+            activity_timestamp_ms: block.activity_timestamp_ms.get(),
             error_buffer_length: match schema_version {
                 0 => 0,
-                _ => get_i32(block, LENGTH_OF_ERROR_BUFFER),
+                _ => block.error_buffer_length.get(),
             },
             owner: Owner {
-                pid: get_i64(block, PID),
-                start_timestamp_ms: get_i64(block, START_TIMESTAMP),
+                pid: block.pid.get(),
+                start_timestamp_ms: block.start_timestamp_ms.get(),
                 archive_id: match schema_version {
                     0 | 1 => NULL_ARCHIVE_ID,
-                    _ => get_i64(block, ARCHIVE_ID),
+                    _ => block.archive_id.get(),
                 },
-                control_stream_id: get_i32(block, CONTROL_STREAM_ID),
-                local_control_stream_id: get_i32(block, LOCAL_CONTROL_STREAM_ID),
-                events_stream_id: get_i32(block, EVENTS_STREAM_ID),
+                control_stream_id: block.control_stream_id.get(),
+                local_control_stream_id: block.local_control_stream_id.get(),
+                events_stream_id: block.events_stream_id.get(),
                 control_channel: text("controlChannel")?,
                 local_control_channel: text("localControlChannel")?,
                 events_channel: text("eventsChannel")?,
@@ -182,16 +174,18 @@ struct Layout {
 impl Layout {
     /// A header without a message header is of an archive before there was one, and begins with the block.
     fn of(header: &[u8; HEADER_LENGTH]) -> Result<Self, Damage> {
-        let u16_at = |offset| u16::from_le_bytes([header[offset], header[offset + 1]]);
-        if header[SCHEMA] != MESSAGE_HEADER[SCHEMA] {
+        let message = MessageHeaderLayout::first_in(header)
+            .expect("the header is longer than the message header");
+        let schema = (message.template_id, message.schema_id);
+        if schema != (MESSAGE_HEADER.template_id, MESSAGE_HEADER.schema_id) {
             return Ok(Self {
                 start: 0,
-                block_length: BLOCK_LENGTH,
+                block_length: MarkFileLayout::LENGTH,
                 schema_version: 0,
             });
         }
-        let block_length = usize::from(u16_at(0));
-        if block_length < BLOCK_LENGTH {
+        let block_length = usize::from(message.block_length.get());
+        if block_length < MarkFileLayout::LENGTH {
             return Err(Damage {
                 field: "blockLength",
                 offset: 0,
@@ -202,7 +196,7 @@ impl Layout {
         Ok(Self {
             start: MESSAGE_HEADER_LENGTH,
             block_length,
-            schema_version: u16_at(SCHEMA_VERSION_OFFSET),
+            schema_version: message.version.get(),
         })
     }
 }

@@ -14,6 +14,7 @@ pub use header::{HEADER_LENGTH, MarkFileState, Owner};
 
 use std::io;
 
+use aeron_layout::{I32, I64};
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::cnc::SemanticVersion;
 use aeron_memory::date::format_date;
@@ -175,7 +176,10 @@ impl<F: StorageFile> MarkFile<F> {
     pub fn ready(&mut self, now_ms: i64) -> Result<(), MarkFileError> {
         self.store_activity(now_ms)?;
         self.file
-            .write_all_at(&MARK_FILE_VERSION.0.to_le_bytes(), VERSION_OFFSET as u64)
+            .write_all_at(
+                &I32::new(MARK_FILE_VERSION.0).to_bytes(),
+                VERSION_OFFSET as u64,
+            )
             .map_err(writing)
     }
 
@@ -209,7 +213,7 @@ impl<F: StorageFile> MarkFile<F> {
     fn store_activity(&mut self, timestamp_ms: i64) -> Result<(), MarkFileError> {
         self.file
             .write_all_at(
-                &timestamp_ms.to_le_bytes(),
+                &I64::new(timestamp_ms).to_bytes(),
                 ACTIVITY_TIMESTAMP_OFFSET as u64,
             )
             .map_err(writing)?;

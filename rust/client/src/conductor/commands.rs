@@ -68,7 +68,7 @@ enum State {
         purpose: Purpose,
         deadline_ns: i64,
     },
-    /// The application does not wait any more; a resource that the driver adds is removed when its answer comes.
+    /// The application has cancelled the operation. If the driver adds a resource, the client removes it as soon as the reply comes.
     Abandoned {
         purpose: Purpose,
     },

@@ -37,10 +37,10 @@ struct Turns {
 }
 
 impl Poller<'_> {
-    /// See [`Subscription::poll`].
+    /// See [`Subscription::poll`](super::Subscription::poll).
     ///
     /// # Errors
-    /// See [`Subscription::poll`].
+    /// See [`Subscription::poll`](super::Subscription::poll).
     #[inline]
     pub fn poll(&mut self, mut handler: impl FnMut(Fragment<'_>), limit: usize) -> Result<usize> {
         self.controlled_poll(
@@ -52,10 +52,10 @@ impl Poller<'_> {
         )
     }
 
-    /// See [`Subscription::try_poll`].
+    /// See [`Subscription::try_poll`](super::Subscription::try_poll).
     ///
     /// # Errors
-    /// See [`Subscription::try_poll`].
+    /// See [`Subscription::try_poll`](super::Subscription::try_poll).
     #[inline]
     pub fn try_poll<E>(
         &mut self,
@@ -68,10 +68,10 @@ impl Poller<'_> {
         )
     }
 
-    /// See [`Subscription::controlled_poll`].
+    /// See [`Subscription::controlled_poll`](super::Subscription::controlled_poll).
     ///
     /// # Errors
-    /// See [`Subscription::poll`].
+    /// See [`Subscription::poll`](super::Subscription::poll).
     #[inline]
     pub fn controlled_poll(
         &mut self,
@@ -88,10 +88,10 @@ impl Poller<'_> {
         polled.map_err(TryPollError::without_handler_error)
     }
 
-    /// See [`Subscription::try_controlled_poll`].
+    /// See [`Subscription::try_controlled_poll`](super::Subscription::try_controlled_poll).
     ///
     /// # Errors
-    /// See [`Subscription::try_poll`].
+    /// See [`Subscription::try_poll`](super::Subscription::try_poll).
     #[inline]
     pub fn try_controlled_poll<E>(
         &mut self,
@@ -105,10 +105,10 @@ impl Poller<'_> {
         })
     }
 
-    /// See [`Subscription::block_poll`].
+    /// See [`Subscription::block_poll`](super::Subscription::block_poll).
     ///
     /// # Errors
-    /// See [`Subscription::poll`].
+    /// See [`Subscription::poll`](super::Subscription::poll).
     pub fn block_poll(
         &mut self,
         mut handler: impl FnMut(&Block<'_, SharedBuffer>),
@@ -123,10 +123,10 @@ impl Poller<'_> {
         })
     }
 
-    /// See [`Subscription::raw_poll`].
+    /// See [`Subscription::raw_poll`](super::Subscription::raw_poll).
     ///
     /// # Errors
-    /// See [`Subscription::poll`].
+    /// See [`Subscription::poll`](super::Subscription::poll).
     pub fn raw_poll(
         &mut self,
         mut handler: impl FnMut(&Image, u64, &Block<'_, SharedBuffer>),
@@ -144,10 +144,10 @@ impl Poller<'_> {
         })
     }
 
-    /// See [`Subscription::poll_batch`].
+    /// See [`Subscription::poll_batch`](super::Subscription::poll_batch).
     ///
     /// # Errors
-    /// See [`Subscription::poll`].
+    /// See [`Subscription::poll`](super::Subscription::poll).
     pub fn poll_batch(&mut self, batch: &mut Batch, limits: BatchLimits) -> Result<usize> {
         let polled = self.look(|PollState { turns, partial, .. }| {
             turns.take(limits.messages, |image, left| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use crate::aeron::Aeron;
-use crate::batch::{Batch, BatchLimits};
+use crate::batch::{Batch, BatchLimits, Columns};
 use crate::publication::ExclusivePublication;
 use crate::subscription::Subscription;
 use crate::testing::{FIRST_SESSION_ID, FakeDriver};
@@ -278,5 +278,29 @@ proptest! {
             }
         }
         prop_assert_eq!(received, expected);
+    }
+}
+
+#[test]
+fn columns_that_contradict_each_other_make_no_batch() {
+    let columns = |offsets: Vec<i32>, positions: Vec<i64>| Columns {
+        data: b"abc".to_vec(),
+        session_ids: vec![1; positions.len()],
+        stream_ids: vec![2; positions.len()],
+        reserved_values: vec![3; positions.len()],
+        offsets,
+        positions,
+    };
+    let batch = Batch::from_columns(columns(vec![0, 1, 3], vec![64, 128])).expect("a batch");
+    assert_eq!((batch.len(), batch.message(1)), (2, Some(&b"bc"[..])));
+    assert_eq!(batch.into_columns().offsets, [0, 1, 3]);
+    for (offsets, positions) in [
+        (vec![0, 1], vec![64, 128]),
+        (vec![1, 2, 3], vec![64, 128]),
+        (vec![0, 3, 1], vec![64, 128]),
+        (vec![0, 1, 4], vec![64, 128]),
+        (vec![], vec![]),
+    ] {
+        assert!(Batch::from_columns(columns(offsets, positions)).is_err());
     }
 }

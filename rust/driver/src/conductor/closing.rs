@@ -7,14 +7,56 @@ use super::Conductor;
 use crate::closing::{ClosingReport, UnconsumedStream};
 use crate::publication::NetworkPublication;
 
+/// Time for the commands that were sent before the driver was to close, in ns. Clients may send more than the conductor executes in
+/// this time; a drain that never began would lose what they published.
+const COMMANDS_TIME_NS: i64 = 500_000_000;
+
+/// When the drain begins.
+#[derive(Debug, Default)]
+pub(super) enum DrainBegin {
+    /// The driver is not to close.
+    #[default]
+    Unknown,
+    /// After the commands that were there when the driver was to close, or at the deadline.
+    After { commands_end: i64, deadline_ns: i64 },
+    /// It has begun.
+    Begun,
+}
+
 impl Conductor {
-    /// One step, in each duty cycle after the commands that were sent before.
+    /// Whether the driver is to close, and the commands that clients had sent before are executed, or took too long.
+    pub(super) fn is_drain_due(&mut self) -> bool {
+        if !self.closing.is_requested() {
+            return false;
+        }
+        let ring = self.commands.ring();
+        if let DrainBegin::Unknown = self.drain_begin {
+            self.drain_begin = DrainBegin::After {
+                commands_end: ring.producer_position(),
+                deadline_ns: self.now_ns.saturating_add(COMMANDS_TIME_NS),
+            };
+        }
+        if let DrainBegin::After {
+            commands_end,
+            deadline_ns,
+        } = self.drain_begin
+        {
+            let is_executed = ring.consumer_position() >= commands_end && self.pending.is_none();
+            if is_executed || self.now_ns >= deadline_ns {
+                self.drain_begin = DrainBegin::Begun;
+            }
+        }
+        matches!(self.drain_begin, DrainBegin::Begun)
+    }
+
+    /// One step of the drain, in each duty cycle from its begin on.
     pub(super) fn drain(&mut self) {
         for publication in &mut self.network_publications {
             publication.remove_all_references(self.now_ns);
         }
-        // At once and not at the next timer tick: closing waits for it.
+        // At once and not at the next timer tick: closing waits for them.
         self.check_network_publications();
+        self.check_images();
         let unconsumed = self
             .network_publications
             .iter()

@@ -24,7 +24,7 @@ use crate::resources::ResourceCommand;
 #[derive(Debug)]
 pub(super) struct IpcPlan {
     pub(super) request: PublicationRequest,
-    params: PublicationParams,
+    pub(super) params: PublicationParams,
 }
 
 impl Conductor {
@@ -37,23 +37,36 @@ impl Conductor {
         let params = ChannelUri::from_bytes(channel)
             .and_then(|uri| PublicationParams::parse(&uri, &defaults, |_| None))
             .map_err(|error| bad_channel(error, channel))?;
-        if !request.is_exclusive
-            && let Some(index) = self.find_shared_ipc(request.stream_id, &params)
-        {
-            params
-                .check_agrees_with(&self.ipc_publications[index].config().existing())
-                .map_err(|error| bad_channel(error, channel))?;
-            return self.refer_to_ipc(index, &request);
-        }
-        if let SessionId::Explicit(session_id) = params.session_id
-            && is_session_in_use(&self.ipc_publications, request.stream_id, session_id)
-        {
-            return Err(session_clash(&request, session_id));
+        if self.join_ipc_publication(&request, &params)? {
+            return Ok(());
         }
         self.request_publication_log(request.correlation_id, &params);
         let plan = IpcPlan { request, params };
         self.await_log(Pending::IpcPublication(Box::new(plan)));
         Ok(())
+    }
+
+    /// Gives the client a reference to the shared publication, if there is one; returns whether there is.
+    pub(super) fn join_ipc_publication(
+        &mut self,
+        request: &PublicationRequest,
+        params: &PublicationParams,
+    ) -> Result<bool, DriverError> {
+        if !request.is_exclusive
+            && let Some(index) = self.find_shared_ipc(request.stream_id, params)
+        {
+            params
+                .check_agrees_with(&self.ipc_publications[index].config().existing())
+                .map_err(|error| bad_channel(error, request.channel.as_bytes()))?;
+            self.refer_to_ipc(index, request)?;
+            return Ok(true);
+        }
+        if let SessionId::Explicit(session_id) = params.session_id
+            && is_session_in_use(&self.ipc_publications, request.stream_id, session_id)
+        {
+            return Err(session_clash(request, session_id));
+        }
+        Ok(false)
     }
 
     fn find_shared_ipc(&self, stream_id: i32, params: &PublicationParams) -> Option<usize> {

@@ -29,8 +29,6 @@ mod send_endpoints;
 mod subscriptions;
 mod timers;
 
-pub use rejections::MAX_NOTED_REJECTIONS;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -49,7 +47,7 @@ use crate::image::PublicationImage;
 use crate::media::PortManager;
 use crate::media::transport::Network;
 use crate::publication::{IpcPublication, NetworkPublication};
-use crate::queue::{Receiver, Sender};
+use crate::queue::{QueueConsumer, QueueProducer};
 use crate::receiver::{ReceiverCommand, ReceiverEvent};
 use crate::resources::{ResourceCommands, ResourceReply};
 use crate::sender::{SenderCommand, SenderEvent};
@@ -57,6 +55,7 @@ use crate::session_ids::SessionIds;
 use crate::socket_buffers::SocketBufferLengths;
 use client_proxy::ClientProxy;
 use clients::Client;
+use closing::DrainBegin;
 use image_creation::PendingImage;
 use image_requests::ImageRequests;
 use links::Subscription;
@@ -82,15 +81,15 @@ pub struct ConductorParts {
     /// Work for the native resource agent.
     pub resource_commands: ResourceCommands,
     /// What became of it.
-    pub resource_replies: Receiver<ResourceReply>,
+    pub resource_replies: QueueConsumer<ResourceReply>,
     /// Work for the sender.
-    pub sender_commands: Sender<SenderCommand>,
+    pub sender_commands: QueueProducer<SenderCommand>,
     /// What the sender has to say.
-    pub sender_events: Receiver<SenderEvent>,
+    pub sender_events: QueueConsumer<SenderEvent>,
     /// Work for the receiver.
-    pub receiver_commands: Sender<ReceiverCommand>,
+    pub receiver_commands: QueueProducer<ReceiverCommand>,
     /// What the receiver has to say.
-    pub receiver_events: Receiver<ReceiverEvent>,
+    pub receiver_events: QueueConsumer<ReceiverEvent>,
     /// Where sockets come from.
     pub network: Box<dyn Network>,
     /// What images have lost.
@@ -111,17 +110,18 @@ pub struct Conductor {
     commands: RingConsumer<SharedBuffer>,
     outlets: Outlets,
     resource_commands: ResourceCommands,
-    resource_replies: Receiver<ResourceReply>,
-    sender_commands: Sender<SenderCommand>,
-    sender_events: Receiver<SenderEvent>,
-    receiver_commands: Sender<ReceiverCommand>,
-    receiver_events: Receiver<ReceiverEvent>,
+    resource_replies: QueueConsumer<ResourceReply>,
+    sender_commands: QueueProducer<SenderCommand>,
+    sender_events: QueueConsumer<SenderEvent>,
+    receiver_commands: QueueProducer<ReceiverCommand>,
+    receiver_events: QueueConsumer<ReceiverEvent>,
     network: Box<dyn Network>,
     sender_ports: PortManager,
     receiver_ports: PortManager,
     loss_report: LossReport<SharedBuffer>,
     is_terminated: Arc<AtomicBool>,
     closing: Arc<Closing>,
+    drain_begin: DrainBegin,
     clients: Vec<Client>,
     ipc_publications: Vec<IpcPublication>,
     network_publications: Vec<NetworkPublication>,
@@ -209,6 +209,7 @@ impl Conductor {
             loss_report: parts.loss_report,
             is_terminated: parts.is_terminated,
             closing: parts.closing,
+            drain_begin: DrainBegin::default(),
             clients: Vec::new(),
             ipc_publications: Vec::new(),
             network_publications: Vec::new(),
@@ -245,9 +246,8 @@ impl Conductor {
         }
         let mut work_count = self.resource_commands.flush();
         work_count += self.sender_commands.flush() + self.receiver_commands.flush();
-        let commands_taken = self.take_command();
-        work_count += commands_taken;
-        if self.closing.is_requested() && commands_taken == 0 && self.pending.is_none() {
+        work_count += self.take_command();
+        if self.is_drain_due() {
             self.drain();
         }
         work_count += self.take_news();

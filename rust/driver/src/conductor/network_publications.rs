@@ -59,31 +59,48 @@ impl Conductor {
             FlowControlSpec::of_channel(&channel.uri, channel.has_group_semantics(), &self.context)
                 .map_err(|error| bad_channel(error, channel.text.as_bytes()))?;
         self.check_response_channel(&params)?;
-        let existing = self.check_send_endpoint(&channel, &params)?;
-        if let Some(endpoint) = existing {
-            if !request.is_exclusive
-                && let Some(index) = self.find_shared_network(endpoint, &request, &params)
-            {
-                self.check_agreement(index, &params, &channel)?;
-                self.refer_to_network(index, &request)?;
-                self.link_response_publication(index);
-                return Ok(());
-            }
-            if let SessionId::Explicit(session_id) = params.session_id
-                && self.is_network_session_in_use(endpoint, request.stream_id, session_id)
-            {
-                return Err(session_clash(&request, session_id));
-            }
-        }
-        self.request_publication_log(request.correlation_id, &params);
         let plan = NetworkPlan {
             request,
             channel,
             params,
             flow_control,
         };
+        if self.join_network_publication(&plan)? {
+            return Ok(());
+        }
+        self.request_publication_log(plan.request.correlation_id, &plan.params);
         self.await_log(Pending::NetworkPublication(Box::new(plan)));
         Ok(())
+    }
+
+    /// Gives the client a reference to the shared publication, if there is one; returns whether there is.
+    pub(super) fn join_network_publication(
+        &mut self,
+        plan: &NetworkPlan,
+    ) -> Result<bool, DriverError> {
+        let NetworkPlan {
+            request,
+            channel,
+            params,
+            ..
+        } = plan;
+        let Some(endpoint) = self.check_send_endpoint(channel, params)? else {
+            return Ok(false);
+        };
+        if !request.is_exclusive
+            && let Some(index) = self.find_shared_network(endpoint, request, params)
+        {
+            self.check_agreement(index, params, channel)?;
+            self.refer_to_network(index, request)?;
+            self.link_response_publication(index);
+            return Ok(true);
+        }
+        if let SessionId::Explicit(session_id) = params.session_id
+            && self.is_network_session_in_use(endpoint, request.stream_id, session_id)
+        {
+            return Err(session_clash(request, session_id));
+        }
+        Ok(false)
     }
 
     fn network_publication_params(

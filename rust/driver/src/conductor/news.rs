@@ -10,7 +10,7 @@ use crate::sender::SenderEvent;
 
 /// Replies of the native resource agent in one duty cycle: more than the agent sends in one of its own, so that the reply that a
 /// client waits for is not delayed by others.
-const MAX_REPLIES: usize = 4;
+const MAX_REPLIES: usize = 6;
 /// Events of the receiver in one duty cycle: a release is not delayed by requests for images, each of which only joins a queue.
 const MAX_RECEIVER_EVENTS: usize = 16;
 
@@ -48,6 +48,7 @@ impl Conductor {
                 log: LogId::Image(id),
                 result,
             } => self.on_image_log(id, result),
+            ResourceReply::CreatingLog { registration_id } => self.on_creating_log(registration_id),
             ResourceReply::LogAllocated {
                 log: LogId::Publication(id),
                 result,

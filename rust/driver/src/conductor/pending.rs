@@ -1,5 +1,6 @@
-//! The client command that waits for the native resource agent. Until it is done no other is taken, so that commands are answered in
-//! their order; except that one whose names take long steps aside, so that it holds up nobody.
+//! The client command that waits for the native resource agent. Until it is done the conductor executes no other, so that
+//! the replies have the order of the commands. One exception: while names are resolved for long, or a long log is created, the conductor
+//! executes other commands.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -48,13 +49,15 @@ pub(super) struct SlowCommand {
     answer: Option<Resolved>,
 }
 
-/// What came of a request for addresses.
+/// The result of a request to the native resource agent.
 #[derive(Debug)]
 pub(super) enum Resolved {
     /// Of a whole channel.
     Channel(Result<Arc<UdpChannel>, DriverError>),
     /// Of one name.
     Name(Result<SocketAddr, DriverError>),
+    /// The log of a publication.
+    Log(Result<SharedBuffer, DriverError>),
 }
 
 impl Pending {
@@ -64,7 +67,9 @@ impl Pending {
             Self::PublicationChannel(request) => Some(request.client_id),
             Self::Subscription(request) | Self::Spy(request) => Some(request.client_id),
             Self::ReceiveDestination(change) => Some(change.request.client_id),
-            Self::IpcPublication(_) | Self::NetworkPublication(_) | Self::Destination(_) => None,
+            Self::IpcPublication(plan) => Some(plan.request.client_id),
+            Self::NetworkPublication(plan) => Some(plan.request.client_id),
+            Self::Destination(_) => None,
         }
     }
 
@@ -142,12 +147,25 @@ impl Conductor {
         if self.slow_commands.len() < MAX_SLOW_COMMANDS
             && let Some(pending) = self.take_pending(request_id)
         {
-            self.slow_commands.push(SlowCommand {
-                request_id,
-                pending,
-                answer: None,
-            });
+            self.step_aside(request_id, pending);
         }
+    }
+
+    /// The log that a command waits for takes long: others are taken meanwhile.
+    pub(super) fn on_creating_log(&mut self, registration_id: i64) {
+        if self.slow_commands.len() < MAX_SLOW_COMMANDS
+            && let Some(pending) = self.take_pending_publication(registration_id)
+        {
+            self.step_aside(NO_REQUEST, pending);
+        }
+    }
+
+    fn step_aside(&mut self, request_id: i64, pending: Pending) {
+        self.slow_commands.push(SlowCommand {
+            request_id,
+            pending,
+            answer: None,
+        });
     }
 
     pub(super) fn on_resolved(&mut self, request_id: i64, answer: Resolved) {
@@ -178,22 +196,38 @@ impl Conductor {
 
     /// What the client still waits for is not made: it is gone.
     pub(super) fn forget_slow_commands(&mut self, client_id: i64) {
-        self.slow_commands
-            .retain(|slow| slow.pending.client_id() != Some(client_id));
+        self.forget_those(|slow| slow.pending.client_id() == Some(client_id));
     }
 
     /// What the command with this correlation id adds is not wanted any more; answers whether the command had stepped aside.
     pub(super) fn forget_slow_command(&mut self, correlation_id: i64) -> bool {
-        let count = self.slow_commands.len();
-        self.slow_commands
-            .retain(|slow| slow.pending.correlation_id() != correlation_id);
-        self.slow_commands.len() < count
+        self.forget_those(|slow| slow.pending.correlation_id() == correlation_id)
     }
 
-    /// Goes on with a command whose addresses are known, or are not to be found.
+    /// Forgets slow commands, and removes the logs that were created for them; returns whether there was one. A log that is still
+    /// being created is removed as soon as it is complete.
+    fn forget_those(&mut self, is_meant: impl FnMut(&mut SlowCommand) -> bool) -> bool {
+        let forgotten: Vec<_> = self.slow_commands.extract_if(.., is_meant).collect();
+        for slow in &forgotten {
+            if let Some(Resolved::Log(Ok(_))) = slow.answer {
+                self.remove_publication_log(slow.pending.correlation_id());
+            }
+        }
+        !forgotten.is_empty()
+    }
+
+    fn remove_publication_log(&mut self, registration_id: i64) {
+        let log = LogId::Publication(registration_id);
+        self.resource_commands
+            .send(ResourceCommand::RemoveLog { log });
+    }
+
+    /// Goes on with a command whose addresses are known, or are not to be found, or whose log was created late.
     fn go_on(&mut self, pending: Pending, answer: Resolved) {
         let (correlation_id, description) = (pending.correlation_id(), pending.describe());
         let outcome = match (pending, answer) {
+            (pending, Resolved::Log(Ok(memory))) => self.on_late_publication_log(&pending, &memory),
+            (_, Resolved::Log(Err(error))) => Err(error),
             (Pending::Destination(change), Resolved::Name(result)) => {
                 self.on_destination_resolved(&change, result);
                 Ok(())
@@ -229,26 +263,57 @@ impl Conductor {
         registration_id: i64,
         result: Result<SharedBuffer, DriverError>,
     ) {
-        let Some((_, pending)) = self
-            .pending
-            .take_if(|(_, pending)| pending.correlation_id() == registration_id)
-        else {
-            return;
+        if let Some(pending) = self.take_pending_publication(registration_id) {
+            let description = pending.describe();
+            let outcome = result.and_then(|memory| self.add_publication(&pending, &memory));
+            return self.answer_failure(registration_id, &description, outcome);
+        }
+        let mut slow_commands = self.slow_commands.iter_mut();
+        let slow = slow_commands.find(|slow| slow.pending.correlation_id() == registration_id);
+        match slow {
+            Some(slow) => slow.answer = Some(Resolved::Log(result)),
+            // The client has gone, or does not want the publication any more.
+            None if result.is_ok() => self.remove_publication_log(registration_id),
+            None => {}
+        }
+    }
+
+    /// While the command stood aside, another may have added the same publication, or one with the same session.
+    fn on_late_publication_log(
+        &mut self,
+        pending: &Pending,
+        memory: &SharedBuffer,
+    ) -> Result<(), DriverError> {
+        let joined = match pending {
+            Pending::IpcPublication(plan) => self.join_ipc_publication(&plan.request, &plan.params),
+            Pending::NetworkPublication(plan) => self.join_network_publication(plan),
+            _ => Ok(false),
         };
-        let description = pending.describe();
-        let outcome = result.and_then(|memory| {
-            let added = match pending {
-                Pending::IpcPublication(plan) => self.add_ipc_publication(&plan, &memory),
-                Pending::NetworkPublication(plan) => self.add_network_publication(&plan, &memory),
-                _ => Ok(()),
-            };
-            added.inspect_err(|_| {
-                let log = LogId::Publication(registration_id);
-                self.resource_commands
-                    .send(ResourceCommand::RemoveLog { log });
-            })
-        });
-        self.answer_failure(registration_id, &description, outcome);
+        match joined {
+            Ok(false) => self.add_publication(pending, memory),
+            Ok(true) => {
+                self.remove_publication_log(pending.correlation_id());
+                Ok(())
+            }
+            Err(error) => {
+                self.remove_publication_log(pending.correlation_id());
+                Err(error)
+            }
+        }
+    }
+
+    /// Adds the publication after its log was created. Removes the log if that fails.
+    fn add_publication(
+        &mut self,
+        pending: &Pending,
+        memory: &SharedBuffer,
+    ) -> Result<(), DriverError> {
+        let added = match pending {
+            Pending::IpcPublication(plan) => self.add_ipc_publication(plan, memory),
+            Pending::NetworkPublication(plan) => self.add_network_publication(plan, memory),
+            _ => Ok(()),
+        };
+        added.inspect_err(|_| self.remove_publication_log(pending.correlation_id()))
     }
 
     fn answer_failure(
@@ -261,6 +326,12 @@ impl Conductor {
             self.outlets
                 .refuse(correlation_id, &error.context(description));
         }
+    }
+
+    fn take_pending_publication(&mut self, registration_id: i64) -> Option<Pending> {
+        let is_it = |pending: &Pending| pending.correlation_id() == registration_id;
+        let (_, pending) = self.pending.take_if(|(_, pending)| is_it(pending))?;
+        Some(pending)
     }
 
     fn take_pending(&mut self, id: i64) -> Option<Pending> {

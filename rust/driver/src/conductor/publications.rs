@@ -112,15 +112,21 @@ impl Conductor {
     }
 
     pub(super) fn remove_publication_reference(&mut self, id: i64) {
-        self.ipc_publications
-            .iter_mut()
-            .filter(|publication| publication.config().registration_id == id)
-            .for_each(|publication| publication.remove_reference());
-        let now_ns = self.now_ns;
-        self.network_publications
-            .iter_mut()
-            .filter(|publication| publication.config().registration_id == id)
-            .for_each(|publication| publication.remove_reference(now_ns));
+        let has_id = |config: &PublicationConfig| config.registration_id == id;
+        let mut ipc = self.ipc_publications.iter_mut();
+        if let Some(index) = ipc.position(|publication| has_id(publication.config())) {
+            if self.ipc_publications[index].end_waiting() {
+                self.link_ipc_publication(index);
+            }
+            self.ipc_publications[index].remove_reference();
+        }
+        let mut network = self.network_publications.iter_mut();
+        if let Some(index) = network.position(|publication| has_id(publication.config())) {
+            if self.network_publications[index].end_waiting() {
+                self.link_network_publication(index);
+            }
+            self.network_publications[index].remove_reference(self.now_ns);
+        }
     }
 
     /// Gives a client a reference to a publication.

@@ -1,5 +1,12 @@
 //! The checks of a configuration before anything is created on disk.
 
+use aeron_layout::frame::{
+    FRAME_ALIGNMENT, MAX_TERM_LENGTH, MAX_UDP_PAYLOAD_LENGTH, MIN_TERM_LENGTH,
+};
+use aeron_memory::broadcast::TRAILER_LENGTH as BROADCAST_TRAILER_LENGTH;
+use aeron_memory::cnc::HEADER_LENGTH as CNC_HEADER_LENGTH;
+use aeron_memory::ring::TRAILER_LENGTH as RING_TRAILER_LENGTH;
+
 use super::ports::parse_port_range;
 use super::{Context, LoopKind, SETTINGS, TerminationValidator, Value};
 use crate::congestion::CongestionSupplier;
@@ -12,13 +19,6 @@ use crate::names::NameSupplier;
 #[error("(22) Invalid argument\n{0}")]
 pub struct ConfigurationError(pub String);
 
-const CNC_HEADER_LENGTH: usize = 128;
-const RING_TRAILER_LENGTH: usize = 768;
-const BROADCAST_TRAILER_LENGTH: usize = 128;
-const MIN_TERM_LENGTH: usize = 64 * 1024;
-const MAX_TERM_LENGTH: usize = 1024 * 1024 * 1024;
-const MAX_MTU: usize = 65504;
-const FRAME_ALIGNMENT: usize = 32;
 const MAX_BOOTSTRAP_NEIGHBORS: usize = 20;
 const MAX_FILE_LENGTH: usize = i32::MAX as usize;
 const MAX_INTERCEPTORS: usize = 10;
@@ -291,7 +291,7 @@ pub(crate) fn check_term_length(length: usize) -> Result<(), ConfigurationError>
 }
 
 pub(crate) fn check_mtu(length: usize) -> Result<(), ConfigurationError> {
-    if length <= FRAME_ALIGNMENT || length > MAX_MTU {
+    if length <= FRAME_ALIGNMENT || length > MAX_UDP_PAYLOAD_LENGTH {
         return refuse(format!(
             "mtuLength must be a > HEADER_LENGTH and <= MAX_UDP_PAYLOAD_LENGTH: mtuLength={length}"
         ));

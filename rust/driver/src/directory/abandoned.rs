@@ -71,7 +71,7 @@ fn look_at(path: PathBuf) -> io::Result<Option<LeftDirectory>> {
         None if has_live_driver(&path) => return Ok(None),
         None => false,
     };
-    if !is_embedded && !cnc_file(&path).is_file() {
+    if !is_embedded && !cnc_file(&path).is_file() && !is_bare(&path)? {
         return Ok(None);
     }
     let is_removed_next = is_embedded && entries::find_foreign(&path)?.is_none();
@@ -81,6 +81,19 @@ fn look_at(path: PathBuf) -> io::Result<Option<LeftDirectory>> {
         bytes,
         is_removed_next,
     }))
+}
+
+/// Whether the directory is as a driver leaves it that was killed before it wrote its marker: empty, or with an empty lock file.
+///
+/// No marker says that the directory is ours, so no driver removes it.
+fn is_bare(path: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(path)? {
+        let lock_file = driver_lock_file(path);
+        if entry?.path() != lock_file || Marker::read(&lock_file)? != Some(Marker::Empty) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// For a driver of another make, by its heartbeat.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use aeron_memory::Words;
 
 use super::transport::{
-    Datagram, MAX_RUN_DATAGRAMS, Network, Poller, Run, Socket, SocketSpec, Token,
+    Datagram, GsoBatch, MAX_RUN_DATAGRAMS, Network, Poller, Socket, SocketKey, SocketSpec,
 };
 use crate::socket_buffers::SocketBufferLengths;
 
@@ -231,7 +231,7 @@ impl Socket for MemorySocket {
         self.network.wire().max_run_datagrams
     }
 
-    fn send_runs(&mut self, to: Option<SocketAddr>, runs: &[Run<'_>]) -> io::Result<usize> {
+    fn send_runs(&mut self, to: Option<SocketAddr>, runs: &[GsoBatch<'_>]) -> io::Result<usize> {
         let (from, to) = (self.source(), self.destination(to)?);
         let mut wire = self.network.wire();
         for (taken, run) in runs.iter().enumerate() {
@@ -288,19 +288,19 @@ impl Drop for MemorySocket {
 }
 
 /// All sockets, always.
-struct MemoryPoller(Vec<Token>);
+struct MemoryPoller(Vec<SocketKey>);
 
 impl Poller for MemoryPoller {
-    fn add(&mut self, token: Token, _socket: &dyn Socket) -> io::Result<()> {
-        self.0.push(token);
+    fn add(&mut self, key: SocketKey, _socket: &dyn Socket) -> io::Result<()> {
+        self.0.push(key);
         Ok(())
     }
 
-    fn remove(&mut self, token: Token, _socket: &dyn Socket) {
-        self.0.retain(|known| *known != token);
+    fn remove(&mut self, key: SocketKey, _socket: &dyn Socket) {
+        self.0.retain(|known| *known != key);
     }
 
-    fn ready(&mut self, on_ready: &mut dyn FnMut(Token)) -> io::Result<()> {
+    fn ready(&mut self, on_ready: &mut dyn FnMut(SocketKey)) -> io::Result<()> {
         self.0.iter().copied().for_each(on_ready);
         Ok(())
     }
@@ -339,7 +339,7 @@ mod tests {
             .open(&spec("0.0.0.0:0", Some("127.0.0.1:5000")))
             .unwrap();
         let memory = SharedBuffer::copy_of(&[7; 1024]);
-        let run = Run::new(&memory, 32..282, 100);
+        let run = GsoBatch::new(&memory, 32..282, 100);
         assert_eq!(from.send_runs(None, &[run, run]).unwrap(), 2);
         let lengths: Vec<usize> = received(to.as_mut()).iter().map(Vec::len).collect();
         assert_eq!(lengths, [100, 100, 50, 100, 100, 50]);

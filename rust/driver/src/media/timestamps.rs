@@ -3,18 +3,14 @@
 //! A channel says where: at an offset of the payload, or in the header's reserved value. Only data frames that begin a message get
 //! one, and only if it fits; heartbeats, padding and the further fragments of a message stay as they are.
 
+use aeron_layout::Layout;
+use aeron_layout::frame::{FRAME_ALIGNMENT, FrameHeaderLayout, flags::BEGIN, frame_type::DATA};
+use aeron_memory::log::frame::{HEADER_LENGTH, offset as field};
 use aeron_memory::{SharedBuffer, Words};
 use aeron_protocol::uri::RESERVED_VALUE_TIMESTAMP_OFFSET;
 
-use super::transport::Run;
+use super::transport::GsoBatch;
 
-const HEADER_LENGTH: usize = 32;
-const FRAME_ALIGNMENT: usize = 32;
-const FLAGS: usize = 5;
-const TYPE: usize = 6;
-const RESERVED_VALUE: usize = 24;
-const BEGIN_FLAG: u8 = 0x80;
-const DATA: u16 = 1;
 const TIME_LENGTH: usize = 8;
 
 /// Reads the wall clock: ns since 1970.
@@ -27,7 +23,9 @@ pub fn stamp_received(datagram: &mut [u8], offset: i32, time_ns: i64) {
         .get_mut(at..)
         .filter(|rest| rest.len() >= HEADER_LENGTH)
     {
-        let header = FrameHeader::of_bytes(frame);
+        let Some(header) = FrameHeader::of_bytes(frame) else {
+            return;
+        };
         let Some(length) = header.length() else {
             return;
         };
@@ -40,7 +38,7 @@ pub fn stamp_received(datagram: &mut [u8], offset: i32, time_ns: i64) {
 }
 
 /// Writes a time of sending into the first frame of each datagram of `run`, at `offset` as the channel states it.
-pub fn stamp_sent(run: &Run<'_>, offset: i32, time_ns: i64) {
+pub fn stamp_sent(run: &GsoBatch<'_>, offset: i32, time_ns: i64) {
     for datagram in run
         .datagrams()
         .filter(|datagram| datagram.length() >= HEADER_LENGTH)
@@ -64,19 +62,20 @@ struct FrameHeader {
 }
 
 impl FrameHeader {
-    fn of_bytes(frame: &[u8]) -> Self {
-        FrameHeader {
-            frame_length: i32::from_le_bytes([frame[0], frame[1], frame[2], frame[3]]),
-            flags: frame[FLAGS],
-            frame_type: u16::from_le_bytes([frame[TYPE], frame[TYPE + 1]]),
-        }
+    fn of_bytes(frame: &[u8]) -> Option<Self> {
+        let header = FrameHeaderLayout::first_in(frame)?;
+        Some(FrameHeader {
+            frame_length: header.frame_length.get(),
+            flags: header.flags,
+            frame_type: header.frame_type.get() as u16,
+        })
     }
 
     fn of_memory(memory: &SharedBuffer, at: usize) -> Self {
         FrameHeader {
-            frame_length: memory.load_i32_relaxed(at),
-            flags: memory.load_u8_relaxed(at + FLAGS),
-            frame_type: memory.load_u16_relaxed(at + TYPE),
+            frame_length: memory.load_i32_relaxed(at + field::FRAME_LENGTH),
+            flags: memory.load_u8_relaxed(at + field::FLAGS),
+            frame_type: memory.load_u16_relaxed(at + field::TYPE),
         }
     }
 
@@ -90,11 +89,11 @@ impl FrameHeader {
     /// Where in the frame the time goes, `None` if it gets none.
     fn time_position(&self, offset: i32) -> Option<usize> {
         let length = self.length()?;
-        if self.frame_type != DATA || self.flags & BEGIN_FLAG == 0 {
+        if self.frame_type != DATA || self.flags & BEGIN == 0 {
             return None;
         }
         let position = match offset {
-            RESERVED_VALUE_TIMESTAMP_OFFSET => RESERVED_VALUE,
+            RESERVED_VALUE_TIMESTAMP_OFFSET => field::RESERVED_VALUE,
             offset => HEADER_LENGTH + usize::try_from(offset).ok()?,
         };
         (position + TIME_LENGTH <= length).then_some(position)
@@ -114,8 +113,8 @@ mod tests {
         let length = HEADER_LENGTH + payload_length;
         let mut bytes = vec![0xEE; length.next_multiple_of(FRAME_ALIGNMENT)];
         bytes[..4].copy_from_slice(&(length as i32).to_le_bytes());
-        bytes[FLAGS] = flags;
-        bytes[TYPE..TYPE + 2].copy_from_slice(&frame_type.to_le_bytes());
+        bytes[field::FLAGS] = flags;
+        bytes[field::TYPE..field::TYPE + 2].copy_from_slice(&frame_type.to_le_bytes());
         bytes
     }
 
@@ -176,7 +175,7 @@ mod tests {
         let continuation = frame(64, 0x00, DATA);
         let bytes = [datagram.clone(), datagram, continuation].concat();
         let memory = SharedBuffer::copy_of(&bytes);
-        let run = Run::new(&memory, 0..bytes.len(), 128);
+        let run = GsoBatch::new(&memory, 0..bytes.len(), 128);
         stamp_sent(&run, 8, TIME_NS);
         let mut after = vec![0; bytes.len()];
         memory.copy_out(0, &mut after);

@@ -13,10 +13,10 @@ use aeron_memory::{SharedBuffer, Words};
 
 use crate::socket_buffers::SocketBufferLengths;
 
-/// Most datagrams in one [`Run`]: what every kernel with segmentation offload takes.
+/// Most datagrams in one [`GsoBatch`]: what every kernel with segmentation offload takes.
 pub const MAX_RUN_DATAGRAMS: usize = 64;
 
-/// Most bytes in one [`Run`]: the longest payload of UDP over IPv4.
+/// Most bytes in one [`GsoBatch`]: the longest payload of UDP over IPv4.
 pub const MAX_RUN_LENGTH: usize = 65_507;
 
 /// Most messages that one system call receives, each a datagram or a train of them.
@@ -95,7 +95,7 @@ pub trait Socket: Send {
     ///
     /// # Errors
     /// What else the system says, when no run was taken.
-    fn send_runs(&mut self, to: Option<SocketAddr>, runs: &[Run<'_>]) -> io::Result<usize>;
+    fn send_runs(&mut self, to: Option<SocketAddr>, runs: &[GsoBatch<'_>]) -> io::Result<usize>;
 
     /// Sends one datagram; answers whether it was taken.
     ///
@@ -127,19 +127,19 @@ pub trait Socket: Send {
     }
 }
 
-/// Datagrams for one address that one call sends: one contiguous range of memory, usually of a term, cut every `datagram_length`
-/// bytes. Only the last datagram may be shorter.
+/// A run of datagrams for one address that one call sends, and that the kernel may cut (generic segmentation offload): one contiguous
+/// range of memory, usually of a term, cut every `datagram_length` bytes. Only the last datagram may be shorter.
 ///
 /// A run is made of its range and cannot grow afterwards, so the bytes between its first and its last datagram are all sent.
 #[derive(Clone, Copy, Debug)]
-pub struct Run<'a> {
+pub struct GsoBatch<'a> {
     memory: &'a SharedBuffer,
     offset: usize,
     length: usize,
     datagram_length: usize,
 }
 
-impl<'a> Run<'a> {
+impl<'a> GsoBatch<'a> {
     /// The datagrams of `datagram_length` bytes in the range `bytes` of `memory`. Nobody may change those bytes until they are
     /// sent.
     ///
@@ -151,7 +151,7 @@ impl<'a> Run<'a> {
             "a run lies inside its memory"
         );
         assert!(bytes.len() <= MAX_RUN_LENGTH && datagram_length > 0);
-        Run {
+        GsoBatch {
             memory,
             offset: bytes.start,
             length: bytes.len(),
@@ -199,11 +199,11 @@ impl<'a> Run<'a> {
     }
 
     /// The datagrams, as runs of one.
-    pub fn datagrams(&self) -> impl Iterator<Item = Run<'a>> + use<'a> {
+    pub fn datagrams(&self) -> impl Iterator<Item = GsoBatch<'a>> + use<'a> {
         let (memory, length) = (self.memory, self.datagram_length);
         let end = self.offset + self.length;
         let begins = (self.offset..end).step_by(length);
-        begins.map(move |begin| Run::single(memory, begin..end.min(begin + length)))
+        begins.map(move |begin| GsoBatch::single(memory, begin..end.min(begin + length)))
     }
 }
 
@@ -219,22 +219,22 @@ pub struct Datagram<'a> {
 }
 
 /// The owner's name for a socket in a poller.
-pub type Token = u64;
+pub type SocketKey = u64;
 
 /// Tells which of an agent's sockets may have something to read.
 pub trait Poller: Send {
-    /// Watches `socket` under the name `token`, which no other watched socket has.
+    /// Watches `socket` under the name `key`, which no other watched socket has.
     ///
     /// # Errors
     /// The system cannot watch it; then it is not watched.
-    fn add(&mut self, token: Token, socket: &dyn Socket) -> io::Result<()>;
+    fn add(&mut self, key: SocketKey, socket: &dyn Socket) -> io::Result<()>;
 
     /// Watches `socket` no longer. Must be called before the socket is dropped.
-    fn remove(&mut self, token: Token, socket: &dyn Socket);
+    fn remove(&mut self, key: SocketKey, socket: &dyn Socket);
 
-    /// Calls `on_ready` with the tokens of the sockets to read from: those with datagrams, and maybe others.
+    /// Calls `on_ready` with the keys of the sockets to read from: those with datagrams, and maybe others.
     ///
     /// # Errors
     /// What the system says.
-    fn ready(&mut self, on_ready: &mut dyn FnMut(Token)) -> io::Result<()>;
+    fn ready(&mut self, on_ready: &mut dyn FnMut(SocketKey)) -> io::Result<()>;
 }

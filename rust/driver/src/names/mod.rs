@@ -11,8 +11,8 @@ pub use background::BackgroundNames;
 pub use configured::{NameParts, NameSupplier, configured_names, open_gossip_socket};
 pub use csv_table::{CsvTableNames, NameRow, parse_rows};
 pub use gossip::{
-    BootstrapNeighbor, GossipConfig, GossipCounters, GossipNames, MAX_DATAGRAMS_PER_RUN, MAX_NAMES,
-    MAX_NEIGHBORS,
+    BootstrapNeighbor, GossipConfig, GossipCounters, GossipNames, MAX_BYTES_PER_BYTE,
+    MAX_DATAGRAMS_PER_RUN, MAX_NAMES, MAX_NEIGHBORS,
 };
 pub use system::SystemNames;
 pub use timed::TimedNames;

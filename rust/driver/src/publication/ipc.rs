@@ -36,6 +36,8 @@ pub struct IpcPublication {
     cool_down_expiry_ns: Option<i64>,
     /// A subscriber waits for the pages of the first window.
     is_awaited: bool,
+    /// The last publisher is about to leave, so subscribers are linked without waiting for pages.
+    is_ending: bool,
 }
 
 impl IpcPublication {
@@ -61,6 +63,7 @@ impl IpcPublication {
             blocked: BlockedPublisher::new(position, now_ns),
             cool_down_expiry_ns: None,
             is_awaited: false,
+            is_ending: false,
         }
     }
 
@@ -161,6 +164,13 @@ impl IpcPublication {
             None => return None,
         };
         self.published.page_request(position)
+    }
+
+    /// Whether a subscriber waits for pages and the last publisher is about to leave. Then the subscriber waits no longer: no
+    /// publisher is left that could find no room.
+    pub fn end_waiting(&mut self) -> bool {
+        self.is_ending = self.state == State::Active && self.reference_count == 1;
+        self.is_ending && self.take_awaited()
     }
 
     /// Whether a subscriber waits for pages; it does no longer.
@@ -327,7 +337,7 @@ impl Stream for IpcPublication {
     }
 
     fn is_ready_for_subscribers(&self) -> bool {
-        self.published.is_ready(self.join_position())
+        self.is_ending || self.published.is_ready(self.join_position())
     }
 
     fn await_pages(&mut self) {

@@ -88,6 +88,8 @@ pub struct NetworkPublication {
     is_released_by_sender: bool,
     /// A spy waits for the pages of the first window.
     is_awaited: bool,
+    /// The last publisher is about to leave, so subscribers are linked without waiting for pages.
+    is_ending: bool,
     /// The driver is to close, and decides how long to linger.
     is_closing: bool,
 }
@@ -119,6 +121,7 @@ impl NetworkPublication {
             time_of_last_activity_ns: now_ns,
             is_released_by_sender: false,
             is_awaited: false,
+            is_ending: false,
             is_closing: false,
         }
     }
@@ -251,6 +254,13 @@ impl NetworkPublication {
         }
         let min = self.min_consumer_position(self.sender_position(), self.spies.position_range());
         self.published.page_request(min)
+    }
+
+    /// Whether a spy waits for pages and the last publisher is about to leave. Then the spy waits no longer: no publisher is left
+    /// that could find no room.
+    pub fn end_waiting(&mut self) -> bool {
+        self.is_ending = self.state == State::Active && self.reference_count == 1;
+        self.is_ending && self.take_awaited()
     }
 
     /// Whether a spy waits for pages; it does no longer.
@@ -446,7 +456,9 @@ impl Stream for NetworkPublication {
 
     /// A spy that does not simulate a connection has nothing to wait for.
     fn is_ready_for_subscribers(&self) -> bool {
-        !self.options.spies_simulate_connection || self.published.is_ready(self.join_position())
+        !self.options.spies_simulate_connection
+            || self.is_ending
+            || self.published.is_ready(self.join_position())
     }
 
     fn await_pages(&mut self) {

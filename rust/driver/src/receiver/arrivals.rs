@@ -17,7 +17,7 @@ use crate::diagnostics::ErrorRecorder;
 use crate::error::DriverError;
 use crate::media::timestamps::EpochNanos;
 use crate::media::transport::Datagram;
-use crate::queue::Sender;
+use crate::queue::QueueProducer;
 use crate::rules::{Rule, reach};
 
 /// A frame to send from the socket that was read, once reading is over.
@@ -41,7 +41,7 @@ pub(super) struct Arrivals<'a> {
     pub endpoint: &'a mut ReceiveEndpoint,
     pub images: &'a mut Slab<Box<ReceiverImage>>,
     pub replies: &'a mut Vec<Reply>,
-    pub events: &'a mut Sender<ReceiverEvent>,
+    pub events: &'a mut QueueProducer<ReceiverEvent>,
     pub system: &'a SystemCounters<SharedBuffer>,
     pub errors: &'a ErrorRecorder,
     pub epoch_nanos: &'a EpochNanos,

@@ -1,4 +1,4 @@
-//! What the conductor asks of the receiver, and what the receiver tells the conductor.
+//! [`ReceiverCommand`] and [`ReceiverEvent`]: the messages from the conductor to the receiver, and back.
 
 use std::net::SocketAddr;
 

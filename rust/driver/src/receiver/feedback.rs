@@ -1,4 +1,5 @@
-//! What an image tells its sources: status messages, requests for missing bytes, measurements, responses and rejection.
+//! [`Feedback`]: the control frames that an image sends to its sources. These are status messages, requests for missing
+//! bytes, measurements, responses and rejection.
 //!
 //! The conductor schedules status messages and reports what is missing; the receiver sends at most once for each time it did, and a
 //! status message anyway when none was sent for a while.

@@ -7,7 +7,7 @@
 
 mod arrivals;
 mod command;
-mod commands;
+mod command_execution;
 mod connections;
 mod destination;
 mod dispatcher;
@@ -46,16 +46,16 @@ use crate::diagnostics::ErrorRecorder;
 use crate::duty_cycle::StallTracker;
 use crate::error::DriverError;
 use crate::media::timestamps::EpochNanos;
-use crate::media::transport::{Poller, Token};
-use crate::queue;
+use crate::media::transport::{Poller, SocketKey};
+use crate::queue::{QueueConsumer, QueueProducer};
 
 /// Commands that are executed in one duty cycle. The images of a flood end together, and the conductor has two commands for each.
 const MAX_COMMANDS: usize = 16;
 
 /// What the receiver works with.
 pub struct ReceiverParts {
-    pub commands: queue::Receiver<ReceiverCommand>,
-    pub events: queue::Sender<ReceiverEvent>,
+    pub commands: QueueConsumer<ReceiverCommand>,
+    pub events: QueueProducer<ReceiverEvent>,
     pub poller: Box<dyn Poller>,
     pub system_counters: SystemCounters<SharedBuffer>,
     pub errors: ErrorRecorder,
@@ -65,15 +65,15 @@ pub struct ReceiverParts {
 
 /// The receiver agent.
 pub struct Receiver {
-    commands: queue::Receiver<ReceiverCommand>,
-    events: queue::Sender<ReceiverEvent>,
+    commands: QueueConsumer<ReceiverCommand>,
+    events: QueueProducer<ReceiverEvent>,
     poller: Box<dyn Poller>,
     system: SystemCounters<SharedBuffer>,
     errors: ErrorRecorder,
     stall_tracker: StallTracker,
     epoch_nanos: EpochNanos,
     endpoints: Slab<Box<ReceiveEndpoint>>,
-    /// Their keys are the poller's tokens.
+    /// Their keys in the slab are their keys at the poller.
     destinations: Slab<ReceiveDestination>,
     images: Slab<Box<ReceiverImage>>,
     pending_setups: PendingSetups,
@@ -83,7 +83,7 @@ pub struct Receiver {
     re_resolution_check_interval_ns: i64,
     time_of_last_re_resolution_check_ns: i64,
     // Kept for their memory.
-    ready: Vec<Token>,
+    ready: Vec<SocketKey>,
     replies: Vec<Reply>,
 }
 
@@ -148,13 +148,13 @@ impl Receiver {
     /// Reads one batch from each socket that has something; answers the number of bytes.
     fn receive(&mut self, now_ns: i64) -> usize {
         let mut ready = std::mem::take(&mut self.ready);
-        if let Err(error) = self.poller.ready(&mut |token| ready.push(token)) {
+        if let Err(error) = self.poller.ready(&mut |key| ready.push(key)) {
             let message = "failed to poll receive sockets";
             self.errors.record(&DriverError::io(&error, message));
         }
         let mut bytes_received = 0;
-        for token in ready.drain(..) {
-            bytes_received += self.receive_from(token as usize, now_ns);
+        for key in ready.drain(..) {
+            bytes_received += self.receive_from(key as usize, now_ns);
         }
         self.ready = ready;
         if bytes_received > 0 {

@@ -13,7 +13,7 @@ use crate::stream::PageRequest;
 /// A request of the conductor.
 #[derive(Debug)]
 pub enum ResourceCommand {
-    /// Create a log.
+    /// Create a log. A log that is not sparse is allocated in slices, and the reply comes after the last slice.
     CreateLog {
         /// Names the log.
         log: LogId,
@@ -73,6 +73,11 @@ pub enum ResourceReply {
         log: LogId,
         /// Its memory.
         result: Result<SharedBuffer, DriverError>,
+    },
+    /// The creation of a publication's log takes longer, because all of the log is allocated. Its result follows in another reply.
+    CreatingLog {
+        /// Names the publication.
+        registration_id: i64,
     },
     /// The next bytes of the requested part of a log were allocated, or there is no space for the rest of the part.
     LogAllocated {

@@ -7,18 +7,18 @@ use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
 
 use super::command::{Lane, ResourceCommand};
-use crate::queue::{Receiver, Sender, queue};
+use crate::queue::{QueueConsumer, QueueProducer, queue};
 
 /// The conductor's end of the lanes.
 pub struct ResourceCommands {
-    clients: Sender<ResourceCommand>,
-    images: Sender<ResourceCommand>,
+    clients: QueueProducer<ResourceCommand>,
+    images: QueueProducer<ResourceCommand>,
 }
 
 /// The agent's end of the lanes.
 pub struct ResourceInbox {
-    pub(super) clients: Receiver<ResourceCommand>,
-    pub(super) images: Receiver<ResourceCommand>,
+    pub(super) clients: QueueConsumer<ResourceCommand>,
+    pub(super) images: QueueConsumer<ResourceCommand>,
 }
 
 /// Empty lanes; both count their full moments in `failed_offers`.

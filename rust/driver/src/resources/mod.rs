@@ -1,15 +1,18 @@
 //! The native resource agent: does everything that can block, so that the conductor never does.
 //!
 //! It creates, extends and removes logs and resolves names. In one duty cycle it executes one command of each [`Lane`], and
-//! allocates one slice of one log; so none of the three waits for the others. Replies go through a queue of their own.
+//! allocates one slice of one log for publishers or running streams, and one slice of the log of a new image. So none of the four
+//! waits for the others, however long the terms are. Replies go through a queue of their own.
 
 mod command;
 mod lanes;
 mod slices;
 mod space;
+#[cfg(test)]
+mod tests;
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 
@@ -29,7 +32,7 @@ use crate::diagnostics::ErrorRecorder;
 use crate::error::DriverError;
 use crate::log_storage::{LogId, LogStorage};
 use crate::media::ChannelResolver;
-use crate::queue::Sender;
+use crate::queue::QueueProducer;
 pub use crate::stream::PageRequest;
 
 /// Counters that the agent keeps.
@@ -58,9 +61,14 @@ pub struct NativeResourceAgent {
     storage: Box<dyn LogStorage>,
     channels: ChannelResolver,
     inbox: ResourceInbox,
-    replies: Sender<ResourceReply>,
+    replies: QueueProducer<ResourceReply>,
     space: SpaceLedger,
+    /// Parts of publications' logs, and of the logs of images that exist.
     slices: Slices,
+    /// The logs of images that are being created.
+    image_slices: Slices,
+    /// Logs that are being allocated in full, and their memory, which the conductor gets after the last slice.
+    creating: HashMap<LogId, SharedBuffer>,
     failed_removals: VecDeque<LogId>,
     /// Lookups that take long; each is tried again in each duty cycle.
     looking_up: Vec<(i64, Lookup)>,
@@ -73,6 +81,10 @@ pub struct NativeResourceAgent {
 /// without them.
 const IMAGE_SPACE_DIVISOR: u64 = 2;
 
+/// Logs of images that are created at the same time: a small one does not wait for a large one, and a flood of requests for images
+/// does not make slices of one log rare.
+const MAX_IMAGES_IN_CREATION: usize = 16;
+
 /// A sparse log is created if so many bytes are free, or its length if that is shorter: its first window needs less.
 const SPARSE_LOG_SPACE: usize = 16 * 1024 * 1024;
 
@@ -81,7 +93,7 @@ impl NativeResourceAgent {
     pub fn new(
         storage: Box<dyn LogStorage>,
         channels: ChannelResolver,
-        (inbox, replies): (ResourceInbox, Sender<ResourceReply>),
+        (inbox, replies): (ResourceInbox, QueueProducer<ResourceReply>),
         limits: StorageLimits,
         counters: ResourceCounters,
         errors: ErrorRecorder,
@@ -93,6 +105,8 @@ impl NativeResourceAgent {
             replies,
             space: SpaceLedger::default(),
             slices: Slices::default(),
+            image_slices: Slices::default(),
+            creating: HashMap::new(),
             failed_removals: VecDeque::new(),
             looking_up: Vec::new(),
             limits,
@@ -112,8 +126,14 @@ impl NativeResourceAgent {
             self.allocate_slice(log, pages);
             work_count += 1;
         }
-        if let Ok(command) = self.inbox.images.pop() {
+        if self.image_slices.count() < MAX_IMAGES_IN_CREATION
+            && let Ok(command) = self.inbox.images.pop()
+        {
             self.execute(command);
+            work_count += 1;
+        }
+        if let Some((log, pages)) = self.image_slices.pop() {
+            self.allocate_slice(log, pages);
             work_count += 1;
         }
         for _ in 0..self.limits.free_limit.min(self.failed_removals.len()) {
@@ -139,8 +159,13 @@ impl NativeResourceAgent {
                 length,
                 sparse,
             } => {
-                let result = self.create(log, length, sparse);
-                self.replies.send(ResourceReply::LogCreated { log, result });
+                let created = match sparse {
+                    Some(first_pages) => self.create_sparse(log, length, first_pages).map(Some),
+                    None => self.begin_creation(log, length).map(|()| None),
+                };
+                if let Some(result) = created.transpose() {
+                    self.replies.send(ResourceReply::LogCreated { log, result });
+                }
             }
             ResourceCommand::AllocateLog {
                 log,
@@ -224,8 +249,11 @@ impl NativeResourceAgent {
         Ok(())
     }
 
-    /// Allocates one slice, and tells the conductor at once: publishers may wait for it.
+    /// Allocates one slice. If the conductor has the log, the agent reports the slice at once, because publishers may wait for it.
     fn allocate_slice(&mut self, log: LogId, pages: PageRequest) {
+        if self.creating.contains_key(&log) {
+            return self.allocate_new_slice(log, pages);
+        }
         let result = match self.allocate_pages(log, pages) {
             Ok(()) => {
                 self.space.on_allocated(log, pages.length);
@@ -241,49 +269,111 @@ impl NativeResourceAgent {
             .send(ResourceReply::LogAllocated { log, result });
     }
 
+    /// Allocates one slice of a log that is being created in full. The reply comes after the last slice.
+    fn allocate_new_slice(&mut self, log: LogId, pages: PageRequest) {
+        let allocated = self.storage.allocate_new(log, pages.offset, pages.length);
+        if allocated.is_ok() {
+            self.space.on_allocated(log, pages.length);
+            if !self.space.is_granted_part_allocated(log) {
+                return self.announce_creation(log, pages);
+            }
+        }
+        let Some(memory) = self.creating.remove(&log) else {
+            return;
+        };
+        let result = match allocated {
+            Ok(()) => Ok(memory),
+            Err(error) => {
+                drop(memory);
+                let error = self.describe(&error, "failed to create log", log);
+                self.remove(log);
+                Err(error)
+            }
+        };
+        self.replies.send(ResourceReply::LogCreated { log, result });
+    }
+
+    /// After the first of several slices, the agent tells the conductor that a publication's log takes longer.
+    fn announce_creation(&mut self, log: LogId, pages: PageRequest) {
+        if let (LogId::Publication(registration_id), 0) = (log, pages.offset) {
+            self.replies
+                .send(ResourceReply::CreatingLog { registration_id });
+        }
+    }
+
     fn allocate_pages(&mut self, log: LogId, pages: PageRequest) -> io::Result<()> {
         self.storage
             .allocate(log, pages.offset, pages.length)
             .or_else(ignore_unsupported)
     }
 
+    /// Creates a log of which the metadata and the first pages are allocated.
+    fn create_sparse(
+        &mut self,
+        log: LogId,
+        length: usize,
+        first_pages: PageRequest,
+    ) -> Result<SharedBuffer, DriverError> {
+        let first_length = first_pages.length + METADATA_LENGTH;
+        let memory = self.create(log, length, (first_length, length.min(SPARSE_LOG_SPACE)))?;
+        // The driver writes the metadata, and subscribers look at the first frame before it is written.
+        let metadata = PageRequest {
+            offset: length - METADATA_LENGTH,
+            length: METADATA_LENGTH,
+        };
+        let allocated = self
+            .allocate_pages(log, metadata)
+            .and_then(|()| self.allocate_pages(log, first_pages));
+        match allocated {
+            Ok(()) => {
+                self.enter(log, length, first_length);
+                Ok(memory)
+            }
+            Err(error) => {
+                // No client knows the log yet; the failure to report is the allocation's.
+                let _ = self.storage.remove(log);
+                Err(self.describe(&error, "failed to create log", log))
+            }
+        }
+    }
+
+    /// Creates a log that is allocated in full, slice by slice, before the conductor gets it.
+    fn begin_creation(&mut self, log: LogId, length: usize) -> Result<(), DriverError> {
+        let memory = self.create(log, length, (length, length))?;
+        self.enter(log, length, 0);
+        self.space.grant(log, length, 0);
+        self.creating.insert(log, memory);
+        let all = PageRequest { offset: 0, length };
+        match log {
+            LogId::Publication(_) => self.slices.push(log, all),
+            LogId::Image(_) => self.image_slices.push(log, all),
+        }
+        Ok(())
+    }
+
+    /// Creates a log of which nothing is allocated, if `first_length` bytes may be allocated at once, and `needed` bytes are free.
     fn create(
         &mut self,
         log: LogId,
         length: usize,
-        sparse: Option<PageRequest>,
+        (first_length, needed): (usize, usize),
     ) -> Result<SharedBuffer, DriverError> {
-        let first_length = sparse.map_or(length, |pages| pages.length + METADATA_LENGTH);
         if self.limits.perform_checks {
-            self.check_space(log, length, sparse.is_some())?;
+            self.check_space(log, length, needed)?;
         }
         self.check_room(log, first_length)
             .map_err(|error| self.explain(error, "failed to create log", log))?;
-        let memory = self
-            .storage
-            .create(log, length, sparse.is_some())
-            .map_err(|error| self.describe_creation(&error, log))?;
-        if let Some(pages) = sparse {
-            // The driver writes the metadata, and subscribers look at the first frame before it is written.
-            let metadata = PageRequest {
-                offset: length - METADATA_LENGTH,
-                length: METADATA_LENGTH,
-            };
-            let allocated = self
-                .allocate_pages(log, metadata)
-                .and_then(|()| self.allocate_pages(log, pages));
-            if let Err(error) = allocated {
-                // No client knows the log yet; the failure to report is the allocation's.
-                let _ = self.storage.remove(log);
-                return Err(self.describe(&error, "failed to create log", log));
-            }
-        }
-        self.space.add(log, length, first_length);
-        self.counters.bytes_mapped.fetch_add(length as i64);
-        Ok(memory)
+        self.storage
+            .create(log, length)
+            .map_err(|error| self.describe_creation(&error, log))
     }
 
-    fn check_space(&self, log: LogId, length: usize, is_sparse: bool) -> Result<(), DriverError> {
+    fn enter(&mut self, log: LogId, length: usize, allocated: usize) {
+        self.space.add(log, length, allocated);
+        self.counters.bytes_mapped.fetch_add(length as i64);
+    }
+
+    fn check_space(&self, log: LogId, length: usize, needed: usize) -> Result<(), DriverError> {
         let usable = self.storage.usable_space().map_err(|error| {
             DriverError::io(
                 &error,
@@ -291,10 +381,6 @@ impl NativeResourceAgent {
             )
         })?;
         let usable = self.space.free_for(log, usable);
-        let needed = match is_sparse {
-            true => length.min(SPARSE_LOG_SPACE),
-            false => length,
-        };
         if usable < needed as u64 {
             return Err(DriverError::coded(
                 ErrorCode::StorageSpace,
@@ -320,6 +406,8 @@ impl NativeResourceAgent {
 
     fn remove(&mut self, log: LogId) -> bool {
         self.slices.forget(log);
+        self.image_slices.forget(log);
+        self.creating.remove(&log);
         self.space.revoke(log);
         match self.storage.remove(log) {
             Ok(()) => {

@@ -35,6 +35,11 @@ impl Slices {
         Some((log, slice))
     }
 
+    /// The number of parts that are not allocated in full.
+    pub(super) fn count(&self) -> usize {
+        self.0.len()
+    }
+
     /// Drops the parts of a log.
     pub(super) fn forget(&mut self, log: LogId) {
         self.0.retain(|(other, _)| *other != log);

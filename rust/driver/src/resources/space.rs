@@ -65,6 +65,11 @@ impl SpaceLedger {
         self.logs.get(&log).map(LogSpace::rest)
     }
 
+    /// Whether every byte that was granted to a log is allocated.
+    pub(super) fn is_granted_part_allocated(&self, log: LogId) -> bool {
+        self.logs.get(&log).is_some_and(|space| space.granted == 0)
+    }
+
     pub(super) fn logs(&self) -> Vec<LogId> {
         self.logs.keys().copied().collect()
     }

@@ -8,7 +8,7 @@ use crate::config::Context;
 use crate::diagnostics::ErrorRecorder;
 use crate::error::DriverError;
 use crate::media::timestamps::EpochNanos;
-use crate::queue;
+use crate::queue::QueueProducer;
 
 /// Settings of the driver that the sender goes by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl SenderSettings {
 pub(super) struct SenderContext {
     pub settings: SenderSettings,
     pub counters: SenderCounters,
-    pub events: queue::Sender<SenderEvent>,
+    pub events: QueueProducer<SenderEvent>,
     pub errors: ErrorRecorder,
     pub epoch_nanos: EpochNanos,
     /// The time at which the duty cycle began.

@@ -9,7 +9,7 @@ use super::context::SenderContext;
 use super::destinations::{DestinationTracker, NO_REGISTRATION, TooManyDestinations, is_silent};
 use super::inbox::Inbox;
 use crate::media::timestamps;
-use crate::media::transport::{Run, Socket};
+use crate::media::transport::{GsoBatch, Socket};
 
 /// Where the datagrams of an endpoint go.
 #[derive(Debug)]
@@ -105,7 +105,7 @@ impl SendEndpoint {
     pub(super) fn send_runs(
         &mut self,
         response_address: Option<SocketAddr>,
-        runs: &[Run<'_>],
+        runs: &[GsoBatch<'_>],
         context: &SenderContext,
     ) -> io::Result<usize> {
         if let Some(offset) = self.config.send_timestamp_offset {

@@ -20,7 +20,7 @@ mod tests;
 pub use command::{
     EndpointId, ManualDestination, PublicationErrorReport, SenderCommand, SenderEvent,
 };
-pub use destinations::{DestinationControl, DestinationTracker, MAX_DYNAMIC_DESTINATIONS};
+pub use destinations::{DestinationControl, DestinationTracker};
 pub use endpoint::{Destinations, Peer, SendEndpoint, SendEndpointConfig};
 pub use publication::{PublicationCounters, Response, SenderPublication, SenderPublicationConfig};
 
@@ -34,8 +34,8 @@ use crate::config::Context;
 use crate::diagnostics::ErrorRecorder;
 use crate::duty_cycle::StallTracker;
 use crate::media::timestamps::EpochNanos;
-use crate::media::transport::{Poller, Token};
-use crate::queue;
+use crate::media::transport::{Poller, SocketKey};
+use crate::queue::{QueueConsumer, QueueProducer};
 use context::{SenderContext, SenderSettings};
 use counters::SenderCounters;
 use dispatch::Routes;
@@ -44,9 +44,9 @@ use inbox::Inbox;
 /// What a sender is made of.
 pub struct SenderParts {
     /// From the conductor.
-    pub commands: queue::Receiver<SenderCommand>,
+    pub commands: QueueConsumer<SenderCommand>,
     /// To the conductor.
-    pub events: queue::Sender<SenderEvent>,
+    pub events: QueueProducer<SenderEvent>,
     /// Tells which sockets have control frames.
     pub poller: Box<dyn Poller>,
     /// The driver's own counters.
@@ -57,10 +57,14 @@ pub struct SenderParts {
     pub epoch_nanos: EpochNanos,
 }
 
+/// Commands that are executed in one duty cycle. A cycle visits every publication, so with thousands of them one command in each
+/// cycle would be a delay of seconds for the last of many commands. The receiver executes as many.
+const MAX_COMMANDS: usize = 16;
+
 /// The sender; see the [module](self).
 pub struct Sender {
     context: SenderContext,
-    commands: queue::Receiver<SenderCommand>,
+    commands: QueueConsumer<SenderCommand>,
     poller: Box<dyn Poller>,
     stall_tracker: StallTracker,
     /// An endpoint keeps its slot as long as it lives.
@@ -131,7 +135,10 @@ impl Sender {
         self.stall_tracker.on_duty_cycle(now_ns);
         self.context.now_ns = now_ns;
         let mut work = self.context.events.flush();
-        if let Ok(command) = self.commands.pop() {
+        for _ in 0..MAX_COMMANDS {
+            let Ok(command) = self.commands.pop() else {
+                break;
+            };
             self.on_command(command);
             work += 1;
         }
@@ -193,8 +200,8 @@ impl Sender {
             inbox,
             ..
         } = self;
-        let ready = poller.ready(&mut |token| {
-            let slot = token as usize;
+        let ready = poller.ready(&mut |key| {
+            let slot = key as usize;
             let Some(endpoint) = endpoints.get_mut(slot).and_then(Option::as_mut) else {
                 return;
             };
@@ -262,7 +269,7 @@ impl Sender {
     fn add_endpoint(&mut self, endpoint: SendEndpoint) {
         let free = self.endpoints.iter().position(Option::is_none);
         let slot = free.unwrap_or(self.endpoints.len());
-        if let Err(error) = self.poller.add(slot as Token, endpoint.socket()) {
+        if let Err(error) = self.poller.add(slot as SocketKey, endpoint.socket()) {
             let what = "failed to watch a socket for control frames";
             self.context.on_socket_error(&error, what);
         }
@@ -276,7 +283,7 @@ impl Sender {
         if let Some(slot) = self.slot_of(id)
             && let Some(endpoint) = self.endpoints[slot].take()
         {
-            self.poller.remove(slot as Token, endpoint.socket());
+            self.poller.remove(slot as SocketKey, endpoint.socket());
         }
         self.context.events.send(SenderEvent::EndpointReleased(id));
     }

@@ -1,6 +1,6 @@
 //! Cutting a stream into datagrams, and datagrams into runs.
 //!
-//! A datagram holds as many whole frames as its limit allows. A [`Run`] is a row of datagrams that one call can send, all of one
+//! A datagram holds as many whole frames as its limit allows. A [`GsoBatch`] is a row of datagrams that one call can send, all of one
 //! length except that the last may be shorter. How datagrams are cut never depends on how many of them a run may hold.
 //!
 //! A run is the range of the term that the [`Cutter`] walked. Of padding only the header is sent, so a run ends with that header,
@@ -13,7 +13,7 @@ use aeron_memory::log::scan::{Available, scan};
 use aeron_memory::log::{CorruptLog, LogBuffers};
 use arrayvec::ArrayVec;
 
-use crate::media::transport::{MAX_RUN_LENGTH, Run};
+use crate::media::transport::{GsoBatch, MAX_RUN_LENGTH};
 
 /// Most runs that are cut at a time: the largest number of messages per send that can be configured.
 pub const MAX_RUNS: usize = 16;
@@ -56,7 +56,7 @@ pub enum Stop {
 /// Runs in the order in which they are sent.
 #[derive(Debug)]
 pub struct Cut<'a> {
-    pub runs: ArrayVec<Run<'a>, MAX_RUNS>,
+    pub runs: ArrayVec<GsoBatch<'a>, MAX_RUNS>,
     /// Position behind each run, padding included.
     ends: ArrayVec<i64, MAX_RUNS>,
     begin: i64,
@@ -81,7 +81,7 @@ impl Cut<'_> {
 
     /// Bytes of the first `count` runs, without padding.
     pub fn length_of(&self, count: usize) -> usize {
-        self.runs.iter().take(count).map(Run::length).sum()
+        self.runs.iter().take(count).map(GsoBatch::length).sum()
     }
 }
 
@@ -166,7 +166,7 @@ impl<'a, 'l> Cutter<'a, 'l> {
     }
 
     /// Cuts the longest run that begins here.
-    fn next_run(&mut self) -> Result<Option<Run<'a>>, CorruptLog> {
+    fn next_run(&mut self) -> Result<Option<GsoBatch<'a>>, CorruptLog> {
         let Some(first) = self.next_datagram()? else {
             return Ok(None);
         };
@@ -188,7 +188,7 @@ impl<'a, 'l> Cutter<'a, 'l> {
             self.offset += next.length;
             padding = next.padding;
         }
-        let run = Run::new(
+        let run = GsoBatch::new(
             self.log.term_at(self.term_begin),
             begin..self.offset,
             first.length,

@@ -6,7 +6,7 @@ use aeron_memory::counters::system::SystemCounter;
 use aeron_memory::counters::types;
 use aeron_memory::log::{ConcurrentAppender, ExclusiveAppender};
 use aeron_protocol::ErrorCode;
-use aeron_protocol::command::{Command, RejectImage};
+use aeron_protocol::command::{ClientClose, Command, RejectImage, RemovePublication};
 use aeron_protocol::event::Event;
 
 use crate::harness::{CLIENT, STREAM, TICK, TestDriver, names};
@@ -65,6 +65,40 @@ fn a_draining_publication_takes_subscribers_until_it_is_drained() {
     images[0].position.set(end);
     late[0].position.set(end);
     assert_eq!(driver.add_subscription("aeron:ipc", STREAM).1.len(), 0);
+}
+
+/// The C driver links a subscription to a publication that is active in the command that adds the subscription.
+#[test]
+fn a_subscriber_that_waits_for_pages_when_the_last_publisher_leaves_gets_its_image() {
+    for is_closed_by_client in [false, true] {
+        let mut driver = TestDriver::new();
+        let publication = driver.add_publication("aeron:ipc?sparse=true", STREAM);
+        let command = driver.subscription_command(CLIENT + 1, "aeron:ipc", STREAM);
+        driver.send(command);
+        driver.conductor_cycle();
+        assert_eq!(names(&driver.hear()), ["CounterReady", "SubscriptionReady"]);
+        let correlation_id = driver.next_id();
+        driver.send(match is_closed_by_client {
+            true => Command::ClientClose(ClientClose {
+                client_id: CLIENT,
+                correlation_id,
+            }),
+            false => Command::RemovePublication(RemovePublication {
+                client_id: CLIENT,
+                correlation_id,
+                registration_id: publication.registration_id,
+                revoke: false,
+            }),
+        });
+        driver.conductor_cycle();
+        driver.advance(3 * TICK);
+        let heard: Vec<_> = names(&driver.hear())
+            .into_iter()
+            .filter(|name| name.ends_with("Image"))
+            .collect();
+        assert_eq!(heard, ["AvailableImage", "UnavailableImage"]);
+        assert_eq!(driver.logs.count(), 0);
+    }
 }
 
 /// 04-81, 03-28

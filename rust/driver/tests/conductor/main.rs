@@ -16,6 +16,7 @@ mod network_publications;
 mod publications;
 mod re_resolution;
 mod responses;
+mod slow_logs;
 mod slow_names;
 mod source;
 mod storage;

@@ -1,12 +1,14 @@
 //! Publications to the network: sharing, sessions, limits, spies, their end.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use aeron_memory::Words;
 use aeron_memory::counters::system::SystemCounter;
 use aeron_memory::counters::types;
 use aeron_memory::log::ConcurrentAppender;
 use aeron_protocol::ErrorCode;
+use aeron_protocol::command::{ClientKeepalive, Command};
 use aeron_protocol::event::{Event, PublicationError};
 use aeron_protocol::frame::{ErrorFrame, StatusMessage};
 
@@ -534,6 +536,42 @@ fn a_message_that_is_being_appended_when_the_driver_closes_is_not_padded() {
         driver.value_of(types::SENDER_POSITION),
         publication.log.producer_position()
     );
+}
+
+#[test]
+fn clients_that_go_on_sending_commands_do_not_keep_a_closing_driver_from_draining() {
+    let mut driver = TestDriver::new();
+    driver.add_subscription(CHANNEL, STREAM);
+    let publication = driver.add_publication(CHANNEL, STREAM);
+    driver.advance(3 * TICK);
+    driver.request_close();
+    let mut cycles = 0;
+    while publication.log.metadata().end_of_stream_position() == i64::MAX {
+        let keepalive = Command::ClientKeepalive(ClientKeepalive {
+            client_id: CLIENT,
+            correlation_id: 0,
+        });
+        driver.send(keepalive);
+        driver.duty_cycle();
+        cycles += 1;
+        assert!(cycles < 10, "the publication was not ended");
+    }
+}
+
+#[test]
+fn a_command_that_takes_long_delays_the_drain_of_a_closing_driver_by_half_a_second_at_most() {
+    let mut driver = TestDriver::new();
+    driver.add_subscription(CHANNEL, STREAM);
+    let publication = driver.add_publication(CHANNEL, STREAM);
+    driver.advance(3 * TICK);
+    let command = driver.publication_command(CLIENT, "aeron:ipc", STREAM, false);
+    driver.send(command);
+    driver.request_close();
+    let end = || publication.log.metadata().end_of_stream_position();
+    driver.advance_without_resources(Duration::from_millis(450));
+    assert_eq!(end(), i64::MAX);
+    driver.advance_without_resources(Duration::from_millis(100));
+    assert_eq!(end(), publication.log.producer_position());
 }
 
 /// 04-82, 04-83

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use aeron_agent::{CachedEpochClock, CachedNanoClock};
 use aeron_driver::Context;
 use aeron_driver::diagnostics::ErrorRecorder;
-use aeron_driver::media::transport::{Datagram, Run, Socket};
+use aeron_driver::media::transport::{Datagram, GsoBatch, Socket};
 use aeron_driver::names::{GossipConfig, GossipCounters, GossipNames, NameResolver};
 use aeron_driver::socket_buffers::SocketBufferLengths;
 use aeron_memory::buffer::SharedBuffer;
@@ -36,7 +36,7 @@ impl Socket for Filled {
         1
     }
 
-    fn send_runs(&mut self, _: Option<SocketAddr>, runs: &[Run<'_>]) -> io::Result<usize> {
+    fn send_runs(&mut self, _: Option<SocketAddr>, runs: &[GsoBatch<'_>]) -> io::Result<usize> {
         Ok(runs.len())
     }
 

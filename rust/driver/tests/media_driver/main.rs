@@ -636,6 +636,33 @@ fn leave_embedded(place: &Place, name: &str, is_dir_private: bool) -> PathBuf {
 }
 
 #[test]
+fn a_directory_that_a_driver_left_before_its_marker_is_reported_and_stays() {
+    let place = Place::new();
+    let make = |name: &str| {
+        let dir = place.0.path().join(name);
+        fs::create_dir(&dir).unwrap();
+        dir
+    };
+    let empty = make("aeron-1-ab");
+    let with_empty_lock = make("aeron-2-ab");
+    fs::write(with_empty_lock.join("aeron-driver.lock"), b"").unwrap();
+    let with_guest = make("aeron-3-ab");
+    fs::write(with_guest.join("notes.txt"), b"mine").unwrap();
+    let left: Vec<_> = aeron_driver::left_directories(&place.dir())
+        .into_iter()
+        .map(|left| (left.path, left.is_removed_next))
+        .collect();
+    assert_eq!(
+        left,
+        [(empty.clone(), false), (with_empty_lock.clone(), false)]
+    );
+    assert!(aeron_driver::remove_abandoned(&place.dir()).is_empty());
+    for stays in [empty, with_empty_lock, with_guest] {
+        assert!(stays.exists(), "{}", stays.display());
+    }
+}
+
+#[test]
 fn directories_of_killed_embedded_drivers_are_removed_and_no_others() {
     let place = Place::new();
     let killed = leave_embedded(&place, "aeron-1-ab", true);

@@ -2,7 +2,9 @@
 
 use aeron_driver::config::Context;
 use aeron_driver::media;
-use aeron_driver::media::transport::{MAX_RUN_DATAGRAMS, MAX_RUN_LENGTH, Run, Socket, SocketSpec};
+use aeron_driver::media::transport::{
+    GsoBatch, MAX_RUN_DATAGRAMS, MAX_RUN_LENGTH, Socket, SocketSpec,
+};
 use aeron_driver::media::udp::Offload;
 use aeron_memory::SharedBuffer;
 
@@ -11,7 +13,7 @@ use super::support::{FULL, distinct_memory, open_with, payloads, receiver, sende
 const RUNS: usize = 200;
 
 /// Runs of any shape that a sender may cut, from a seed.
-fn runs(memory: &SharedBuffer, seed: u64) -> Vec<Run<'_>> {
+fn runs(memory: &SharedBuffer, seed: u64) -> Vec<GsoBatch<'_>> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut run = || {
         let datagram_length = 32 * random.usize(1..=44);
@@ -20,13 +22,13 @@ fn runs(memory: &SharedBuffer, seed: u64) -> Vec<Run<'_>> {
         let length = (count * datagram_length).saturating_sub(rest);
         let offset = 32 * random.usize(0..1000);
         let length = length.clamp(1, MAX_RUN_LENGTH);
-        Run::new(memory, offset..offset + length, datagram_length)
+        GsoBatch::new(memory, offset..offset + length, datagram_length)
     };
     (0..RUNS).map(|_| run()).collect()
 }
 
 /// The datagrams that arrive when `runs` are sent a few at a time.
-fn travel(runs: &[Run<'_>], sending: Offload, receiving: Offload) -> Vec<Vec<u8>> {
+fn travel(runs: &[GsoBatch<'_>], sending: Offload, receiving: Offload) -> Vec<Vec<u8>> {
     let spec = SocketSpec {
         receive_buffer_length: 4 << 20,
         ..receiver("127.0.0.1:0")
@@ -36,13 +38,13 @@ fn travel(runs: &[Run<'_>], sending: Offload, receiving: Offload) -> Vec<Vec<u8>
     let mut arrived = Vec::new();
     for batch in runs.chunks(3) {
         send_all(from.as_mut(), batch);
-        let count = batch.iter().map(Run::datagram_count).sum();
+        let count = batch.iter().map(GsoBatch::datagram_count).sum();
         arrived.extend(payloads(to.as_mut(), count));
     }
     arrived
 }
 
-fn send_all(socket: &mut dyn Socket, runs: &[Run<'_>]) {
+fn send_all(socket: &mut dyn Socket, runs: &[GsoBatch<'_>]) {
     let mut taken = 0;
     while taken < runs.len() {
         taken += socket.send_runs(None, &runs[taken..]).unwrap();
@@ -54,7 +56,7 @@ fn the_stream_of_datagrams_is_the_same_with_and_without_offload() {
     let memory = distinct_memory();
     let runs = runs(&memory, 1);
     let plain = travel(&runs, Offload::NONE, Offload::NONE);
-    assert_eq!(plain.len(), runs.iter().map(Run::datagram_count).sum());
+    assert_eq!(plain.len(), runs.iter().map(GsoBatch::datagram_count).sum());
     let segmentation_only = Offload {
         coalescing: false,
         ..FULL

@@ -1,25 +1,25 @@
 //! Which sockets to read from.
 
-use aeron_driver::media::transport::{Network, Poller, Socket, Token};
+use aeron_driver::media::transport::{Network, Poller, Socket, SocketKey};
 use aeron_driver::media::udp::UdpNetwork;
 
 use super::support::{FULL, open, payloads, receiver};
 
-fn ready(poller: &mut dyn Poller) -> Vec<Token> {
-    let mut tokens = Vec::new();
-    poller.ready(&mut |token| tokens.push(token)).unwrap();
-    tokens.sort_unstable();
-    tokens
+fn ready(poller: &mut dyn Poller) -> Vec<SocketKey> {
+    let mut keys = Vec::new();
+    poller.ready(&mut |key| keys.push(key)).unwrap();
+    keys.sort_unstable();
+    keys
 }
 
 /// Reads from the sockets that are ready; answers what they received.
-fn poll(poller: &mut dyn Poller, sockets: &mut [Box<dyn Socket>]) -> Vec<(Token, Vec<u8>)> {
+fn poll(poller: &mut dyn Poller, sockets: &mut [Box<dyn Socket>]) -> Vec<(SocketKey, Vec<u8>)> {
     let mut received = Vec::new();
-    for token in ready(poller) {
+    for key in ready(poller) {
         let take = &mut |datagram: aeron_driver::media::transport::Datagram<'_>| {
-            received.push((token, datagram.bytes.to_vec()));
+            received.push((key, datagram.bytes.to_vec()));
         };
-        sockets[token as usize].receive(4, take).unwrap();
+        sockets[key as usize].receive(4, take).unwrap();
     }
     received
 }
@@ -31,8 +31,8 @@ fn more_than_five_sockets_are_asked_for_and_what_they_receive_is_the_same() {
         let mut poller = UdpNetwork::new(FULL, 1408).poller();
         let mut sockets: Vec<Box<dyn Socket>> =
             (0..count).map(|_| open(&receiver("127.0.0.1:0"))).collect();
-        for (token, socket) in sockets.iter().enumerate() {
-            poller.add(token as Token, socket.as_ref()).unwrap();
+        for (key, socket) in sockets.iter().enumerate() {
+            poller.add(key as SocketKey, socket.as_ref()).unwrap();
         }
         let tried = ready(poller.as_mut()).len();
         assert_eq!(tried, if count <= 5 { count } else { 0 });
@@ -46,7 +46,9 @@ fn more_than_five_sockets_are_asked_for_and_what_they_receive_is_the_same() {
             received.extend(poll(poller.as_mut(), &mut sockets));
         }
         received.sort();
-        let expected: Vec<_> = (0..count).map(|i| (i as Token, vec![i as u8])).collect();
+        let expected: Vec<_> = (0..count)
+            .map(|i| (i as SocketKey, vec![i as u8]))
+            .collect();
         assert_eq!(received, expected);
     }
 }
@@ -55,8 +57,8 @@ fn more_than_five_sockets_are_asked_for_and_what_they_receive_is_the_same() {
 fn a_removed_socket_is_not_named_any_more() {
     let mut poller = UdpNetwork::new(FULL, 1408).poller();
     let mut sockets: Vec<_> = (0..7).map(|_| open(&receiver("127.0.0.1:0"))).collect();
-    for (token, socket) in sockets.iter().enumerate() {
-        poller.add(token as Token, socket.as_ref()).unwrap();
+    for (key, socket) in sockets.iter().enumerate() {
+        poller.add(key as SocketKey, socket.as_ref()).unwrap();
     }
     let mut from = open(&receiver("127.0.0.1:0"));
     from.send(Some(sockets[0].local_address()), b"x").unwrap();

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use aeron_driver::media::transport::{Network, Run, Socket, SocketSide, SocketSpec};
+use aeron_driver::media::transport::{GsoBatch, Network, Socket, SocketSide, SocketSpec};
 use aeron_driver::media::udp::{Offload, UdpNetwork};
 use aeron_memory::SharedBuffer;
 
@@ -101,8 +101,13 @@ pub fn assert_silent(socket: &mut dyn Socket) {
 }
 
 /// A run of `count` datagrams of `datagram_length` bytes and one of `rest` bytes, at the start of `memory`.
-pub fn run(memory: &SharedBuffer, count: usize, datagram_length: usize, rest: usize) -> Run<'_> {
-    Run::new(memory, 0..count * datagram_length + rest, datagram_length)
+pub fn run(
+    memory: &SharedBuffer,
+    count: usize,
+    datagram_length: usize,
+    rest: usize,
+) -> GsoBatch<'_> {
+    GsoBatch::new(memory, 0..count * datagram_length + rest, datagram_length)
 }
 
 /// Memory in which every datagram of up to 1408 bytes differs from all others.

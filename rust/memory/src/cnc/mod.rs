@@ -11,6 +11,9 @@ mod open;
 use std::io;
 use std::path::Path;
 
+use aeron_layout::cnc::CncHeaderLayout;
+use aeron_layout::{I32, I64, offset};
+
 pub use lengths::{CncLengths, InvalidCncLengths};
 pub use open::{CncError, DriverState, Reader, SemanticVersion};
 
@@ -22,23 +25,25 @@ use crate::ring::ManyToOneRing;
 use crate::words::Words;
 
 /// Bytes before the first section.
-pub const HEADER_LENGTH: usize = 128;
+pub const HEADER_LENGTH: usize = CncHeaderLayout::LENGTH;
 /// The version of the layout: 0.2.0.
 pub const CNC_VERSION: SemanticVersion = SemanticVersion::new(0, 2, 0);
 /// The heartbeat that a driver leaves behind at an orderly end.
 pub const CLOSED_HEARTBEAT_MS: i64 = -1;
 
 // Offsets in the header.
-const VERSION_OFFSET: usize = 0;
-const TO_DRIVER_LENGTH_OFFSET: usize = 4;
-const TO_CLIENTS_LENGTH_OFFSET: usize = 8;
-const COUNTERS_METADATA_LENGTH_OFFSET: usize = 12;
-const COUNTERS_VALUES_LENGTH_OFFSET: usize = 16;
-const ERROR_LOG_LENGTH_OFFSET: usize = 20;
-const CLIENT_LIVENESS_TIMEOUT_OFFSET: usize = 24;
-const START_TIMESTAMP_OFFSET: usize = 32;
-const PID_OFFSET: usize = 40;
-const FILE_PAGE_SIZE_OFFSET: usize = 48;
+const VERSION_OFFSET: usize = offset!(CncHeaderLayout, version: I32);
+const TO_DRIVER_LENGTH_OFFSET: usize = offset!(CncHeaderLayout, to_driver_length: I32);
+const TO_CLIENTS_LENGTH_OFFSET: usize = offset!(CncHeaderLayout, to_clients_length: I32);
+const COUNTERS_METADATA_LENGTH_OFFSET: usize =
+    offset!(CncHeaderLayout, counters_metadata_length: I32);
+const COUNTERS_VALUES_LENGTH_OFFSET: usize = offset!(CncHeaderLayout, counters_values_length: I32);
+const ERROR_LOG_LENGTH_OFFSET: usize = offset!(CncHeaderLayout, error_log_length: I32);
+const CLIENT_LIVENESS_TIMEOUT_OFFSET: usize =
+    offset!(CncHeaderLayout, client_liveness_timeout_ns: I64);
+const START_TIMESTAMP_OFFSET: usize = offset!(CncHeaderLayout, start_timestamp_ms: I64);
+const PID_OFFSET: usize = offset!(CncHeaderLayout, pid: I64);
+const FILE_PAGE_SIZE_OFFSET: usize = offset!(CncHeaderLayout, file_page_size: I32);
 
 /// What a driver says about itself in the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,6 +3,11 @@
 //! Encoding cuts texts to what a key holds and leaves zeros behind them. Decoding is total: the lengths inside a key are clipped to
 //! the key.
 
+use aeron_layout::counters::{
+    ChannelKeyLayout, HeartbeatKeyLayout, LocalAddressKeyLayout, StreamKeyLayout,
+};
+use aeron_layout::{FromZeros, I32};
+
 use super::MAX_KEY_LENGTH;
 
 /// A key as it is stored.
@@ -31,23 +36,28 @@ pub struct StreamKey {
 impl StreamKey {
     /// Reads a key.
     pub fn decode(key: &Key) -> Self {
+        let layout = StreamKeyLayout::of(key);
         Self {
-            registration_id: i64_at(key, 0),
-            session_id: i32_at(key, 8),
-            stream_id: i32_at(key, 12),
-            channel: text_at(key, 16, MAX_STREAM_CHANNEL_LENGTH),
+            registration_id: layout.registration_id.get(),
+            session_id: layout.session_id.get(),
+            stream_id: layout.stream_id.get(),
+            channel: text(layout.channel_length, &layout.channel),
         }
     }
 }
 
 /// Key of the counters of a stream.
 pub fn stream_key(registration_id: i64, session_id: i32, stream_id: i32, channel: &str) -> Key {
-    let mut key = [0; MAX_KEY_LENGTH];
-    key[..8].copy_from_slice(&registration_id.to_le_bytes());
-    key[8..12].copy_from_slice(&session_id.to_le_bytes());
-    key[12..16].copy_from_slice(&stream_id.to_le_bytes());
-    put_text(&mut key, 16, channel, MAX_STREAM_CHANNEL_LENGTH);
-    key
+    let mut channel_bytes = [0; MAX_STREAM_CHANNEL_LENGTH];
+    let channel_length = put_text(&mut channel_bytes, channel);
+    StreamKeyLayout {
+        registration_id: registration_id.into(),
+        session_id: session_id.into(),
+        stream_id: stream_id.into(),
+        channel_length,
+        channel: channel_bytes,
+    }
+    .to_bytes()
 }
 
 /// Label of a counter of a stream; `name` as in the table of types, e.g. `pub-lmt`.
@@ -75,27 +85,34 @@ pub fn subscriber_position_label(
 
 /// Key of the counters of a channel: types 6, 7 and 18.
 pub fn channel_key(channel: &str) -> Key {
-    let mut key = [0; MAX_KEY_LENGTH];
-    put_text(&mut key, 0, channel, MAX_CHANNEL_LENGTH);
-    key
+    let mut channel_bytes = [0; MAX_CHANNEL_LENGTH];
+    let channel_length = put_text(&mut channel_bytes, channel);
+    ChannelKeyLayout {
+        channel_length,
+        channel: channel_bytes,
+    }
+    .to_bytes()
 }
 
 /// The channel in the key of a channel counter, cut to 108 bytes.
 pub fn decode_channel_key(key: &Key) -> String {
-    text_at(key, 0, MAX_CHANNEL_LENGTH)
+    let layout = ChannelKeyLayout::of(key);
+    text(layout.channel_length, &layout.channel)
 }
 
 /// Key of a bound address: type 14.
 pub fn local_address_key(channel_status_id: i32, address: &str) -> Key {
-    let mut key = [0; MAX_KEY_LENGTH];
-    key[..4].copy_from_slice(&channel_status_id.to_le_bytes());
-    put_text(&mut key, 4, address, MAX_ADDRESS_LENGTH);
-    key
+    let mut layout = LocalAddressKeyLayout::new_zeroed();
+    layout.channel_status_id = channel_status_id.into();
+    layout.address_length = put_text(&mut layout.address, address);
+    layout.to_bytes()
 }
 
 /// The id of the channel status counter, and the address, in the key of a bound address.
 pub fn decode_local_address_key(key: &Key) -> (i32, String) {
-    (i32_at(key, 0), text_at(key, 4, MAX_ADDRESS_LENGTH))
+    let layout = LocalAddressKeyLayout::of(key);
+    let address = text(layout.address_length, &layout.address);
+    (layout.channel_status_id.get(), address)
 }
 
 /// Label of a bound address; `name` is `snd-local-sockaddr` or `rcv-local-sockaddr`.
@@ -105,14 +122,14 @@ pub fn local_address_label(name: &str, channel_status_id: i32, address: &str) ->
 
 /// Key of a client's heartbeat: type 11.
 pub fn heartbeat_key(client_id: i64) -> Key {
-    let mut key = [0; MAX_KEY_LENGTH];
-    key[..8].copy_from_slice(&client_id.to_le_bytes());
-    key
+    let mut layout = HeartbeatKeyLayout::new_zeroed();
+    layout.client_id = client_id.into();
+    layout.to_bytes()
 }
 
 /// The client id in the key of a heartbeat.
 pub fn decode_heartbeat_key(key: &Key) -> i64 {
-    i64_at(key, 0)
+    HeartbeatKeyLayout::of(key).client_id.get()
 }
 
 /// Label of a client's heartbeat, as the driver writes it.
@@ -125,29 +142,14 @@ pub fn heartbeat_label_suffix(client_name: &str, version: &str, commit: &str) ->
     format!(" name={client_name} version={version} commit={commit}")
 }
 
-fn put_text(key: &mut Key, offset: usize, text: &str, max: usize) {
-    let text = &text.as_bytes()[..text.len().min(max)];
-    key[offset..offset + 4].copy_from_slice(&(text.len() as i32).to_le_bytes());
-    key[offset + 4..][..text.len()].copy_from_slice(text);
+/// Copies as much of `text` as fits to the beginning of `place`. Returns the length of that.
+fn put_text(place: &mut [u8], text: &str) -> I32 {
+    let text = &text.as_bytes()[..text.len().min(place.len())];
+    place[..text.len()].copy_from_slice(text);
+    (text.len() as i32).into()
 }
 
-fn text_at(key: &Key, offset: usize, max: usize) -> String {
-    let length = i32_at(key, offset).clamp(0, max as i32) as usize;
-    String::from_utf8_lossy(&key[offset + 4..][..length]).into_owned()
-}
-
-fn i32_at(key: &Key, offset: usize) -> i32 {
-    i32::from_le_bytes(
-        *key[offset..]
-            .first_chunk()
-            .expect("offsets of fields lie in the key"),
-    )
-}
-
-fn i64_at(key: &Key, offset: usize) -> i64 {
-    i64::from_le_bytes(
-        *key[offset..]
-            .first_chunk()
-            .expect("offsets of fields lie in the key"),
-    )
+fn text(length: I32, bytes: &[u8]) -> String {
+    let length = length.get().clamp(0, bytes.len() as i32) as usize;
+    String::from_utf8_lossy(&bytes[..length]).into_owned()
 }

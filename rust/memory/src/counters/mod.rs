@@ -14,14 +14,17 @@ mod reader;
 pub mod system;
 pub mod types;
 
+use aeron_layout::counters::{CounterMetadataLayout, CounterValueLayout};
+use aeron_layout::{I32, I64, offset};
+
 pub use handle::AtomicCounter;
 pub use manager::{AllocateError, CountersManager, FreeError, NewCounter};
 pub use reader::{CounterRecord, CountersReader, InvalidCountersLength};
 
 /// Bytes of a counter in the values section.
-pub const VALUE_RECORD_LENGTH: usize = 128;
+pub const VALUE_RECORD_LENGTH: usize = CounterValueLayout::LENGTH;
 /// Bytes of a counter in the metadata section.
-pub const METADATA_RECORD_LENGTH: usize = 512;
+pub const METADATA_RECORD_LENGTH: usize = CounterMetadataLayout::LENGTH;
 /// The longest key in bytes.
 pub const MAX_KEY_LENGTH: usize = 112;
 /// The longest label in bytes.
@@ -39,18 +42,16 @@ pub const STATE_ALLOCATED: i32 = 1;
 pub const STATE_RECLAIMED: i32 = -1;
 
 // Offsets in a values record.
-const VALUE_OFFSET: usize = 0;
-const REGISTRATION_ID_OFFSET: usize = 8;
-const OWNER_ID_OFFSET: usize = 16;
-const REFERENCE_ID_OFFSET: usize = 24;
+const VALUE_OFFSET: usize = offset!(CounterValueLayout, value: I64);
+const REGISTRATION_ID_OFFSET: usize = offset!(CounterValueLayout, registration_id: I64);
+const OWNER_ID_OFFSET: usize = offset!(CounterValueLayout, owner_id: I64);
+const REFERENCE_ID_OFFSET: usize = offset!(CounterValueLayout, reference_id: I64);
 
 // Offsets in a metadata record.
-const STATE_OFFSET: usize = 0;
-const TYPE_ID_OFFSET: usize = 4;
-const FREE_FOR_REUSE_DEADLINE_OFFSET: usize = 8;
-const KEY_OFFSET: usize = 16;
-const LABEL_LENGTH_OFFSET: usize = 128;
-const LABEL_OFFSET: usize = 132;
-
-const _: () = assert!(KEY_OFFSET + MAX_KEY_LENGTH == LABEL_LENGTH_OFFSET);
-const _: () = assert!(LABEL_OFFSET + MAX_LABEL_LENGTH == METADATA_RECORD_LENGTH);
+const STATE_OFFSET: usize = offset!(CounterMetadataLayout, state: I32);
+const TYPE_ID_OFFSET: usize = offset!(CounterMetadataLayout, type_id: I32);
+const FREE_FOR_REUSE_DEADLINE_OFFSET: usize =
+    offset!(CounterMetadataLayout, free_for_reuse_deadline_ms: I64);
+const KEY_OFFSET: usize = offset!(CounterMetadataLayout, key: [u8; MAX_KEY_LENGTH]);
+const LABEL_LENGTH_OFFSET: usize = offset!(CounterMetadataLayout, label_length: I32);
+const LABEL_OFFSET: usize = offset!(CounterMetadataLayout, label: [u8; MAX_LABEL_LENGTH]);

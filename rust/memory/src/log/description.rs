@@ -1,13 +1,11 @@
 //! What a log says about itself: the values that the driver writes when it makes the log, and what readers learn from them.
 
-use std::mem::offset_of;
+use aeron_layout::FromZeros;
+use aeron_layout::frame::{DataHeaderLayout, flags, frame_type};
+use aeron_layout::log::LogMetadataLayout;
 
-use super::frame::{HEADER_LENGTH, flags, frame_type, offset as frame_offset};
-use super::metadata::{LogType, MetadataLayout};
-
-const ENCODED_LENGTH: usize = size_of::<MetadataLayout>();
-/// The part of the metadata that has fields.
-pub(super) type Encoded = [u8; ENCODED_LENGTH];
+use super::frame::HEADER_LENGTH;
+use super::metadata::LogType;
 
 /// Everything in the metadata that does not change after creation.
 ///
@@ -119,150 +117,87 @@ impl LogDescription {
     }
 }
 
-/// Offset of a field in the metadata.
-macro_rules! at {
-    ($field:ident) => {
-        offset_of!(MetadataLayout, $field)
-    };
-}
-
 impl LogDescription {
-    pub(super) fn encode(&self) -> Encoded {
-        let mut bytes = [0; ENCODED_LENGTH];
-        let mut int = |offset: usize, value: i32| put(&mut bytes, offset, &value.to_le_bytes());
-        int(at!(initial_term_id), self.initial_term_id);
-        int(at!(default_frame_header_length), HEADER_LENGTH as i32);
-        int(at!(mtu_length), self.mtu_length);
-        int(at!(term_length), self.term_length);
-        int(at!(page_size), self.page_size);
-        int(
-            at!(publication_window_length),
-            self.publication_window_length,
-        );
-        int(at!(receiver_window_length), self.receiver_window_length);
-        int(at!(socket_sndbuf_length), self.socket_sndbuf_length);
-        int(
-            at!(os_default_socket_sndbuf_length),
-            self.os_default_socket_sndbuf_length,
-        );
-        int(
-            at!(os_max_socket_sndbuf_length),
-            self.os_max_socket_sndbuf_length,
-        );
-        int(at!(socket_rcvbuf_length), self.socket_rcvbuf_length);
-        int(
-            at!(os_default_socket_rcvbuf_length),
-            self.os_default_socket_rcvbuf_length,
-        );
-        int(
-            at!(os_max_socket_rcvbuf_length),
-            self.os_max_socket_rcvbuf_length,
-        );
-        int(at!(max_resend), self.max_resend);
-
-        let mut long = |offset: usize, value: i64| put(&mut bytes, offset, &value.to_le_bytes());
-        long(at!(correlation_id), self.correlation_id);
-        long(at!(entity_tag), self.entity_tag);
-        long(at!(response_correlation_id), self.response_correlation_id);
-        long(at!(linger_timeout_ns), self.linger_timeout_ns);
-        long(
-            at!(untethered_window_limit_timeout_ns),
-            self.untethered_window_limit_timeout_ns,
-        );
-        long(
-            at!(untethered_linger_timeout_ns),
-            self.untethered_linger_timeout_ns,
-        );
-        long(
-            at!(untethered_resting_timeout_ns),
-            self.untethered_resting_timeout_ns,
-        );
-
-        bytes[at!(group)] = self.group.into();
-        bytes[at!(is_response)] = self.is_response.into();
-        bytes[at!(rejoin)] = self.rejoin.into();
-        bytes[at!(reliable)] = self.reliable.into();
-        bytes[at!(sparse)] = self.sparse.into();
-        bytes[at!(signal_eos)] = self.signal_eos.into();
-        bytes[at!(spies_simulate_connection)] = self.spies_simulate_connection.into();
-        bytes[at!(tether)] = self.tether.into();
-        bytes[at!(log_type)] = self.log_type.code();
-        put(&mut bytes, at!(default_header), &self.default_header());
-        bytes
+    /// The metadata of a new log, without what driver and clients change later.
+    pub(super) fn encode(&self) -> LogMetadataLayout {
+        let mut layout = LogMetadataLayout::new_zeroed();
+        layout.log_type = self.log_type.code();
+        layout.default_frame_header_length = (HEADER_LENGTH as i32).into();
+        layout.default_header = self.default_header();
+        layout.correlation_id = self.correlation_id.into();
+        layout.initial_term_id = self.initial_term_id.into();
+        layout.mtu_length = self.mtu_length.into();
+        layout.term_length = self.term_length.into();
+        layout.page_size = self.page_size.into();
+        layout.publication_window_length = self.publication_window_length.into();
+        layout.receiver_window_length = self.receiver_window_length.into();
+        layout.socket_sndbuf_length = self.socket_sndbuf_length.into();
+        layout.os_default_socket_sndbuf_length = self.os_default_socket_sndbuf_length.into();
+        layout.os_max_socket_sndbuf_length = self.os_max_socket_sndbuf_length.into();
+        layout.socket_rcvbuf_length = self.socket_rcvbuf_length.into();
+        layout.os_default_socket_rcvbuf_length = self.os_default_socket_rcvbuf_length.into();
+        layout.os_max_socket_rcvbuf_length = self.os_max_socket_rcvbuf_length.into();
+        layout.max_resend = self.max_resend.into();
+        layout.entity_tag = self.entity_tag.into();
+        layout.response_correlation_id = self.response_correlation_id.into();
+        layout.linger_timeout_ns = self.linger_timeout_ns.into();
+        layout.untethered_window_limit_timeout_ns = self.untethered_window_limit_timeout_ns.into();
+        layout.untethered_linger_timeout_ns = self.untethered_linger_timeout_ns.into();
+        layout.untethered_resting_timeout_ns = self.untethered_resting_timeout_ns.into();
+        layout.group = self.group.into();
+        layout.is_response = self.is_response.into();
+        layout.rejoin = self.rejoin.into();
+        layout.reliable = self.reliable.into();
+        layout.sparse = self.sparse.into();
+        layout.signal_eos = self.signal_eos.into();
+        layout.spies_simulate_connection = self.spies_simulate_connection.into();
+        layout.tether = self.tether.into();
+        layout
     }
 
-    pub(super) fn decode(bytes: &Encoded) -> Self {
-        let int = |offset: usize| i32::from_le_bytes(take(bytes, offset));
-        let long = |offset: usize| i64::from_le_bytes(take(bytes, offset));
-        let flag = |offset: usize| bytes[offset] != 0;
+    pub(super) fn decode(layout: &LogMetadataLayout) -> Self {
         Self {
-            log_type: LogType::of_code(bytes[at!(log_type)]),
-            correlation_id: long(at!(correlation_id)),
-            session_id: int(at!(default_header) + frame_offset::SESSION_ID),
-            stream_id: int(at!(default_header) + frame_offset::STREAM_ID),
-            initial_term_id: int(at!(initial_term_id)),
-            mtu_length: int(at!(mtu_length)),
-            term_length: int(at!(term_length)),
-            page_size: int(at!(page_size)),
-            publication_window_length: int(at!(publication_window_length)),
-            receiver_window_length: int(at!(receiver_window_length)),
-            socket_sndbuf_length: int(at!(socket_sndbuf_length)),
-            os_default_socket_sndbuf_length: int(at!(os_default_socket_sndbuf_length)),
-            os_max_socket_sndbuf_length: int(at!(os_max_socket_sndbuf_length)),
-            socket_rcvbuf_length: int(at!(socket_rcvbuf_length)),
-            os_default_socket_rcvbuf_length: int(at!(os_default_socket_rcvbuf_length)),
-            os_max_socket_rcvbuf_length: int(at!(os_max_socket_rcvbuf_length)),
-            max_resend: int(at!(max_resend)),
-            entity_tag: long(at!(entity_tag)),
-            response_correlation_id: long(at!(response_correlation_id)),
-            linger_timeout_ns: long(at!(linger_timeout_ns)),
-            untethered_window_limit_timeout_ns: long(at!(untethered_window_limit_timeout_ns)),
-            untethered_linger_timeout_ns: long(at!(untethered_linger_timeout_ns)),
-            untethered_resting_timeout_ns: long(at!(untethered_resting_timeout_ns)),
-            group: flag(at!(group)),
-            is_response: flag(at!(is_response)),
-            rejoin: flag(at!(rejoin)),
-            reliable: flag(at!(reliable)),
-            sparse: flag(at!(sparse)),
-            signal_eos: flag(at!(signal_eos)),
-            spies_simulate_connection: flag(at!(spies_simulate_connection)),
-            tether: flag(at!(tether)),
+            log_type: LogType::of_code(layout.log_type),
+            session_id: layout.default_header.session_id.get(),
+            stream_id: layout.default_header.stream_id.get(),
+            correlation_id: layout.correlation_id.get(),
+            initial_term_id: layout.initial_term_id.get(),
+            mtu_length: layout.mtu_length.get(),
+            term_length: layout.term_length.get(),
+            page_size: layout.page_size.get(),
+            publication_window_length: layout.publication_window_length.get(),
+            receiver_window_length: layout.receiver_window_length.get(),
+            socket_sndbuf_length: layout.socket_sndbuf_length.get(),
+            os_default_socket_sndbuf_length: layout.os_default_socket_sndbuf_length.get(),
+            os_max_socket_sndbuf_length: layout.os_max_socket_sndbuf_length.get(),
+            socket_rcvbuf_length: layout.socket_rcvbuf_length.get(),
+            os_default_socket_rcvbuf_length: layout.os_default_socket_rcvbuf_length.get(),
+            os_max_socket_rcvbuf_length: layout.os_max_socket_rcvbuf_length.get(),
+            max_resend: layout.max_resend.get(),
+            entity_tag: layout.entity_tag.get(),
+            response_correlation_id: layout.response_correlation_id.get(),
+            linger_timeout_ns: layout.linger_timeout_ns.get(),
+            untethered_window_limit_timeout_ns: layout.untethered_window_limit_timeout_ns.get(),
+            untethered_linger_timeout_ns: layout.untethered_linger_timeout_ns.get(),
+            untethered_resting_timeout_ns: layout.untethered_resting_timeout_ns.get(),
+            group: layout.group != 0,
+            is_response: layout.is_response != 0,
+            rejoin: layout.rejoin != 0,
+            reliable: layout.reliable != 0,
+            sparse: layout.sparse != 0,
+            signal_eos: layout.signal_eos != 0,
+            spies_simulate_connection: layout.spies_simulate_connection != 0,
+            tether: layout.tether != 0,
         }
     }
 
-    fn default_header(&self) -> [u8; HEADER_LENGTH] {
-        let mut header = [0; HEADER_LENGTH];
-        header[frame_offset::FLAGS] = flags::UNFRAGMENTED;
-        put(
-            &mut header,
-            frame_offset::TYPE,
-            &frame_type::DATA.to_le_bytes(),
-        );
-        put(
-            &mut header,
-            frame_offset::SESSION_ID,
-            &self.session_id.to_le_bytes(),
-        );
-        put(
-            &mut header,
-            frame_offset::STREAM_ID,
-            &self.stream_id.to_le_bytes(),
-        );
-        put(
-            &mut header,
-            frame_offset::TERM_ID,
-            &self.initial_term_id.to_le_bytes(),
-        );
+    fn default_header(&self) -> DataHeaderLayout {
+        let mut header = DataHeaderLayout::new_zeroed();
+        header.header.flags = flags::UNFRAGMENTED;
+        header.header.frame_type = (frame_type::DATA as i16).into();
+        header.session_id = self.session_id.into();
+        header.stream_id = self.stream_id.into();
+        header.term_id = self.initial_term_id.into();
         header
     }
-}
-
-fn put(bytes: &mut [u8], offset: usize, value: &[u8]) {
-    bytes[offset..offset + value.len()].copy_from_slice(value);
-}
-
-fn take<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
-    let mut value = [0; N];
-    value.copy_from_slice(&bytes[offset..offset + N]);
-    value
 }

@@ -3,55 +3,43 @@
 //! A frame begins on a 32-byte boundary and takes its length rounded up to one. Its length word is 0 while nothing is
 //! there, negative while the frame is being written, and positive from the moment that it may be read.
 
+use aeron_layout::frame::{DataHeaderLayout, place_word, stream_word};
+
 use super::LogError;
 
+pub(super) use aeron_layout::frame::FirstWord;
+pub use aeron_layout::frame::{
+    FRAME_ALIGNMENT, MAX_UDP_PAYLOAD_LENGTH as MAX_MTU_LENGTH, flags, frame_type,
+};
+
 /// Bytes of a frame's header.
-pub const HEADER_LENGTH: usize = 32;
-/// Frames begin at multiples of this many bytes.
-pub const FRAME_ALIGNMENT: usize = 32;
-/// Largest datagram payload, and so the largest MTU.
-pub const MAX_MTU_LENGTH: usize = 65_504;
+pub const HEADER_LENGTH: usize = DataHeaderLayout::LENGTH;
 /// No message is longer than this many bytes, however long the term.
 pub const MAX_MESSAGE_LENGTH: usize = 16 * 1024 * 1024;
 
 /// Offsets of the header's fields.
 pub mod offset {
+    use aeron_layout::frame::DataHeaderLayout;
+    use aeron_layout::{I16, I32, I64, offset};
+
     /// i32: header and payload; see the module for zero and negative values.
-    pub const FRAME_LENGTH: usize = 0;
+    pub const FRAME_LENGTH: usize = offset!(DataHeaderLayout, header.frame_length: I32);
     /// u8: always 0.
-    pub const VERSION: usize = 4;
+    pub const VERSION: usize = offset!(DataHeaderLayout, header.version: u8);
     /// u8: see [`flags`](super::flags).
-    pub const FLAGS: usize = 5;
-    /// u16: see [`frame_type`](super::frame_type).
-    pub const TYPE: usize = 6;
+    pub const FLAGS: usize = offset!(DataHeaderLayout, header.flags: u8);
+    /// 16 bits: see [`frame_type`](super::frame_type).
+    pub const TYPE: usize = offset!(DataHeaderLayout, header.frame_type: I16);
     /// i32: where in its term the frame begins.
-    pub const TERM_OFFSET: usize = 8;
+    pub const TERM_OFFSET: usize = offset!(DataHeaderLayout, term_offset: I32);
     /// i32.
-    pub const SESSION_ID: usize = 12;
+    pub const SESSION_ID: usize = offset!(DataHeaderLayout, session_id: I32);
     /// i32.
-    pub const STREAM_ID: usize = 16;
+    pub const STREAM_ID: usize = offset!(DataHeaderLayout, stream_id: I32);
     /// i32.
-    pub const TERM_ID: usize = 20;
+    pub const TERM_ID: usize = offset!(DataHeaderLayout, term_id: I32);
     /// i64: the application's own.
-    pub const RESERVED_VALUE: usize = 24;
-}
-
-/// Bits of the flags byte.
-pub mod flags {
-    /// First fragment of a message.
-    pub const BEGIN: u8 = 0x80;
-    /// Last fragment of a message.
-    pub const END: u8 = 0x40;
-    /// A message in one fragment.
-    pub const UNFRAGMENTED: u8 = BEGIN | END;
-}
-
-/// Values of the type field that occur in logs.
-pub mod frame_type {
-    /// Nothing to deliver.
-    pub const PADDING: u16 = 0;
-    /// A fragment.
-    pub const DATA: u16 = 1;
+    pub const RESERVED_VALUE: usize = offset!(DataHeaderLayout, reserved_value: I64);
 }
 
 /// Bytes that a frame of `frame_length` takes in the log.
@@ -142,8 +130,8 @@ impl HeaderWords {
     /// Headers for frames of this session and stream.
     pub fn new(session_id: i32, stream_id: i32) -> Self {
         Self {
-            session: u64::from(session_id as u32) << 32,
-            stream: u64::from(stream_id as u32),
+            session: place_word(0, session_id),
+            stream: stream_word(stream_id, 0),
         }
     }
 
@@ -157,42 +145,15 @@ impl HeaderWords {
         self.stream as i32
     }
 
-    /// The word at 8: term offset and session id.
+    /// The word of term offset and session id.
     #[inline]
     pub(super) fn offset_and_session(self, term_offset: usize) -> i64 {
-        (self.session | term_offset as u64) as i64
+        (self.session | place_word(term_offset, 0)) as i64
     }
 
-    /// The word at 16: stream id and term id.
+    /// The word of stream id and term id.
     #[inline]
     pub(super) fn stream_and_term(self, term_id: i32) -> i64 {
-        (self.stream | u64::from(term_id as u32) << 32) as i64
-    }
-}
-
-/// The word at 0: length, version 0, flags and type. One load gives a reader all that it decides by.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct FirstWord(pub(super) i64);
-
-impl FirstWord {
-    #[inline(always)]
-    pub(super) const fn new(frame_length: i32, flags: u8, frame_type: u16) -> Self {
-        let word = (frame_length as u32 as u64) | (flags as u64) << 40 | (frame_type as u64) << 48;
-        Self(word as i64)
-    }
-
-    #[inline(always)]
-    pub(super) fn frame_length(self) -> i32 {
-        self.0 as i32
-    }
-
-    #[inline(always)]
-    pub(super) fn flags(self) -> u8 {
-        (self.0 >> 40) as u8
-    }
-
-    #[inline(always)]
-    pub(super) fn frame_type(self) -> u16 {
-        (self.0 >> 48) as u16
+        (self.stream | stream_word(0, term_id)) as i64
     }
 }

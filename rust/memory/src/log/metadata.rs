@@ -3,88 +3,28 @@
 //! [`LogMetadata`] gives typed access to what driver and clients change while the log lives. What the driver writes once
 //! is a [`LogDescription`].
 
-use std::mem::offset_of;
+use aeron_layout::frame::DataHeaderLayout;
+use aeron_layout::log::LogMetadataLayout;
+use aeron_layout::{FromZeros, I32, I64, IntoBytes, offset};
 
 use super::description::LogDescription;
 use super::frame::HEADER_LENGTH;
 use super::position::{PARTITION_COUNT, RawTail};
 use crate::words::Words;
 
-/// Bytes of the metadata section.
-pub const METADATA_LENGTH: usize = 4096;
+pub use aeron_layout::log::LOG_METADATA_LENGTH as METADATA_LENGTH;
+
 /// The end-of-stream position of a stream that has not ended.
 pub const NO_END_OF_STREAM: i64 = i64::MAX;
 
-/// The metadata as it lies in the file. Only offsets are taken from this type; the memory is shared and never seen as it.
-#[repr(C, packed)]
-pub(super) struct MetadataLayout {
-    pub(super) tail_counters: [i64; PARTITION_COUNT],
-    pub(super) active_term_count: i32,
-    pad_after_tails: [u8; 100],
-    pub(super) end_of_stream_position: i64,
-    pub(super) is_connected: i32,
-    pub(super) active_transport_count: i32,
-    pad_after_state: [u8; 112],
-    pub(super) correlation_id: i64,
-    pub(super) initial_term_id: i32,
-    pub(super) default_frame_header_length: i32,
-    pub(super) mtu_length: i32,
-    pub(super) term_length: i32,
-    pub(super) page_size: i32,
-    pub(super) publication_window_length: i32,
-    pub(super) receiver_window_length: i32,
-    pub(super) socket_sndbuf_length: i32,
-    pub(super) os_default_socket_sndbuf_length: i32,
-    pub(super) os_max_socket_sndbuf_length: i32,
-    pub(super) socket_rcvbuf_length: i32,
-    pub(super) os_default_socket_rcvbuf_length: i32,
-    pub(super) os_max_socket_rcvbuf_length: i32,
-    pub(super) max_resend: i32,
-    pub(super) default_header: [u8; 128],
-    pub(super) entity_tag: i64,
-    pub(super) response_correlation_id: i64,
-    pub(super) linger_timeout_ns: i64,
-    pub(super) untethered_window_limit_timeout_ns: i64,
-    pub(super) untethered_resting_timeout_ns: i64,
-    pub(super) group: u8,
-    pub(super) is_response: u8,
-    pub(super) rejoin: u8,
-    pub(super) reliable: u8,
-    pub(super) sparse: u8,
-    pub(super) signal_eos: u8,
-    pub(super) spies_simulate_connection: u8,
-    pub(super) tether: u8,
-    pub(super) is_publication_revoked: u8,
-    pub(super) log_type: u8,
-    pad_after_type: [u8; 2],
-    pub(super) untethered_linger_timeout_ns: i64,
-}
-
-const _: () = {
-    assert!(offset_of!(MetadataLayout, active_term_count) == 24);
-    assert!(offset_of!(MetadataLayout, end_of_stream_position) == 128);
-    assert!(offset_of!(MetadataLayout, is_connected) == 136);
-    assert!(offset_of!(MetadataLayout, active_transport_count) == 140);
-    assert!(offset_of!(MetadataLayout, correlation_id) == 256);
-    assert!(offset_of!(MetadataLayout, mtu_length) == 272);
-    assert!(offset_of!(MetadataLayout, term_length) == 276);
-    assert!(offset_of!(MetadataLayout, page_size) == 280);
-    assert!(offset_of!(MetadataLayout, max_resend) == 316);
-    assert!(offset_of!(MetadataLayout, default_header) == 320);
-    assert!(offset_of!(MetadataLayout, entity_tag) == 448);
-    assert!(offset_of!(MetadataLayout, untethered_resting_timeout_ns) == 480);
-    assert!(offset_of!(MetadataLayout, group) == 488);
-    assert!(offset_of!(MetadataLayout, is_publication_revoked) == 496);
-    assert!(offset_of!(MetadataLayout, log_type) == 497);
-    assert!(offset_of!(MetadataLayout, untethered_linger_timeout_ns) == 500);
-    assert!(size_of::<MetadataLayout>() == 508);
-};
-
-const ACTIVE_TERM_COUNT: usize = offset_of!(MetadataLayout, active_term_count);
-const END_OF_STREAM_POSITION: usize = offset_of!(MetadataLayout, end_of_stream_position);
-const IS_CONNECTED: usize = offset_of!(MetadataLayout, is_connected);
-const ACTIVE_TRANSPORT_COUNT: usize = offset_of!(MetadataLayout, active_transport_count);
-const IS_PUBLICATION_REVOKED: usize = offset_of!(MetadataLayout, is_publication_revoked);
+const ACTIVE_TERM_COUNT: usize = offset!(LogMetadataLayout, active_term_count: I32);
+const END_OF_STREAM_POSITION: usize = offset!(LogMetadataLayout, end_of_stream_position: I64);
+const IS_CONNECTED: usize = offset!(LogMetadataLayout, is_connected: I32);
+const ACTIVE_TRANSPORT_COUNT: usize = offset!(LogMetadataLayout, active_transport_count: I32);
+/// The flag is a byte, and is loaded and stored in the 32-bit word that begins with it.
+const IS_PUBLICATION_REVOKED: usize = offset!(LogMetadataLayout, is_publication_revoked: u8);
+const TAIL_COUNTERS: usize = offset!(LogMetadataLayout, tail_counters: [I64; PARTITION_COUNT]);
+const DEFAULT_HEADER: usize = offset!(LogMetadataLayout, default_header: DataHeaderLayout);
 
 /// What a log is used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -271,17 +211,16 @@ impl<W: Words> LogMetadata<W> {
 
     /// The 32 bytes of the header from which the driver makes padding frames, as they are in the file.
     pub fn default_header(&self) -> W {
-        self.memory
-            .slice(offset_of!(MetadataLayout, default_header), HEADER_LENGTH)
+        self.memory.slice(DEFAULT_HEADER, HEADER_LENGTH)
     }
 
     /// What the driver wrote when it made the log.
     ///
     /// Any bytes give a description; it is only as true as the file.
     pub fn description(&self) -> LogDescription {
-        let mut bytes = [0; size_of::<MetadataLayout>()];
-        self.memory.copy_out(0, &mut bytes);
-        LogDescription::decode(&bytes)
+        let mut layout = LogMetadataLayout::new_zeroed();
+        self.memory.copy_out(0, layout.as_mut_bytes());
+        LogDescription::decode(&layout)
     }
 
     /// Writes a new log's metadata into zeroed memory; everything else is visible before the end-of-stream position is.
@@ -291,7 +230,7 @@ impl<W: Words> LogMetadata<W> {
         tails: [RawTail; PARTITION_COUNT],
         count: i32,
     ) {
-        self.memory.copy_in(0, &description.encode());
+        self.memory.copy_in(0, description.encode().as_bytes());
         for (partition, tail) in tails.into_iter().enumerate() {
             self.set_tail_relaxed(partition, tail);
         }
@@ -302,5 +241,5 @@ impl<W: Words> LogMetadata<W> {
 
 #[inline]
 fn tail_offset(partition: usize) -> usize {
-    partition * size_of::<i64>()
+    TAIL_COUNTERS + partition * size_of::<I64>()
 }

@@ -6,10 +6,8 @@
 
 use super::LogError;
 
-/// Smallest term, in bytes.
-pub const MIN_TERM_LENGTH: usize = 64 * 1024;
-/// Largest term, in bytes.
-pub const MAX_TERM_LENGTH: usize = 1024 * 1024 * 1024;
+pub use aeron_layout::frame::{MAX_TERM_LENGTH, MIN_TERM_LENGTH};
+
 /// Terms of a log: one is written, one may still be read, one is being cleaned.
 pub const PARTITION_COUNT: usize = 3;
 

@@ -1,6 +1,8 @@
 //! Rebuilding a term from the datagrams that carry its frames.
 
-use super::frame::{FRAME_ALIGNMENT, HEADER_LENGTH, offset as field};
+use aeron_layout::frame::DataHeaderLayout;
+
+use super::frame::{FRAME_ALIGNMENT, FirstWord, HEADER_LENGTH, offset as field};
 use crate::words::Words;
 
 /// Puts a datagram of one or more frames into `term` at `offset`; answers whether it did.
@@ -12,20 +14,20 @@ pub fn insert<W: Words>(term: &W, offset: usize, datagram: &[u8]) -> bool {
     let fits = offset.is_multiple_of(FRAME_ALIGNMENT)
         && offset <= term.len()
         && datagram.len() <= term.len() - offset;
-    let Some((header, frames)) = datagram.split_at_checked(HEADER_LENGTH) else {
+    let Some((header, frames)) = datagram.split_first_chunk::<HEADER_LENGTH>() else {
         return false;
     };
     if !fits || term.load_i32_relaxed(offset + field::FRAME_LENGTH) != 0 {
         return false;
     }
-    let word = |at: usize| i64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
-    if word(0) as i32 <= 0 {
+    let [first, place, stream, reserved_value] = DataHeaderLayout::of(header).words();
+    if FirstWord(first).frame_length() <= 0 {
         return false;
     }
     term.copy_in(offset + HEADER_LENGTH, frames);
-    term.store_i64_relaxed(offset + 24, word(24));
-    term.store_i64_relaxed(offset + 16, word(16));
-    term.store_i64_relaxed(offset + 8, word(8));
-    term.store_i64_release(offset, word(0));
+    term.store_i64_relaxed(offset + field::RESERVED_VALUE, reserved_value);
+    term.store_i64_relaxed(offset + field::STREAM_ID, stream);
+    term.store_i64_relaxed(offset + field::TERM_OFFSET, place);
+    term.store_i64_release(offset + field::FRAME_LENGTH, first);
     true
 }

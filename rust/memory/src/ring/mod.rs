@@ -13,25 +13,28 @@ mod producer;
 pub use consumer::{Action, CorruptRecord, RingConsumer};
 pub use producer::{ClaimError, CommitError};
 
+use aeron_layout::buffers::{RECORD_ALIGNMENT, RecordHeaderLayout, RingTrailerLayout};
+use aeron_layout::{I32, I64, offset};
+
 use crate::words::Words;
 
 /// Bytes after the data area.
-pub const TRAILER_LENGTH: usize = 768;
+pub const TRAILER_LENGTH: usize = RingTrailerLayout::LENGTH;
 /// Bytes of a record before its payload.
-pub const RECORD_HEADER_LENGTH: usize = 8;
+pub const RECORD_HEADER_LENGTH: usize = RecordHeaderLayout::LENGTH;
 /// Type of a record that only fills space.
 pub const PADDING_TYPE_ID: i32 = -1;
 
-const RECORD_ALIGNMENT: usize = 8;
-/// Offset of the type in a record.
-const TYPE_OFFSET: usize = 4;
+// Offsets in a record.
+const LENGTH_OFFSET: usize = offset!(RecordHeaderLayout, length: I32);
+const TYPE_OFFSET: usize = offset!(RecordHeaderLayout, msg_type_id: I32);
 
 // Offsets in the trailer.
-const TAIL_POSITION_OFFSET: usize = 128;
-const HEAD_CACHE_POSITION_OFFSET: usize = 256;
-const HEAD_POSITION_OFFSET: usize = 384;
-const CORRELATION_COUNTER_OFFSET: usize = 512;
-const CONSUMER_HEARTBEAT_OFFSET: usize = 640;
+const TAIL_POSITION_OFFSET: usize = offset!(RingTrailerLayout, tail_position: I64);
+const HEAD_CACHE_POSITION_OFFSET: usize = offset!(RingTrailerLayout, head_cache_position: I64);
+const HEAD_POSITION_OFFSET: usize = offset!(RingTrailerLayout, head_position: I64);
+const CORRELATION_COUNTER_OFFSET: usize = offset!(RingTrailerLayout, correlation_counter: I64);
+const CONSUMER_HEARTBEAT_OFFSET: usize = offset!(RingTrailerLayout, consumer_heartbeat_ms: I64);
 
 /// The length of a section does not belong to a ring buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -136,6 +139,7 @@ impl<W: Words> ManyToOneRing<W> {
     fn pad(&self, index: usize, length: usize) {
         self.words
             .store_i32_relaxed(index + TYPE_OFFSET, PADDING_TYPE_ID);
-        self.words.store_i32_release(index, length as i32);
+        self.words
+            .store_i32_release(index + LENGTH_OFFSET, length as i32);
     }
 }

@@ -1,8 +1,10 @@
 //! Writing into the ring: claim, fill, publish.
 
+use aeron_layout::buffers::RECORD_ALIGNMENT;
+
 use super::{
-    HEAD_CACHE_POSITION_OFFSET, HEAD_POSITION_OFFSET, ManyToOneRing, PADDING_TYPE_ID,
-    RECORD_ALIGNMENT, RECORD_HEADER_LENGTH, TAIL_POSITION_OFFSET, TYPE_OFFSET,
+    HEAD_CACHE_POSITION_OFFSET, HEAD_POSITION_OFFSET, LENGTH_OFFSET, ManyToOneRing,
+    PADDING_TYPE_ID, RECORD_HEADER_LENGTH, TAIL_POSITION_OFFSET, TYPE_OFFSET,
 };
 use crate::words::{Words, align};
 
@@ -50,8 +52,10 @@ impl<W: Words> ManyToOneRing<W> {
         let index = self.try_claim(msg_type_id, payload.len())?;
         self.words.copy_in(index, payload);
         let record = index - RECORD_HEADER_LENGTH;
-        self.words
-            .store_i32_release(record, (RECORD_HEADER_LENGTH + payload.len()) as i32);
+        self.words.store_i32_release(
+            record + LENGTH_OFFSET,
+            (RECORD_HEADER_LENGTH + payload.len()) as i32,
+        );
         Ok(())
     }
 
@@ -77,7 +81,7 @@ impl<W: Words> ManyToOneRing<W> {
     /// Makes the claim at `index` visible to the consumer.
     pub fn commit(&self, index: usize) -> Result<(), CommitError> {
         let (record, length) = self.claimed(index)?;
-        self.words.store_i32_release(record, length);
+        self.words.store_i32_release(record + LENGTH_OFFSET, length);
         Ok(())
     }
 
@@ -98,7 +102,7 @@ impl<W: Words> ManyToOneRing<W> {
             });
         }
         let record = index - RECORD_HEADER_LENGTH;
-        match self.words.load_i32_relaxed(record) {
+        match self.words.load_i32_relaxed(record + LENGTH_OFFSET) {
             length @ i32::MIN..0 => Ok((record, length.wrapping_neg())),
             _ => Err(CommitError::NotClaimed { index }),
         }
@@ -107,7 +111,8 @@ impl<W: Words> ManyToOneRing<W> {
     /// Marks a record as being written. The fence keeps what is written into the record from being seen before the mark, which is
     /// what lets the consumer tell a claim never begun from one in progress.
     fn begin(&self, record: usize, length: usize) {
-        self.words.store_i32_relaxed(record, -(length as i32));
+        self.words
+            .store_i32_relaxed(record + LENGTH_OFFSET, -(length as i32));
         self.words.fence_release();
     }
 

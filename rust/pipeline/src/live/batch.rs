@@ -4,17 +4,17 @@ use std::collections::HashMap;
 
 use aeron_archive::storage::Directory;
 
-use super::{LiveCode, LiveError};
-use crate::offsets::{Offset, Taken};
+use crate::error::{LiveCode, LiveError};
+use crate::offsets::{Offset, RecordingOffset};
 use crate::partition::{Partition, RecordingPiece};
 use crate::planning::{self, Cutting, Limits, Range, Rows};
 use crate::private::{Index, RecordingInfo};
-use crate::receiver::{Receiver, ReceiverSettings, has_news};
+use crate::recorder::{RecorderSettings, StreamRecorder, has_news};
 
 /// What a batch is planned with.
 pub(super) struct Batch<'a> {
-    pub receiver: &'a Receiver,
-    pub settings: &'a ReceiverSettings,
+    pub recorder: &'a StreamRecorder,
+    pub settings: &'a RecorderSettings,
     /// Recordings that were lost when the archive was opened, and counted then.
     pub given_up: &'a [i64],
 }
@@ -52,12 +52,12 @@ impl Batch<'_> {
             return Ok(None);
         }
         let ends = planning::take(&ranges, limits, rows)?;
-        let mut taken: Vec<Taken> = start.recordings().to_vec();
+        let mut taken: Vec<RecordingOffset> = start.recordings().to_vec();
         // What was purged wholly is not asked for again.
         taken.retain(|taken| find(recordings, taken.recording_id).is_some());
         for ((recording, range), position) in recorded.into_iter().zip(&ranges).zip(ends) {
             if position > range.from {
-                let end = taken_of(recording, position);
+                let end = recording_offset(recording, position);
                 taken.retain(|taken| taken.recording_id != end.recording_id);
                 taken.push(end);
             }
@@ -92,7 +92,7 @@ impl Batch<'_> {
         end: &Offset,
         cutting: Cutting,
     ) -> Result<Vec<String>, LiveError> {
-        let recordings = self.receiver.recordings();
+        let recordings = self.recorder.recordings();
         let mut pieces = Vec::new();
         for taken in end.recordings() {
             let from = start.and_then(|start| start.position(taken.recording_id));
@@ -102,7 +102,7 @@ impl Batch<'_> {
         }
         let (recorded, ranges): (Vec<_>, Vec<_>) = pieces.into_iter().unzip();
         let cut = planning::cut(&ranges, cutting)?;
-        let location = self.receiver.location()?;
+        let location = self.recorder.location()?;
         let partition = |cut: &planning::Piece| {
             let partition = Partition {
                 archive: location.clone(),
@@ -122,7 +122,7 @@ impl Batch<'_> {
         &self,
         recordings: &'r [RecordingInfo],
         from: Option<i64>,
-        taken: &Taken,
+        taken: &RecordingOffset,
     ) -> Result<Option<Piece<'r>>, LiveError> {
         let to = taken.position;
         let Some(recording) = find(recordings, taken.recording_id) else {
@@ -156,7 +156,7 @@ impl Batch<'_> {
 
     fn lose<T>(
         &self,
-        taken: &Taken,
+        taken: &RecordingOffset,
         from: i64,
         to: i64,
         reason: &str,
@@ -165,12 +165,12 @@ impl Batch<'_> {
         if self.settings.fail_on_data_loss {
             return Err(LiveError::new(LiveCode::DataLoss, loss));
         }
-        self.receiver.count_loss(to - from, loss);
+        self.recorder.count_loss(to - from, loss);
         Ok(None)
     }
 
-    fn loss(&self, taken: &Taken, from: i64, to: i64, reason: &str) -> String {
-        let path = self.receiver.location().map(|location| location.path);
+    fn loss(&self, taken: &RecordingOffset, from: i64, to: i64, reason: &str) -> String {
+        let path = self.recorder.location().map(|location| location.path);
         format!(
             "recording {} of stream {} session {} from {from} to {to} of {} cannot be read: {reason}; failOnDataLoss=false counts what is lost and goes on",
             taken.recording_id,
@@ -181,13 +181,17 @@ impl Batch<'_> {
     }
 
     fn piece<'r>(&self, recording: &'r RecordingInfo, from: i64, to: i64) -> Piece<'r> {
-        let messages = index(self.receiver, recording);
+        let messages = index(self.recorder, recording);
         (recording, Range { messages, from, to })
     }
 }
 
 /// Counts what `answered` leaves of the recordings.
-pub(super) fn count_backlog(receiver: &Receiver, recordings: &[RecordingInfo], answered: &[Taken]) {
+pub(super) fn count_backlog(
+    recorder: &StreamRecorder,
+    recordings: &[RecordingInfo],
+    answered: &[RecordingOffset],
+) {
     let (mut bytes, mut messages) = (0, 0);
     for recording in recordings {
         let id = recording.stream.recording_id();
@@ -196,23 +200,23 @@ pub(super) fn count_backlog(receiver: &Receiver, recordings: &[RecordingInfo], a
         if let (true, Some(head)) = (has_news(recording, taken), recording.published.head()) {
             let from = taken.unwrap_or(recording.stream.start_position());
             bytes += head - from;
-            let counts = index(receiver, recording).count(from, head);
+            let counts = index(recorder, recording).count(from, head);
             messages += counts.map_or(0, |counts| counts.messages);
         }
     }
-    let statistics = receiver.statistics();
+    let statistics = recorder.statistics();
     statistics.backlog_bytes.set(bytes);
     statistics.backlog_messages.set(messages);
 }
 
 /// The head of a recording, as an offset would name it.
-pub(super) fn head_of(recording: &RecordingInfo) -> Option<Taken> {
+pub(super) fn head_of(recording: &RecordingInfo) -> Option<RecordingOffset> {
     let head = recording.published.head()?;
-    Some(taken_of(recording, head))
+    Some(recording_offset(recording, head))
 }
 
-fn index(receiver: &Receiver, recording: &RecordingInfo) -> Index<Directory> {
-    Index::new(receiver.storage(), recording.stream)
+fn index(recorder: &StreamRecorder, recording: &RecordingInfo) -> Index<Directory> {
+    Index::new(recorder.storage(), recording.stream)
 }
 
 fn find(recordings: &[RecordingInfo], recording_id: i64) -> Option<&RecordingInfo> {
@@ -226,8 +230,8 @@ fn end_of(recording: &RecordingInfo) -> i64 {
     recording.published.head().unwrap_or(start)
 }
 
-fn taken_of(recording: &RecordingInfo, position: i64) -> Taken {
-    Taken {
+fn recording_offset(recording: &RecordingInfo, position: i64) -> RecordingOffset {
+    RecordingOffset {
         stream_id: recording.stream_id,
         session_id: recording.session_id,
         recording_id: recording.stream.recording_id(),

@@ -4,11 +4,10 @@
 //! what is recorded before cannot be found after a kill.
 
 mod batch;
-mod error;
 mod messages;
 mod source;
 
-pub use error::{LiveCode, LiveError};
+pub use crate::recorder::MakeContext;
 pub use source::{LiveSettings, LiveSource};
 
 use std::time::Duration;
@@ -18,5 +17,5 @@ pub const POLL_TIMEOUT_MS: u64 = 100;
 /// How often a waiting hook asks whether it is to go on: a process that is told to end does so within 100 ms.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// Asked by a hook that waits; `true` ends the wait with [`LiveCode::Interrupted`].
+/// Asked by a hook that waits; `true` ends the wait with [`LiveCode::Interrupted`](crate::error::LiveCode::Interrupted).
 pub type Interrupt<'a> = &'a mut dyn FnMut() -> bool;

@@ -8,12 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::batch::{self, Batch};
-use super::{Interrupt, LiveCode, LiveError, POLL_TIMEOUT_MS, SLICE};
-use crate::offsets::{ArchiveName, Offset, Taken, write_recordings};
+use super::{Interrupt, POLL_TIMEOUT_MS, SLICE};
+use crate::error::{LiveCode, LiveError};
+use crate::offsets::{ArchiveName, Offset, RecordingOffset, write_recordings};
 use crate::pause::{self, Point};
 use crate::planning::{Cutting, Limits};
-use crate::private::{Known, Place, RecordingInfo, Token};
-use crate::receiver::{MakeContext, OpenArchive, Receiver, ReceiverSettings};
+use crate::private::{ArchiveRoots, Known, PrivateArchiveId, RecordingInfo};
+use crate::recorder::{MakeContext, OpenArchive, RecorderSettings, StreamRecorder};
 
 /// What a query reads, and how.
 pub struct LiveSettings {
@@ -37,16 +38,16 @@ pub struct LiveSettings {
     pub needs_timestamp: bool,
 }
 
-/// A live stream as Spark's streaming query sees it: a receiver, and the arithmetic of its offsets.
+/// A live stream as Spark's streaming query sees it: a recorder, and the arithmetic of its offsets.
 ///
 /// The hooks are for one thread at a time, as Spark calls them. [`close`](Self::close) may be called at any time from any thread,
 /// also from inside an [`Interrupt`] that one of them asks.
 pub struct LiveSource {
-    settings: Arc<ReceiverSettings>,
+    settings: Arc<RecorderSettings>,
     limits: Limits,
     cutting: Cutting,
     /// There from the moment in which it opens. Never locked for longer than a look.
-    receiver: Mutex<Option<Arc<Receiver>>>,
+    recorder: Mutex<Option<Arc<StreamRecorder>>>,
     is_closed: AtomicBool,
     state: Mutex<State>,
 }
@@ -55,18 +56,18 @@ pub struct LiveSource {
 #[derive(Default)]
 struct State {
     /// The archive of a query that begins, as it was answered.
-    initial: Option<Token>,
+    initial: Option<PrivateArchiveId>,
     /// The archive that is open.
-    open: Option<Token>,
+    open: Option<PrivateArchiveId>,
     /// Recordings that were given up when it was opened.
     given_up: Vec<i64>,
     /// An archive that is gone, and the one that takes its place.
-    successor: Option<(Token, Token)>,
+    successor: Option<(PrivateArchiveId, PrivateArchiveId)>,
     is_available_now: bool,
     /// How far each recording may be taken once that is decided for good.
     frozen: Option<HashMap<i64, i64>>,
     /// How far the last answer takes the recordings.
-    answered: Vec<Taken>,
+    answered: Vec<RecordingOffset>,
     /// Where the batch began that was planned last; before that everything is finished.
     begun: Option<Offset>,
     /// What was lost with an archive that is gone, until its successor is open: bytes, and why.
@@ -76,19 +77,19 @@ struct State {
 
 /// What is there to plan with.
 enum Opened {
-    Receiver(Arc<Receiver>),
+    Recorder(Arc<StreamRecorder>),
     /// Nothing is open; this is the answer as long as that is so.
     NotYet(Offset),
 }
 
 impl State {
     /// Takes note that a batch begins at `start`: what lies before it is taken, and finished.
-    fn begin(&mut self, start: &Offset, receiver: &Receiver) {
+    fn begin(&mut self, start: &Offset, recorder: &StreamRecorder) {
         if self.begun.as_ref() == Some(start) {
             return;
         }
-        receiver.set_taken(start.recordings());
-        receiver.count_malformed(self.begun.as_ref(), start);
+        recorder.set_taken(start.recordings());
+        recorder.count_malformed(self.begun.as_ref(), start);
         self.begun = Some(start.clone());
     }
 }
@@ -99,21 +100,21 @@ impl LiveSource {
     /// # Errors
     /// `archive_dir` is not an absolute path.
     pub fn new(settings: LiveSettings) -> Result<Self, LiveError> {
-        let place = Place::new(settings.archive_dir.as_deref())?;
-        let receiver = ReceiverSettings {
+        let roots = ArchiveRoots::new(settings.archive_dir.as_deref())?;
+        let recorder = RecorderSettings {
             channel: settings.channel,
             stream_ids: settings.stream_ids,
             make_context: settings.make_context,
-            place,
+            roots,
             max_retained_bytes: settings.max_retained_bytes,
             fail_on_data_loss: settings.fail_on_data_loss,
             needs_timestamp: settings.needs_timestamp,
         };
         Ok(Self {
-            settings: Arc::new(receiver),
+            settings: Arc::new(recorder),
             limits: settings.limits,
             cutting: settings.cutting,
-            receiver: Mutex::new(None),
+            recorder: Mutex::new(None),
             is_closed: AtomicBool::new(false),
             state: Mutex::default(),
         })
@@ -122,17 +123,17 @@ impl LiveSource {
     /// Stops the recordings, removes the subscriptions and gives the archive free. Idempotent.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
-        let receiver = self.slot().take();
-        if let Some(receiver) = receiver {
-            receiver.close();
+        let recorder = self.slot().take();
+        if let Some(recorder) = recorder {
+            recorder.close();
         }
     }
 
     /// Lines for the log that were not taken yet.
     pub fn take_lines(&self) -> Vec<String> {
         let mut lines = std::mem::take(&mut self.state().lines);
-        if let Some(receiver) = &*self.slot() {
-            lines.extend(receiver.take_lines());
+        if let Some(recorder) = &*self.slot() {
+            lines.extend(recorder.take_lines());
         }
         lines
     }
@@ -175,18 +176,18 @@ impl LiveSource {
         self.check_open()?;
         let start = Offset::parse(start)?;
         let state = &mut *self.state();
-        let receiver = match self.open_for_latest(state, &start, interrupt)? {
-            Opened::Receiver(receiver) => receiver,
+        let recorder = match self.open_for_latest(state, &start, interrupt)? {
+            Opened::Recorder(recorder) => recorder,
             Opened::NotYet(offset) => return Ok(offset.to_string()),
         };
-        state.begin(&start, &receiver);
-        self.freeze(state, &receiver, &start);
+        state.begin(&start, &recorder);
+        self.freeze(state, &recorder, &start);
         let limits = if is_limited {
             self.limits
         } else {
             Limits::default()
         };
-        let end = self.next_end(state, &receiver, &start, limits, interrupt)?;
+        let end = self.next_end(state, &recorder, &start, limits, interrupt)?;
         state.answered = end.recordings().to_vec();
         Ok(end.to_string())
     }
@@ -205,19 +206,19 @@ impl LiveSource {
         let (start, end) = (Offset::parse(start)?, Offset::parse(end)?);
         let state = &mut *self.state();
         let start = Some(&start).filter(|start| start.archive() == end.archive());
-        let Some(receiver) = self.open_for_batch(state, start, &end, interrupt)? else {
+        let Some(recorder) = self.open_for_batch(state, start, &end, interrupt)? else {
             return Ok(Vec::new());
         };
         if let Some(start) = start {
-            state.begin(start, &receiver);
+            state.begin(start, &recorder);
         }
         let batch = Batch {
-            receiver: &receiver,
+            recorder: &recorder,
             settings: &self.settings,
             given_up: &state.given_up,
         };
         let partitions = batch.partitions(start, &end, self.cutting)?;
-        if let (true, Some(fault)) = (partitions.is_empty(), receiver.fault()) {
+        if let (true, Some(fault)) = (partitions.is_empty(), recorder.fault()) {
             return Err(fault.error);
         }
         state.answered = end.recordings().to_vec();
@@ -233,10 +234,10 @@ impl LiveSource {
         self.check_open()?;
         let end = Offset::parse(end)?;
         let open = self.state().open;
-        if let (Some(receiver), Ok(id)) = (&*self.slot(), private_id(&end))
+        if let (Some(recorder), Ok(id)) = (&*self.slot(), private_id(&end))
             && open == Some(id)
         {
-            receiver.commit(end.recordings());
+            recorder.commit(end.recordings());
         }
         Ok(())
     }
@@ -248,19 +249,19 @@ impl LiveSource {
     pub fn report(&self) -> Result<String, LiveError> {
         self.check_open()?;
         let state = self.state();
-        let receiver = self.slot().clone();
+        let recorder = self.slot().clone();
         let mut heads = Vec::new();
         let mut text = String::from(r#"{"recordings": "#);
-        if let Some(receiver) = &receiver {
-            let recordings = receiver.recordings();
+        if let Some(recorder) = &recorder {
+            let recordings = recorder.recordings();
             heads.extend(recordings.iter().filter_map(batch::head_of));
-            batch::count_backlog(receiver, &recordings, &state.answered);
+            batch::count_backlog(recorder, &recordings, &state.answered);
         }
         // Writing to a text cannot fail.
         let _ = write_recordings(&mut text, &heads);
-        let statistics = receiver.as_ref().map(|receiver| receiver.statistics());
+        let statistics = recorder.as_ref().map(|recorder| recorder.statistics());
         let has_unknown_gaps = statistics.is_some_and(|all| all.unknown_gaps.get() > 0);
-        for (place, name) in crate::receiver::STATISTICS.into_iter().enumerate() {
+        for (place, name) in crate::recorder::STATISTICS.into_iter().enumerate() {
             let mut value = statistics.map_or(0, |all| all.all()[place].get());
             if let ("lostBytes", Some((bytes, _))) = (name, &state.lost_archive) {
                 value += bytes;
@@ -270,7 +271,7 @@ impl LiveSource {
                 false => write!(text, r#", "{name}": {value}"#),
             };
         }
-        text.push_str(&gaps_and_archive(receiver.as_deref()));
+        text.push_str(&gaps_and_archive(recorder.as_deref()));
         text.push('}');
         Ok(text)
     }
@@ -285,8 +286,8 @@ impl LiveSource {
         interrupt: Interrupt<'_>,
     ) -> Result<Opened, LiveError> {
         let id = private_id(start)?;
-        if let Some(receiver) = self.opened(state, id)? {
-            return Ok(Opened::Receiver(receiver));
+        if let Some(recorder) = self.opened(state, id)? {
+            return Ok(Opened::Recorder(recorder));
         }
         if state.initial == Some(id) && start.recordings().is_empty() {
             return Ok(Opened::NotYet(start.clone()));
@@ -299,7 +300,7 @@ impl LiveSource {
             });
             match self.open(state, id, known.collect(), interrupt) {
                 Err(error) if self.is_accepted(&error) => self.replace(state, id, 0, &error)?,
-                opened => return opened.map(Opened::Receiver),
+                opened => return opened.map(Opened::Recorder),
             }
         }
         let successor = state.successor.map_or(id, |(_, new)| new);
@@ -313,15 +314,16 @@ impl LiveSource {
         start: Option<&Offset>,
         end: &Offset,
         interrupt: Interrupt<'_>,
-    ) -> Result<Option<Arc<Receiver>>, LiveError> {
+    ) -> Result<Option<Arc<StreamRecorder>>, LiveError> {
         let id = private_id(end)?;
-        if let Some(receiver) = self.opened(state, id)? {
-            return Ok(Some(receiver));
+        if let Some(recorder) = self.opened(state, id)? {
+            return Ok(Some(recorder));
         }
         if end.recordings().is_empty() {
             pause::at(Point::BatchZero);
         }
-        let position = |taken: &Taken| start.and_then(|start| start.position(taken.recording_id));
+        let position =
+            |taken: &RecordingOffset| start.and_then(|start| start.position(taken.recording_id));
         let known: Vec<Known> = end
             .recordings()
             .iter()
@@ -344,8 +346,12 @@ impl LiveSource {
         }
     }
 
-    /// The receiver, if it has this archive open.
-    fn opened(&self, state: &State, id: Token) -> Result<Option<Arc<Receiver>>, LiveError> {
+    /// The recorder, if it has this archive open.
+    fn opened(
+        &self,
+        state: &State,
+        id: PrivateArchiveId,
+    ) -> Result<Option<Arc<StreamRecorder>>, LiveError> {
         match state.open {
             None => Ok(None),
             Some(open) if open == id => self.slot().clone().map(Some).ok_or_else(LiveError::closed),
@@ -361,15 +367,16 @@ impl LiveSource {
     fn open(
         &self,
         state: &mut State,
-        id: Token,
+        id: PrivateArchiveId,
         known: Vec<Known>,
         interrupt: Interrupt<'_>,
-    ) -> Result<Arc<Receiver>, LiveError> {
-        let receiver = Receiver::start(Arc::clone(&self.settings), OpenArchive { id, known })?;
-        let receiver = Arc::new(receiver);
-        *self.slot() = Some(Arc::clone(&receiver));
+    ) -> Result<Arc<StreamRecorder>, LiveError> {
+        let recorder =
+            StreamRecorder::start(Arc::clone(&self.settings), OpenArchive { id, known })?;
+        let recorder = Arc::new(recorder);
+        *self.slot() = Some(Arc::clone(&recorder));
         let opened = loop {
-            match receiver.wait_until_open(SLICE) {
+            match recorder.wait_until_open(SLICE) {
                 Ok(None) => {}
                 Ok(Some(opened)) => break Ok(opened),
                 Err(error) => break Err(error),
@@ -386,14 +393,14 @@ impl LiveSource {
                 state.open = Some(id);
                 state.given_up = opened.given_up;
                 if let Some((bytes, reason)) = state.lost_archive.take() {
-                    receiver.add_lost_archive(bytes, reason);
+                    recorder.add_lost_archive(bytes, reason);
                 }
-                Ok(receiver)
+                Ok(recorder)
             }
             Err(error) => {
-                state.lines.extend(receiver.take_lines());
+                state.lines.extend(recorder.take_lines());
                 self.slot().take();
-                receiver.close();
+                recorder.close();
                 Err(error)
             }
         }
@@ -408,7 +415,7 @@ impl LiveSource {
     fn replace(
         &self,
         state: &mut State,
-        gone: Token,
+        gone: PrivateArchiveId,
         lost_bytes: i64,
         error: &LiveError,
     ) -> Result<(), LiveError> {
@@ -424,11 +431,11 @@ impl LiveSource {
 /// Planning.
 impl LiveSource {
     /// Decides how far a query goes that ends by itself.
-    fn freeze(&self, state: &mut State, receiver: &Receiver, start: &Offset) {
+    fn freeze(&self, state: &mut State, recorder: &StreamRecorder, start: &Offset) {
         if !state.is_available_now || state.frozen.is_some() {
             return;
         }
-        let recordings = receiver.recordings();
+        let recordings = recorder.recordings();
         let heads: HashMap<i64, i64> = recordings
             .iter()
             .filter(|recording| recording.published.counts().messages > 0)
@@ -446,24 +453,24 @@ impl LiveSource {
     fn next_end(
         &self,
         state: &State,
-        receiver: &Receiver,
+        recorder: &StreamRecorder,
         start: &Offset,
         limits: Limits,
         interrupt: Interrupt<'_>,
     ) -> Result<Offset, LiveError> {
         let deadline = Instant::now() + Duration::from_millis(POLL_TIMEOUT_MS);
         let batch = Batch {
-            receiver,
+            recorder,
             settings: &self.settings,
             given_up: &state.given_up,
         };
         let frozen = state.frozen.as_ref();
         loop {
-            let fault = receiver.fault();
+            let fault = recorder.fault();
             if let Some(fault) = fault.as_ref().filter(|fault| fault.is_urgent) {
                 return Err(fault.error.clone());
             }
-            let recordings = receiver.recordings();
+            let recordings = recorder.recordings();
             batch.check(start, &recordings)?;
             if let Some(end) = batch.end(start, &recordings, frozen, limits, self.cutting.rows)? {
                 return Ok(end);
@@ -475,7 +482,7 @@ impl LiveSource {
             if frozen.is_some() || left.is_zero() {
                 return Ok(start.clone());
             }
-            receiver.wait_for_data(left.min(SLICE), |recordings| {
+            recorder.wait_for_data(left.min(SLICE), |recordings| {
                 recordings
                     .iter()
                     .any(|recording| is_behind(start, recording))
@@ -493,8 +500,8 @@ impl LiveSource {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn slot(&self) -> MutexGuard<'_, Option<Arc<Receiver>>> {
-        self.receiver.lock().unwrap_or_else(PoisonError::into_inner)
+    fn slot(&self) -> MutexGuard<'_, Option<Arc<StreamRecorder>>> {
+        self.recorder.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn check_open(&self) -> Result<(), LiveError> {
@@ -512,9 +519,9 @@ impl Drop for LiveSource {
 }
 
 /// What the progress report says of the latest gaps and of where the recordings are.
-fn gaps_and_archive(receiver: Option<&Receiver>) -> String {
-    let gaps = receiver.map(Receiver::gaps).unwrap_or_default();
-    let path = receiver.and_then(|receiver| receiver.location().ok());
+fn gaps_and_archive(recorder: Option<&StreamRecorder>) -> String {
+    let gaps = recorder.map(StreamRecorder::gaps).unwrap_or_default();
+    let path = recorder.and_then(|recorder| recorder.location().ok());
     let path = path.map(|location| location.path);
     let fields = serde_json::json!({ "gaps": *gaps, "archive": path });
     let mut text = String::new();
@@ -527,11 +534,11 @@ fn gaps_and_archive(receiver: Option<&Receiver>) -> String {
 
 /// Whether a recording goes beyond an offset.
 fn is_behind(start: &Offset, recording: &RecordingInfo) -> bool {
-    crate::receiver::has_news(recording, start.position(recording.stream.recording_id()))
+    crate::recorder::has_news(recording, start.position(recording.stream.recording_id()))
 }
 
-fn new_id() -> Result<Token, LiveError> {
-    Token::random().map_err(|error| {
+fn new_id() -> Result<PrivateArchiveId, LiveError> {
+    PrivateArchiveId::random().map_err(|error| {
         LiveError::new(
             LiveCode::Archive,
             format!("no random bytes for an id: {error}"),
@@ -539,7 +546,7 @@ fn new_id() -> Result<Token, LiveError> {
     })
 }
 
-fn initial(id: Token) -> Offset {
+fn initial(id: PrivateArchiveId) -> Offset {
     Offset::initial(ArchiveName::Private(id.to_string()))
 }
 
@@ -547,9 +554,9 @@ fn interrupted() -> LiveError {
     LiveError::new(LiveCode::Interrupted, "interrupted")
 }
 
-fn private_id(offset: &Offset) -> Result<Token, LiveError> {
+fn private_id(offset: &Offset) -> Result<PrivateArchiveId, LiveError> {
     let id = match offset.archive() {
-        ArchiveName::Private(id) => Token::parse(id),
+        ArchiveName::Private(id) => PrivateArchiveId::parse(id),
         ArchiveName::Shared(_) => None,
     };
     id.ok_or_else(|| {

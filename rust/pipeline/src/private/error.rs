@@ -11,8 +11,9 @@ use aeron_archive::recorder::RecorderError;
 use aeron_archive::recovery::RecoveryError;
 use aeron_archive::stream::StreamError;
 
+use super::ids::PrivateArchiveId;
 use super::index::IndexError;
-use super::lock::{LockDamage, Token};
+use super::lock::LockDamage;
 
 /// Why a private archive cannot be used. Each text is one line.
 #[derive(Debug, thiserror::Error)]
@@ -20,7 +21,7 @@ use super::lock::{LockDamage, Token};
 pub enum PrivateError {
     /// The directory in which archives are made is not one to trust.
     #[error("option archiveDir: {} {reason}", path.display())]
-    Place {
+    Root {
         /// The directory.
         path: PathBuf,
         /// What is wrong with it.
@@ -51,7 +52,7 @@ pub enum PrivateError {
         /// The directory.
         path: PathBuf,
         /// The archive in it.
-        id: Token,
+        id: PrivateArchiveId,
     },
     /// An archive of somebody else was started on the directory.
     #[error(
@@ -181,8 +182,8 @@ impl PrivateError {
         }
     }
 
-    pub(super) fn place(path: &Path, reason: impl Into<String>) -> Self {
-        Self::Place {
+    pub(super) fn root(path: &Path, reason: impl Into<String>) -> Self {
+        Self::Root {
             path: path.to_owned(),
             reason: reason.into(),
         }

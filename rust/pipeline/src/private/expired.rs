@@ -13,23 +13,18 @@ use aeron_archive::catalog::{CATALOG_FILE, NEW_CATALOG_FILE};
 use aeron_archive::mark_file::MARK_FILE;
 use aeron_archive::segments::{SEGMENT_EXTENSION, SegmentFileName};
 
-use super::lock::{LOCK_FILE, LockFile, Taken, Token};
+use super::ids::PrivateArchiveId;
+use super::lock::{LOCK_FILE, LockAttempt, LockFile};
 use super::malformed::MalformedNote;
-use super::place;
 use super::purge::SIDECARS;
+use super::roots;
 use super::totals::{NEW_TOTALS_FILE, TOTALS_FILE};
 use super::{ARCHIVE_TTL_HOURS, PrivateError};
 
 /// Removes the archives in `directory` that are free and whose mark file was last written more than [`ARCHIVE_TTL_HOURS`] before
-/// `now`; answers which. What cannot be removed is passed over: the next one who starts tries again.
+/// `now`; returns their paths. An archive that cannot be removed is passed over: the next query that starts tries again.
 pub fn remove_expired(directory: &Path, now: SystemTime) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(directory) else {
-        return Vec::new();
-    };
-    entries
-        .flatten()
-        .filter(|entry| entry.file_name().to_str().and_then(Token::parse).is_some())
-        .map(|entry| entry.path())
+    private_archives(directory)
         .filter(|path| remove_if_expired(path, now).unwrap_or(false))
         .collect()
 }
@@ -37,19 +32,24 @@ pub fn remove_expired(directory: &Path, now: SystemTime) -> Vec<PathBuf> {
 /// The private archives in `directory` whose query has ended: nobody holds their lock. Each with the bytes that its files take on
 /// disk, in the order of their names. Changes nothing.
 pub fn ended_archives(directory: &Path) -> Vec<(PathBuf, u64)> {
-    let Ok(entries) = fs::read_dir(directory) else {
-        return Vec::new();
-    };
-    let mut ended: Vec<_> = entries
-        .flatten()
-        .filter(|entry| entry.file_name().to_str().and_then(Token::parse).is_some())
-        .map(|entry| entry.path())
+    let mut ended: Vec<_> = private_archives(directory)
         .filter(|path| matches!(LockFile::look(path), Ok((None, _))))
         .filter_map(|path| Some((allocated_bytes(&path).ok()?, path)))
         .map(|(bytes, path)| (path, bytes))
         .collect();
     ended.sort();
     ended
+}
+
+/// Paths of the entries of `directory` that have the name of a private archive; there are none if it cannot be read.
+fn private_archives(directory: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| {
+            let name = entry.file_name();
+            name.to_str().and_then(PrivateArchiveId::parse).is_some()
+        })
+        .map(|entry| entry.path())
 }
 
 fn allocated_bytes(archive: &Path) -> io::Result<u64> {
@@ -64,12 +64,12 @@ fn remove_if_expired(path: &Path, now: SystemTime) -> Result<bool, PrivateError>
     let found = path
         .symlink_metadata()
         .map_err(|source| PrivateError::io("look at", path, source))?;
-    place::check(path, &found)?;
+    roots::check(path, &found)?;
     // Age is looked at first, so that a start does not take the locks of its neighbours for nothing.
     if !is_expired(path, now) {
         return Ok(false);
     }
-    let Taken::Ours(_lock) = LockFile::try_take(path)? else {
+    let LockAttempt::Acquired(_lock) = LockFile::try_lock(path)? else {
         return Ok(false);
     };
     // Somebody may have used it between the two.
@@ -142,7 +142,7 @@ mod tests {
     }
 
     fn private(directory: &Path) -> PathBuf {
-        let path = archive(directory, &Token::random().unwrap().to_string());
+        let path = archive(directory, &PrivateArchiveId::random().unwrap().to_string());
         drop(LockFile::create(&path).unwrap());
         path
     }
@@ -153,7 +153,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let old = private(root.path());
         let locked = private(root.path());
-        let Taken::Ours(_lock) = LockFile::try_take(&locked).unwrap() else {
+        let LockAttempt::Acquired(_lock) = LockFile::try_lock(&locked).unwrap() else {
             panic!("nobody holds it")
         };
         let now = SystemTime::now();

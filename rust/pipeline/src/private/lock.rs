@@ -4,54 +4,42 @@
 //! file says who that was, so that the next owner knows a mark file of the dead from one of a stranger, and workers know that
 //! they look at the very archive that they were sent to.
 
-use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use aeron_memory::lock_file::{self, LockAttempt};
+use aeron_layout::private_archive::LockRecordLayout;
+use aeron_layout::{FromZeros, U32, offset};
+use aeron_memory::lock_file;
 
 use super::PrivateError;
+use super::ids::{LockNonce, PrivateArchiveId};
 
 /// Name of the file in the archive's directory.
 pub const LOCK_FILE: &str = "private.lock";
 
 const MAGIC: [u8; 4] = *b"APRV";
 const VERSION: u32 = 1;
-/// Less than a page: a write of it is whole or absent.
-const RECORD_LENGTH: usize = 192;
-const ARCHIVE_ID_AT: usize = 8;
-const NONCE_AT: usize = 24;
-const PID_AT: usize = 40;
-const START_TIMESTAMP_AT: usize = 48;
-const OPTIONS_HASH_AT: usize = 56;
-const BOOT_ID_AT: usize = 64;
-const BOOT_ID_END: usize = 128;
-const CHECKSUM_AT: usize = RECORD_LENGTH - 4;
-
-/// 16 random bytes; their text is 32 hexadecimal digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Token([u8; 16]);
+const RECORD_LENGTH: usize = LockRecordLayout::LENGTH;
+const CHECKSUM_AT: usize = offset!(LockRecordLayout, checksum: U32);
 
 /// What a lock file says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockRecord {
     /// Id of the archive: the name of its directory.
-    pub archive_id: Token,
+    pub archive_id: PrivateArchiveId,
     /// Made with the archive, and known to nobody who has not seen this file.
-    pub nonce: Token,
+    pub nonce: LockNonce,
     /// The boot of the machine on which the owner runs.
     pub boot_id: String,
     /// The owner.
-    pub owner: Owner,
-    /// Of the options that decide what is recorded.
-    pub options_hash: u64,
+    pub owner: LockOwner,
 }
 
 /// A process, as lock file and mark file name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Owner {
+pub struct LockOwner {
     /// Process id.
     pub pid: i64,
     /// When it opened the archive, in epoch milliseconds.
@@ -85,59 +73,32 @@ pub struct LockFile {
     path: PathBuf,
 }
 
-/// What [`LockFile::try_take`] found.
+/// Result of [`LockFile::try_lock`].
 #[derive(Debug)]
-pub enum Taken {
-    /// The lock is ours now.
-    Ours(LockFile),
+pub enum LockAttempt {
+    /// This process holds the lock now.
+    Acquired(LockFile),
     /// A living process holds it; its pid, if the file says it.
     Held(Option<i64>),
     /// There is no such file.
     Missing,
 }
 
-impl Token {
-    /// A token that nobody can guess.
-    ///
-    /// # Errors
-    /// The system has no random bytes.
-    pub fn random() -> io::Result<Self> {
-        let mut bytes = [0; 16];
-        getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-        Ok(Self(bytes))
-    }
-
-    /// The token of a text: 32 hexadecimal digits in small letters, and nothing else.
-    pub fn parse(text: &str) -> Option<Self> {
-        let token = Self(u128::from_str_radix(text, 16).ok()?.to_be_bytes());
-        (token.to_string() == text).then_some(token)
-    }
-}
-
-impl fmt::Display for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", u128::from_be_bytes(self.0))
-    }
-}
-
 impl LockRecord {
     /// The bytes of the file. A boot id that is too long is cut.
     pub fn encode(&self) -> [u8; RECORD_LENGTH] {
-        let mut bytes = [0; RECORD_LENGTH];
-        bytes[..4].copy_from_slice(&MAGIC);
-        bytes[4..8].copy_from_slice(&VERSION.to_le_bytes());
-        bytes[ARCHIVE_ID_AT..][..16].copy_from_slice(&self.archive_id.0);
-        bytes[NONCE_AT..][..16].copy_from_slice(&self.nonce.0);
-        bytes[PID_AT..][..8].copy_from_slice(&self.owner.pid.to_le_bytes());
-        bytes[START_TIMESTAMP_AT..][..8]
-            .copy_from_slice(&self.owner.start_timestamp_ms.to_le_bytes());
-        bytes[OPTIONS_HASH_AT..][..8].copy_from_slice(&self.options_hash.to_le_bytes());
+        let mut layout = LockRecordLayout::new_zeroed();
+        layout.magic = MAGIC;
+        layout.version = VERSION.into();
+        layout.archive_id = *self.archive_id.bytes();
+        layout.nonce = *self.nonce.bytes();
+        layout.pid = self.owner.pid.into();
+        layout.start_timestamp_ms = self.owner.start_timestamp_ms.into();
         let boot_id = self.boot_id.as_bytes();
-        let length = boot_id.len().min(BOOT_ID_END - BOOT_ID_AT);
-        bytes[BOOT_ID_AT..][..length].copy_from_slice(&boot_id[..length]);
-        let checksum = crc32fast::hash(&bytes[..CHECKSUM_AT]);
-        bytes[CHECKSUM_AT..].copy_from_slice(&checksum.to_le_bytes());
-        bytes
+        let length = boot_id.len().min(layout.boot_id.len());
+        layout.boot_id[..length].copy_from_slice(&boot_id[..length]);
+        layout.checksum = checksum(&layout).into();
+        layout.to_bytes()
     }
 
     /// Reads the bytes of a file; `None` when its first owner was killed before it wrote any.
@@ -151,27 +112,26 @@ impl LockRecord {
         let bytes: &[u8; RECORD_LENGTH] = bytes
             .try_into()
             .map_err(|_| LockDamage::Length(bytes.len()))?;
-        if bytes[..4] != MAGIC {
+        let layout = LockRecordLayout::of(bytes);
+        if layout.magic != MAGIC {
             return Err(LockDamage::Magic);
         }
-        let version = u32::from_le_bytes(array(bytes, 4));
+        let version = layout.version.get();
         if version != VERSION {
             return Err(LockDamage::Version(version));
         }
-        if bytes[CHECKSUM_AT..] != crc32fast::hash(&bytes[..CHECKSUM_AT]).to_le_bytes() {
+        if layout.checksum.get() != checksum(layout) {
             return Err(LockDamage::Checksum);
         }
-        let boot_id =
-            str::from_utf8(&bytes[BOOT_ID_AT..BOOT_ID_END]).map_err(|_| LockDamage::BootId)?;
+        let boot_id = str::from_utf8(&layout.boot_id).map_err(|_| LockDamage::BootId)?;
         Ok(Some(Self {
-            archive_id: Token(array(bytes, ARCHIVE_ID_AT)),
-            nonce: Token(array(bytes, NONCE_AT)),
+            archive_id: PrivateArchiveId::from_bytes(layout.archive_id),
+            nonce: LockNonce::from_bytes(layout.nonce),
             boot_id: boot_id.trim_end_matches('\0').to_owned(),
-            owner: Owner {
-                pid: i64::from_le_bytes(array(bytes, PID_AT)),
-                start_timestamp_ms: i64::from_le_bytes(array(bytes, START_TIMESTAMP_AT)),
+            owner: LockOwner {
+                pid: layout.pid.get(),
+                start_timestamp_ms: layout.start_timestamp_ms.get(),
             },
-            options_hash: u64::from_le_bytes(array(bytes, OPTIONS_HASH_AT)),
         }))
     }
 
@@ -206,15 +166,15 @@ impl LockFile {
     ///
     /// # Errors
     /// The file system refuses.
-    pub fn try_take(directory: &Path) -> Result<Taken, PrivateError> {
+    pub fn try_lock(directory: &Path) -> Result<LockAttempt, PrivateError> {
         let path = directory.join(LOCK_FILE);
         let attempt = lock_file::LockFile::try_lock(&path)
             .map_err(|source| PrivateError::io("lock", &path, source))?;
         Ok(match attempt {
-            LockAttempt::Acquired(lock) => Taken::Ours(Self { lock, path }),
-            LockAttempt::Held(file) => Taken::Held(holder(&file, &path)),
+            lock_file::LockAttempt::Acquired(lock) => LockAttempt::Acquired(Self { lock, path }),
+            lock_file::LockAttempt::Held(file) => LockAttempt::Held(holder(&file, &path)),
             // Never there, or removed with the whole archive by its last owner.
-            LockAttempt::Missing => Taken::Missing,
+            lock_file::LockAttempt::Missing => LockAttempt::Missing,
         })
     }
 
@@ -287,10 +247,9 @@ fn read_record(file: &File, path: &Path) -> Result<Option<LockRecord>, PrivateEr
     })
 }
 
-fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    let mut array = [0; N];
-    array.copy_from_slice(&bytes[at..at + N]);
-    array
+/// Checksum of all bytes before that of the record.
+fn checksum(layout: &LockRecordLayout) -> u32 {
+    crc32fast::hash(&layout.to_bytes()[..CHECKSUM_AT])
 }
 
 #[cfg(test)]
@@ -302,23 +261,23 @@ mod tests {
     prop_compose! {
         fn records()(
             archive_id: [u8; 16], nonce: [u8; 16], boot_id in "[0-9a-f-]{0,64}", pid: i64,
-            start_timestamp_ms: i64, options_hash: u64,
+            start_timestamp_ms: i64,
         ) -> LockRecord {
-            let owner = Owner { pid, start_timestamp_ms };
-            LockRecord { archive_id: Token(archive_id), nonce: Token(nonce), boot_id, owner, options_hash }
+            let owner = LockOwner { pid, start_timestamp_ms };
+            let (archive_id, nonce) = (PrivateArchiveId::from_bytes(archive_id), LockNonce::from_bytes(nonce));
+            LockRecord { archive_id, nonce, boot_id, owner }
         }
     }
 
     fn record() -> LockRecord {
         LockRecord {
-            archive_id: Token([7; 16]),
-            nonce: Token::random().unwrap(),
+            archive_id: PrivateArchiveId::from_bytes([7; 16]),
+            nonce: LockNonce::random().unwrap(),
             boot_id: "boot".to_owned(),
-            owner: Owner {
+            owner: LockOwner {
                 pid: 42,
                 start_timestamp_ms: 1_000,
             },
-            options_hash: 9,
         }
     }
 
@@ -335,15 +294,43 @@ mod tests {
         fn any_bytes_are_a_record_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
             let _ = LockRecord::decode(&bytes);
         }
+    }
 
-        #[test]
-        fn a_token_is_32_digits_and_nothing_else(bytes: [u8; 16], text in "[0-9a-fA-F+]{0,40}") {
-            let token = Token(bytes);
-            prop_assert_eq!(Token::parse(&token.to_string()), Some(token));
-            if let Some(token) = Token::parse(&text) {
-                prop_assert_eq!(token.to_string(), text);
-            }
-        }
+    #[test]
+    fn the_bytes_of_a_record_are_those_of_earlier_versions() {
+        let record = LockRecord {
+            nonce: LockNonce::from_bytes([9; 16]),
+            ..record()
+        };
+        let text: String = record
+            .encode()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        let expected = [
+            "4150525601000000070707070707070707070707070707070909090909090909",
+            "09090909090909092a00000000000000e8030000000000000000000000000000",
+            "626f6f7400000000000000000000000000000000000000000000000000000000",
+            "0000000000000000000000000000000000000000000000000000000000000000",
+            "0000000000000000000000000000000000000000000000000000000000000000",
+            "00000000000000000000000000000000000000000000000000000000b2c084b1",
+        ];
+        assert_eq!(text, expected.concat());
+    }
+
+    #[test]
+    fn the_lock_file_of_an_earlier_version_opens_and_its_reserved_field_is_written_as_zero() {
+        let mut layout = *LockRecordLayout::of(&record().encode());
+        assert_eq!(layout.reserved_after_owner, [0; 8]);
+        // Earlier versions wrote a hash of options.
+        layout.reserved_after_owner = 0x1234_5678_9abc_def0_u64.to_le_bytes();
+        layout.checksum = checksum(&layout).into();
+        let bytes = layout.to_bytes();
+        let read = LockRecord::decode(&bytes).unwrap().unwrap();
+        assert_eq!(
+            (read.archive_id, read.owner),
+            (record().archive_id, record().owner)
+        );
     }
 
     /// 08-28
@@ -351,11 +338,11 @@ mod tests {
     fn a_held_lock_names_its_owner_and_a_freed_one_can_be_taken() {
         let directory = tempfile::tempdir().unwrap();
         let held = LockFile::create(directory.path()).unwrap();
-        let found = LockFile::try_take(directory.path()).unwrap();
-        assert!(matches!(found, Taken::Held(None)), "{found:?}");
+        let found = LockFile::try_lock(directory.path()).unwrap();
+        assert!(matches!(found, LockAttempt::Held(None)), "{found:?}");
         held.write(&record()).unwrap();
-        let found = LockFile::try_take(directory.path()).unwrap();
-        assert!(matches!(found, Taken::Held(Some(42))), "{found:?}");
+        let found = LockFile::try_lock(directory.path()).unwrap();
+        assert!(matches!(found, LockAttempt::Held(Some(42))), "{found:?}");
         let (live, _) = LockFile::look(directory.path()).unwrap();
         assert_eq!(live, Some(Some(42)));
         let record = held.record().unwrap();
@@ -364,8 +351,8 @@ mod tests {
             LockFile::look(directory.path()).unwrap(),
             (None, record.clone())
         );
-        let found = LockFile::try_take(directory.path()).unwrap();
-        let Taken::Ours(ours) = found else {
+        let found = LockFile::try_lock(directory.path()).unwrap();
+        let LockAttempt::Acquired(ours) = found else {
             panic!("{found:?}");
         };
         assert_eq!(ours.record().unwrap(), record);
@@ -375,14 +362,14 @@ mod tests {
     fn the_lock_of_a_removed_archive_is_no_lock() {
         let directory = tempfile::tempdir().unwrap();
         assert!(matches!(
-            LockFile::try_take(directory.path()).unwrap(),
-            Taken::Missing
+            LockFile::try_lock(directory.path()).unwrap(),
+            LockAttempt::Missing
         ));
         drop(LockFile::create(directory.path()).unwrap());
         std::fs::remove_file(directory.path().join(LOCK_FILE)).unwrap();
         assert!(matches!(
-            LockFile::try_take(directory.path()).unwrap(),
-            Taken::Missing
+            LockFile::try_lock(directory.path()).unwrap(),
+            LockAttempt::Missing
         ));
         assert_eq!(LockRecord::read(directory.path()).unwrap(), None);
     }
@@ -401,8 +388,8 @@ mod tests {
         let deadline = Instant::now() + Duration::from_secs(2);
         let is_taken = loop {
             let is_taken = matches!(
-                LockFile::try_take(directory.path()).unwrap(),
-                Taken::Ours(_)
+                LockFile::try_lock(directory.path()).unwrap(),
+                LockAttempt::Acquired(_)
             );
             if is_taken || Instant::now() > deadline {
                 break is_taken;

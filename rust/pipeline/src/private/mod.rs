@@ -2,39 +2,41 @@
 //!
 //! A live stream is recorded here first and read from here. [`PrivateArchive`] is the state machine: recordings that start, end
 //! and come back, what is retained, and what is purged behind a commit. It works on any [`Storage`](aeron_archive::storage::Storage),
-//! so that tests kill it at every step. [`Place`] and [`Ownership`] are what is around it on a real file system: where archives
-//! are, and that each has one living owner.
+//! so that tests kill it at every step. On a real file system, [`ArchiveRoots`] finds or makes an archive's directory, a
+//! [`DirectoryLock`] gives it one living owner, and [`LockedArchive`] does all three: find or make, lock, open.
 
 mod archive;
+mod directory_lock;
 mod error;
 mod expired;
 mod heads;
+mod ids;
 mod index;
 mod lock;
+mod locked_archive;
 mod malformed;
 mod open;
-mod owned;
-mod ownership;
-mod place;
 mod published;
 mod purge;
+mod roots;
 mod sessions;
 mod totals;
 mod visible;
 mod writer;
 
 pub use archive::{ImageDescription, PrivateArchive, RecordingInfo};
+pub use directory_lock::{DirectoryLock, LockRequest};
 pub use error::PrivateError;
 pub use expired::ended_archives;
 pub use heads::{Counts, HeadTracker, Progress};
+pub use ids::{LockNonce, PrivateArchiveId};
 pub use index::{Arrivals, Cut, Index, IndexError};
-pub use lock::{LOCK_FILE, LockDamage, LockRecord, Owner, Token};
+pub use lock::{LOCK_FILE, LockDamage, LockOwner, LockRecord};
+pub use locked_archive::LockedArchive;
 pub use malformed::{MalformedNote, take_notes};
 pub use open::{Known, LostRange, LostTimes, OpenReport};
-pub use owned::OwnedArchive;
-pub use ownership::{Claim, Ownership};
-pub use place::{Chosen, Place};
 pub use published::Published;
+pub use roots::{ArchiveRoots, SelectedRoot};
 pub use sessions::SessionKey;
 pub use totals::{Gap, MAX_GAPS, NEW_TOTALS_FILE, OpenSession, TOTALS_FILE, Totals};
 pub use visible::{check_unused, end_of_recording, visible};

@@ -33,7 +33,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
     }
 
     /// Gives up recordings of which nothing can be taken any more, and removes the files of one segment that was given up.
-    /// Answers whether there was anything to do. `subscribed_since_ms` is when the receiver's subscriptions were made; `None`
+    /// Answers whether there was anything to do. `subscribed_since_ms` is when the recorder's subscriptions were made; `None`
     /// while there are none.
     ///
     /// # Errors

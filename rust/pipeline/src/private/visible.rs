@@ -95,39 +95,38 @@ fn index_error(source: io::Error) -> PrivateError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::private::{Claim, Ownership, Token};
+    use crate::private::{DirectoryLock, LockNonce, LockRequest, PrivateArchiveId};
     use aeron_agent::clock::SystemEpochClock;
     use aeron_archive::mark_file::{MarkFile, Owner};
 
     const NOW_MS: i64 = 1_700_000_000_000;
 
-    fn own(path: &Path) -> Ownership {
-        let mut claim = Claim {
-            id: Token::random().unwrap(),
+    fn own(path: &Path) -> DirectoryLock {
+        let mut request = LockRequest {
+            id: PrivateArchiveId::random().unwrap(),
             aeron_directory: "",
-            options_hash: 0,
             clock: &SystemEpochClock,
             pause: &mut |_| Ok(()),
         };
-        Ownership::create(path, &mut claim).unwrap()
+        DirectoryLock::create(path, &mut request).unwrap()
     }
 
     /// 08-54
     #[test]
     fn a_worker_with_another_boot_path_or_nonce_is_told_both_hosts_and_the_path() {
         let directory = tempfile::tempdir().unwrap();
-        let ownership = own(directory.path());
+        let lock = own(directory.path());
         let here = ArchiveLocation {
             path: directory.path().display().to_string(),
-            nonce: Some(ownership.record().nonce.to_string()),
-            boot_id: ownership.record().boot_id.clone(),
+            nonce: Some(lock.record().nonce.to_string()),
+            boot_id: lock.record().boot_id.clone(),
             host: "planner".to_owned(),
         };
         assert_eq!(visible(&here).unwrap().path(), directory.path());
         let mut others = vec![here.clone(); 3];
         others[0].boot_id = "another".to_owned();
         others[1].path += "-elsewhere";
-        others[2].nonce = Some(Token::random().unwrap().to_string());
+        others[2].nonce = Some(LockNonce::random().unwrap().to_string());
         for other in others {
             let error = visible(&other).unwrap_err().to_string();
             let expected = format!(
@@ -144,14 +143,14 @@ mod tests {
     fn an_archive_in_use_is_not_read_and_a_dead_one_is() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path();
-        let ownership = own(path);
-        let record = ownership.record().clone();
+        let lock = own(path);
+        let record = lock.record().clone();
         let error = check_unused(path, NOW_MS).unwrap_err().to_string();
         assert!(
             error.contains(&format!("in use by process {}", std::process::id())),
             "{error}"
         );
-        drop(ownership);
+        drop(lock);
         assert_eq!(check_unused(path, NOW_MS).unwrap(), Some(record));
     }
 

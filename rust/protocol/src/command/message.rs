@@ -1,19 +1,27 @@
 //! The fields of each command, in the order in which they travel.
 
+use aeron_layout::command::{
+    AddCounterLayout, AddPublicationLayout, AddStaticCounterLayout, AddSubscriptionLayout,
+    ClientCommandLayout, DestinationLayout, NextSessionIdLayout, RejectImageLayout, RemovalLayout,
+    RemoveDestinationByIdLayout, RemovePublicationLayout,
+};
+
 use crate::DecodeError;
 use crate::codec::{Message, Reader, Writer, message};
 
 message! {
     /// Adds a publication; shared or exclusive is said by the command that carries it.
-    pub struct AddPublication<'a> {
+    pub struct AddPublication<'a>(AddPublicationLayout) {
         /// Client that sends the command.
         pub client_id: i64,
         /// Becomes the registration id.
         pub correlation_id: i64,
         /// Any value is legal.
         pub stream_id: i32,
-        /// Channel URI.
-        pub channel: &'a [u8],
+        texts {
+            /// Channel URI.
+            channel,
+        }
     }
 }
 
@@ -33,32 +41,40 @@ pub struct RemovePublication {
 const REVOKE_FLAG: u64 = 1;
 
 /// Length of the form that older clients send, which has no flags.
-const REMOVE_PUBLICATION_LEGACY_LENGTH: usize = 24;
+const REMOVE_PUBLICATION_LEGACY_LENGTH: usize = RemovalLayout::LENGTH;
 
 impl<'a> Message<'a> for RemovePublication {
     fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let (removal, revoke) = match reader.length() {
+            REMOVE_PUBLICATION_LEGACY_LENGTH => (reader.layout::<RemovalLayout>()?, false),
+            _ => {
+                let layout = reader.layout::<RemovePublicationLayout>()?;
+                (&layout.removal, layout.flags.get() & REVOKE_FLAG != 0)
+            }
+        };
         Ok(Self {
-            client_id: reader.field("client_id")?,
-            correlation_id: reader.field("correlation_id")?,
-            registration_id: reader.field("registration_id")?,
-            revoke: match reader.length() {
-                REMOVE_PUBLICATION_LEGACY_LENGTH => false,
-                _ => reader.field::<u64>("flags")? & REVOKE_FLAG != 0,
-            },
+            client_id: removal.client_id.get(),
+            correlation_id: removal.correlation_id.get(),
+            registration_id: removal.registration_id.get(),
+            revoke,
         })
     }
 
     fn write(&self, writer: &mut Writer<'_>) {
-        writer.field(&self.client_id);
-        writer.field(&self.correlation_id);
-        writer.field(&self.registration_id);
-        writer.field(&if self.revoke { REVOKE_FLAG } else { 0 });
+        writer.layout(&RemovePublicationLayout {
+            removal: RemovalLayout {
+                client_id: self.client_id.into(),
+                correlation_id: self.correlation_id.into(),
+                registration_id: self.registration_id.into(),
+            },
+            flags: if self.revoke { REVOKE_FLAG } else { 0 }.into(),
+        });
     }
 }
 
 message! {
     /// Adds a subscription.
-    pub struct AddSubscription<'a> {
+    pub struct AddSubscription<'a>(AddSubscriptionLayout) {
         /// Client that sends the command.
         pub client_id: i64,
         /// Becomes the registration id.
@@ -67,14 +83,16 @@ message! {
         pub registration_correlation_id: i64,
         /// Any value is legal.
         pub stream_id: i32,
-        /// Channel URI.
-        pub channel: &'a [u8],
+        texts {
+            /// Channel URI.
+            channel,
+        }
     }
 }
 
 message! {
     /// Gives up a subscription.
-    pub struct RemoveSubscription {
+    pub struct RemoveSubscription(RemovalLayout) {
         /// Client that sends the command.
         pub client_id: i64,
         /// Names the answer.
@@ -86,7 +104,7 @@ message! {
 
 message! {
     /// Says that a client is alive.
-    pub struct ClientKeepalive {
+    pub struct ClientKeepalive(ClientCommandLayout) {
         /// Client that is alive.
         pub client_id: i64,
         /// Not used; the command is never answered.
@@ -96,37 +114,41 @@ message! {
 
 message! {
     /// Names a destination of a publication or subscription by its channel.
-    pub struct Destination<'a> {
+    pub struct Destination<'a>(DestinationLayout) {
         /// Client that sends the command.
         pub client_id: i64,
         /// Names the answer; for a publication's added destination, its registration id.
         pub correlation_id: i64,
         /// Original registration id of the publication, or registration id of the subscription.
         pub registration_correlation_id: i64,
-        /// Channel URI of the destination.
-        pub channel: &'a [u8],
+        texts {
+            /// Channel URI of the destination.
+            channel,
+        }
     }
 }
 
 message! {
     /// Adds a counter that lives as long as its client.
-    pub struct AddCounter<'a> {
+    pub struct AddCounter<'a>(AddCounterLayout) {
         /// Client that sends the command, and owner of the counter.
         pub client_id: i64,
         /// Becomes the registration id.
         pub correlation_id: i64,
         /// Type id of the counter.
         pub type_id: i32,
-        /// Key of the counter; the driver cuts it to 112 bytes.
-        pub key: &'a [u8],
-        /// Label of the counter; the driver cuts it to 380 bytes.
-        pub label: &'a [u8],
+        texts {
+            /// Key of the counter; the driver cuts it to 112 bytes.
+            key,
+            /// Label of the counter; the driver cuts it to 380 bytes.
+            label,
+        }
     }
 }
 
 message! {
     /// Gives up a counter.
-    pub struct RemoveCounter {
+    pub struct RemoveCounter(RemovalLayout) {
         /// Client that sends the command and owns the counter.
         pub client_id: i64,
         /// Names the answer.
@@ -138,7 +160,7 @@ message! {
 
 message! {
     /// Adds a counter that outlives its client, or finds the one of this type and registration id.
-    pub struct AddStaticCounter<'a> {
+    pub struct AddStaticCounter<'a>(AddStaticCounterLayout) {
         /// Client that sends the command.
         pub client_id: i64,
         /// Names the answer.
@@ -147,16 +169,18 @@ message! {
         pub registration_id: i64,
         /// Type id of the counter.
         pub type_id: i32,
-        /// Key of a new counter.
-        pub key: &'a [u8],
-        /// Label of a new counter.
-        pub label: &'a [u8],
+        texts {
+            /// Key of a new counter.
+            key,
+            /// Label of a new counter.
+            label,
+        }
     }
 }
 
 message! {
     /// Says that a client is gone.
-    pub struct ClientClose {
+    pub struct ClientClose(ClientCommandLayout) {
         /// Client that closes.
         pub client_id: i64,
         /// Not used, −1; the command is not answered directly.
@@ -166,19 +190,21 @@ message! {
 
 message! {
     /// Asks the driver to end.
-    pub struct TerminateDriver<'a> {
+    pub struct TerminateDriver<'a>(ClientCommandLayout) {
         /// A fresh id; no client needs to exist.
         pub client_id: i64,
         /// Not used; the command is never answered.
         pub correlation_id: i64,
-        /// Shown to the driver's termination validator.
-        pub token: &'a [u8],
+        texts {
+            /// Shown to the driver's termination validator.
+            token,
+        }
     }
 }
 
 message! {
     /// Refuses an image. Padded to the 40 bytes that C drivers demand whatever the reason's length.
-    pub struct RejectImage<'a> at least 40 {
+    pub struct RejectImage<'a>(RejectImageLayout) at least 40 {
         /// Client that sends the command; 0 from C clients.
         pub client_id: i64,
         /// Names the answer; 0 from C clients.
@@ -187,14 +213,16 @@ message! {
         pub image_correlation_id: i64,
         /// Position of the image, for information.
         pub position: i64,
-        /// Shown to the publisher, at most [`MAX_REJECTION_REASON_LENGTH`](super::MAX_REJECTION_REASON_LENGTH) bytes.
-        pub reason: &'a [u8],
+        texts {
+            /// Shown to the publisher, at most [`MAX_REJECTION_REASON_LENGTH`](super::MAX_REJECTION_REASON_LENGTH) bytes.
+            reason,
+        }
     }
 }
 
 message! {
     /// Removes a publication's destination by its registration id.
-    pub struct RemoveDestinationById {
+    pub struct RemoveDestinationById(RemoveDestinationByIdLayout) {
         /// Client that sends the command.
         pub client_id: i64,
         /// Names the answer.
@@ -208,7 +236,7 @@ message! {
 
 message! {
     /// Asks for a session id that no publication uses on the stream.
-    pub struct GetNextAvailableSessionId {
+    pub struct GetNextAvailableSessionId(NextSessionIdLayout) {
         /// Client that sends the command.
         pub client_id: i64,
         /// Names the answer.

@@ -2,6 +2,12 @@
 
 use std::net::SocketAddr;
 
+use aeron_layout::event::{
+    AvailableImageLayout, ClientTimeoutLayout, CounterEventLayout, ErrorLayout,
+    NextAvailableSessionIdLayout, OperationSuccessLayout, PublicationErrorLayout,
+    PublicationReadyLayout, SubscriptionReadyLayout, UnavailableImageLayout,
+};
+
 use crate::ErrorCode;
 use crate::codec::message;
 
@@ -10,19 +16,21 @@ pub const NO_COUNTER_ID: i32 = -1;
 
 message! {
     /// Says why a command was refused.
-    pub struct Error<'a> {
+    pub struct Error<'a>(ErrorLayout) {
         /// Correlation id of the refused command.
         pub offending_command_correlation_id: i64,
         /// Kind of the refusal.
         pub error_code: ErrorCode,
-        /// What a person needs to know.
-        pub error_message: &'a [u8],
+        texts {
+            /// Text of the error, for a person.
+            error_message,
+        }
     }
 }
 
 message! {
     /// A publication of the client is ready; shared or exclusive is said by the event that carries it.
-    pub struct PublicationReady<'a> {
+    pub struct PublicationReady<'a>(PublicationReadyLayout) {
         /// Correlation id of the command.
         pub correlation_id: i64,
         /// Original registration id: that of the first add of a shared publication.
@@ -35,14 +43,16 @@ message! {
         pub publication_limit_counter_id: i32,
         /// Counter that holds the channel's status, [`NO_COUNTER_ID`] for IPC.
         pub channel_status_indicator_id: i32,
-        /// Path of the log buffer file.
-        pub log_file_name: &'a [u8],
+        texts {
+            /// Path of the log buffer file.
+            log_file_name,
+        }
     }
 }
 
 message! {
     /// A subscription of the client is ready.
-    pub struct SubscriptionReady {
+    pub struct SubscriptionReady(SubscriptionReadyLayout) {
         /// Correlation id of the command.
         pub correlation_id: i64,
         /// Counter that holds the channel's status, [`NO_COUNTER_ID`] for IPC and spies.
@@ -52,7 +62,7 @@ message! {
 
 message! {
     /// A subscription has a new image.
-    pub struct AvailableImage<'a> {
+    pub struct AvailableImage<'a>(AvailableImageLayout) {
         /// Correlation id of the image.
         pub correlation_id: i64,
         /// Session id of the stream.
@@ -63,30 +73,34 @@ message! {
         pub subscription_registration_id: i64,
         /// Counter that holds the subscriber's position.
         pub subscriber_position_id: i32,
-        /// Path of the log buffer file.
-        pub log_file_name: &'a [u8],
-        /// `aeron:ipc`, or `host:port` of the sender.
-        pub source_identity: &'a [u8],
+        texts {
+            /// Path of the log buffer file.
+            log_file_name,
+            /// `aeron:ipc`, or `host:port` of the sender.
+            source_identity,
+        }
     }
 }
 
 message! {
     /// A subscription lost an image.
-    pub struct UnavailableImage<'a> {
+    pub struct UnavailableImage<'a>(UnavailableImageLayout) {
         /// Correlation id of the image.
         pub correlation_id: i64,
         /// Registration id of the subscription.
         pub subscription_registration_id: i64,
         /// Stream id of the stream.
         pub stream_id: i32,
-        /// For information: a channel of the subscription.
-        pub channel: &'a [u8],
+        texts {
+            /// For information: a channel of the subscription.
+            channel,
+        }
     }
 }
 
 message! {
     /// A command that adds nothing succeeded.
-    pub struct OperationSuccess {
+    pub struct OperationSuccess(OperationSuccessLayout) {
         /// Correlation id of the command.
         pub correlation_id: i64,
     }
@@ -94,7 +108,7 @@ message! {
 
 message! {
     /// A counter of a client appeared or went.
-    pub struct CounterUpdate {
+    pub struct CounterUpdate(CounterEventLayout) {
         /// Registration id of the counter; the client's id for its heartbeat.
         pub correlation_id: i64,
         /// Id of the counter.
@@ -104,7 +118,7 @@ message! {
 
 message! {
     /// A static counter was added or found.
-    pub struct StaticCounter {
+    pub struct StaticCounter(CounterEventLayout) {
         /// Correlation id of the command.
         pub correlation_id: i64,
         /// Id of the counter.
@@ -114,7 +128,7 @@ message! {
 
 message! {
     /// The driver gave a client up.
-    pub struct ClientTimeout {
+    pub struct ClientTimeout(ClientTimeoutLayout) {
         /// Client that timed out.
         pub client_id: i64,
     }
@@ -122,7 +136,7 @@ message! {
 
 message! {
     /// A session id that no publication uses; nothing is reserved.
-    pub struct NextAvailableSessionId {
+    pub struct NextAvailableSessionId(NextAvailableSessionIdLayout) {
         /// Correlation id of the command.
         pub correlation_id: i64,
         /// The session id.
@@ -132,7 +146,7 @@ message! {
 
 message! {
     /// A receiver reported an error to a publication. Padded to the 72 bytes that C clients demand.
-    pub struct PublicationError<'a> at least 72 {
+    pub struct PublicationError<'a>(PublicationErrorLayout) at least 72 {
         /// Original registration id of the publication.
         pub registration_id: i64,
         /// Registration id of the destination, −1 if none.
@@ -149,7 +163,9 @@ message! {
         pub source_address: Option<SocketAddr>,
         /// What the receiver said, usually the number of an [`ErrorCode`].
         pub error_code: i32,
-        /// What a person needs to know.
-        pub error_message: &'a [u8],
+        texts {
+            /// Text of the error, for a person.
+            error_message,
+        }
     }
 }

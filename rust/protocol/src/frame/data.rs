@@ -1,29 +1,9 @@
 //! Frames of data, which travel as a slice of the sender's term.
 
-use super::header::type_id;
-use super::layout::{At, Place};
-use super::{FRAME_ALIGNMENT, FrameError, FrameHeader, FrameType};
+use aeron_layout::frame::DataHeaderLayout;
+use aeron_layout::{IntoBytes, Layout};
 
-const FRAME_LENGTH: At = At(0);
-const TERM_OFFSET: At = At(8);
-const SESSION_ID: At = At(12);
-const STREAM_ID: At = At(16);
-const TERM_ID: At = At(20);
-const RESERVED_VALUE: At = At(24);
-
-/// Flags of frames of data.
-pub mod flags {
-    /// First fragment of a message.
-    pub const BEGIN: u8 = 0x80;
-    /// Last fragment of a message.
-    pub const END: u8 = 0x40;
-    /// A message in one fragment; also a heartbeat while the stream goes on.
-    pub const UNFRAGMENTED: u8 = BEGIN | END;
-    /// In heartbeats: the stream ends at their position.
-    pub const END_OF_STREAM: u8 = 0x20;
-    /// In heartbeats, with [`END_OF_STREAM`]: the publisher ended the stream without waiting for its receivers.
-    pub const REVOKED: u8 = 0x10;
-}
+use super::{FRAME_ALIGNMENT, FrameError, FrameHeader, FrameType, flags};
 
 /// Header of a frame of data: a fragment, padding or a heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +37,7 @@ pub struct Walk {
 
 impl DataHeader {
     /// Bytes of the header.
-    pub const LENGTH: usize = 32;
+    pub const LENGTH: usize = DataHeaderLayout::LENGTH;
 
     /// Reads the header of a datagram's first frame. Of the rest only the datagram's length is looked at; [`walk`] checks it.
     ///
@@ -71,7 +51,7 @@ impl DataHeader {
             FrameType::Pad => true,
             other => return Err(FrameError::Type(other.id())),
         };
-        let bytes: &[u8; Self::LENGTH] = datagram.first_chunk().ok_or(FrameError::TooShort {
+        let layout = DataHeaderLayout::first_in(datagram).ok_or(FrameError::TooShort {
             length: datagram.len(),
             required: Self::LENGTH,
         })?;
@@ -79,26 +59,25 @@ impl DataHeader {
             return Err(FrameError::UnalignedDatagram(datagram.len()));
         }
         if header.frame_length != 0 {
-            checked_frame_length(datagram)?;
+            checked_frame_length(layout, datagram.len())?;
         }
         Ok(Self {
             frame_length: header.frame_length,
             flags: header.flags,
             is_padding,
-            term_offset: TERM_OFFSET.read(bytes),
-            session_id: SESSION_ID.read(bytes),
-            stream_id: STREAM_ID.read(bytes),
-            term_id: TERM_ID.read(bytes),
-            reserved_value: RESERVED_VALUE.read(bytes),
+            term_offset: layout.term_offset.get(),
+            session_id: layout.session_id.get(),
+            stream_id: layout.stream_id.get(),
+            term_id: layout.term_id.get(),
+            reserved_value: layout.reserved_value.get(),
         })
     }
 
-    /// Writes the header at the start of `out` and answers its length.
+    /// Writes the header at the start of `out` and returns its length.
     ///
     /// # Panics
-    /// When `out` is shorter than that.
+    /// If `out` is shorter than that.
     pub fn encode(&self, out: &mut [u8]) -> usize {
-        let frame = &mut out[..Self::LENGTH];
         let header = FrameHeader {
             frame_length: self.frame_length,
             flags: self.flags,
@@ -107,12 +86,15 @@ impl DataHeader {
                 false => FrameType::Data,
             },
         };
-        header.write(frame);
-        TERM_OFFSET.write(frame, self.term_offset);
-        SESSION_ID.write(frame, self.session_id);
-        STREAM_ID.write(frame, self.stream_id);
-        TERM_ID.write(frame, self.term_id);
-        RESERVED_VALUE.write(frame, self.reserved_value);
+        let layout = DataHeaderLayout {
+            header: header.layout(),
+            term_offset: self.term_offset.into(),
+            session_id: self.session_id.into(),
+            stream_id: self.stream_id.into(),
+            term_id: self.term_id.into(),
+            reserved_value: self.reserved_value.into(),
+        };
+        out[..Self::LENGTH].copy_from_slice(layout.as_bytes());
         Self::LENGTH
     }
 
@@ -179,12 +161,12 @@ pub fn walk_from(
 /// datagrams hold many frames, and nothing but such ones.
 #[inline]
 fn whole_message(frames: &[u8], term_offset: usize, term_length: usize) -> Option<usize> {
-    let head: &[u8; DataHeader::LENGTH] = frames.first_chunk()?;
-    let frame_length: i32 = FRAME_LENGTH.read(head);
+    let head = DataHeaderLayout::first_in(frames)?;
+    let frame_length = head.header.frame_length.get();
     let covered = (frame_length as u32 as usize).next_multiple_of(FRAME_ALIGNMENT);
-    let given: i32 = TERM_OFFSET.read(head);
+    let given = head.term_offset.get();
     let is_sound = frame_length >= DataHeader::LENGTH as i32
-        && type_id(head) == FrameType::Data.id()
+        && head.header.frame_type.get() == FrameType::Data.id()
         && covered <= frames.len()
         && given as u32 as usize == term_offset
         && term_offset + covered <= term_length;
@@ -197,20 +179,24 @@ fn covered_length(
     term_offset: usize,
     term_length: usize,
 ) -> Result<usize, FrameError> {
-    let frame_length = checked_frame_length(frames)?;
+    let head = DataHeaderLayout::first_in(frames).ok_or(FrameError::TooShort {
+        length: frames.len(),
+        required: DataHeader::LENGTH,
+    })?;
+    let frame_length = checked_frame_length(head, frames.len())?;
     let covered = frame_length.next_multiple_of(FRAME_ALIGNMENT);
-    let is_whole = match type_id(frames) {
+    let is_whole = match head.header.frame_type.get() {
         id if id == FrameType::Pad.id() => true,
         id if id == FrameType::Data.id() => covered <= frames.len(),
         id => return Err(FrameError::Type(id)),
     };
     if !is_whole {
         return Err(FrameError::FrameLength {
-            frame_length: FRAME_LENGTH.read(frames),
+            frame_length: head.header.frame_length.get(),
             available: frames.len(),
         });
     }
-    let given: i32 = TERM_OFFSET.read(frames);
+    let given = head.term_offset.get();
     if usize::try_from(given) != Ok(term_offset) {
         return Err(FrameError::OutOfPlace {
             term_offset: given,
@@ -227,15 +213,15 @@ fn covered_length(
     Ok(covered)
 }
 
-/// The length of a frame of at least 32 bytes, which is not shorter than its header.
-fn checked_frame_length(frame: &[u8]) -> Result<usize, FrameError> {
-    let frame_length: i32 = FRAME_LENGTH.read(frame);
+/// The length of a frame, which is not shorter than its header; `available` bytes begin with the frame.
+fn checked_frame_length(head: &DataHeaderLayout, available: usize) -> Result<usize, FrameError> {
+    let frame_length = head.header.frame_length.get();
     usize::try_from(frame_length)
         .ok()
         .filter(|length| *length >= DataHeader::LENGTH)
         .ok_or(FrameError::FrameLength {
             frame_length,
-            available: frame.len(),
+            available,
         })
 }
 

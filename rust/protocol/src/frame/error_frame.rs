@@ -1,6 +1,9 @@
 //! A receiver tells the sender what went wrong with its stream.
 
-use super::layout::{At, Flag, Place, begin, fixed_part};
+use aeron_layout::IntoBytes;
+use aeron_layout::frame::ErrorFrameLayout;
+
+use super::fixed::{fixed_part, flag, header};
 use super::{FrameError, FrameType};
 
 /// Longest text of an error frame, in bytes.
@@ -10,15 +13,9 @@ pub const MAX_ERROR_TEXT_LENGTH: usize = 1023;
 pub const MAX_CONTROL_FRAME_LENGTH: usize = HEADER_LENGTH + MAX_ERROR_TEXT_LENGTH;
 
 /// Bytes before the text.
-const HEADER_LENGTH: usize = 40;
+const HEADER_LENGTH: usize = ErrorFrameLayout::LENGTH;
 
-const HAS_GROUP_TAG: Flag = Flag(0x08);
-const SESSION_ID: At = At(8);
-const STREAM_ID: At = At(12);
-const RECEIVER_ID: At = At(16);
-const GROUP_TAG: At = At(24);
-const ERROR_CODE: At = At(32);
-const ERROR_LENGTH: At = At(36);
+const HAS_GROUP_TAG: u8 = 0x08;
 
 /// What the field of the group tag holds when there is none.
 const NO_GROUP_TAG: i64 = -1;
@@ -46,8 +43,8 @@ impl<'a> ErrorFrame<'a> {
     /// # Errors
     /// [`FrameError`] for a frame of another type, one that is cut off, or a text that does not lie within it.
     pub fn decode(datagram: &'a [u8]) -> Result<Self, FrameError> {
-        let (header, fixed) = fixed_part::<HEADER_LENGTH>(datagram, FrameType::Error)?;
-        let error_length: i32 = ERROR_LENGTH.read(fixed);
+        let (header, fixed) = fixed_part::<ErrorFrameLayout>(datagram, FrameType::Error)?;
+        let error_length = fixed.error_length.get();
         let error_text = usize::try_from(error_length)
             .ok()
             .filter(|length| *length <= MAX_ERROR_TEXT_LENGTH)
@@ -61,11 +58,11 @@ impl<'a> ErrorFrame<'a> {
                 frame_length: header.frame_length,
             })?;
         Ok(Self {
-            session_id: SESSION_ID.read(fixed),
-            stream_id: STREAM_ID.read(fixed),
-            receiver_id: RECEIVER_ID.read(fixed),
-            group_tag: HAS_GROUP_TAG.read(fixed).then(|| GROUP_TAG.read(fixed)),
-            error_code: ERROR_CODE.read(fixed),
+            session_id: fixed.session_id.get(),
+            stream_id: fixed.stream_id.get(),
+            receiver_id: fixed.receiver_id.get(),
+            group_tag: (header.flags & HAS_GROUP_TAG != 0).then(|| fixed.group_tag.get()),
+            error_code: fixed.error_code.get(),
             error_text,
         })
     }
@@ -78,15 +75,19 @@ impl<'a> ErrorFrame<'a> {
     pub fn encode(&self, out: &mut [u8]) -> usize {
         let text = &self.error_text[..self.error_text.len().min(MAX_ERROR_TEXT_LENGTH)];
         let length = HEADER_LENGTH + text.len();
-        let frame = begin(out, FrameType::Error, length);
-        HAS_GROUP_TAG.write(frame, self.group_tag.is_some());
-        SESSION_ID.write(frame, self.session_id);
-        STREAM_ID.write(frame, self.stream_id);
-        RECEIVER_ID.write(frame, self.receiver_id);
-        GROUP_TAG.write(frame, self.group_tag.unwrap_or(NO_GROUP_TAG));
-        ERROR_CODE.write(frame, self.error_code);
-        ERROR_LENGTH.write(frame, text.len() as i32);
-        frame[HEADER_LENGTH..].copy_from_slice(text);
+        let flags = flag(self.group_tag.is_some(), HAS_GROUP_TAG);
+        let fixed = ErrorFrameLayout {
+            header: header(FrameType::Error, flags, length),
+            session_id: self.session_id.into(),
+            stream_id: self.stream_id.into(),
+            receiver_id: self.receiver_id.into(),
+            group_tag: self.group_tag.unwrap_or(NO_GROUP_TAG).into(),
+            error_code: self.error_code.into(),
+            error_length: (text.len() as i32).into(),
+        };
+        let (begin, place) = out[..length].split_at_mut(HEADER_LENGTH);
+        begin.copy_from_slice(fixed.as_bytes());
+        place.copy_from_slice(text);
         length
     }
 }

@@ -1,15 +1,9 @@
 //! The 8 bytes that every frame begins with.
 
+use aeron_layout::Layout;
+use aeron_layout::frame::{FrameHeaderLayout, VERSION};
+
 use super::FrameError;
-use super::layout::{At, Place};
-
-const LENGTH: usize = 8;
-const VERSION: u8 = 0;
-
-const FRAME_LENGTH: At = At(0);
-const VERSION_AT: usize = 4;
-pub(super) const FLAGS_AT: usize = 5;
-const TYPE_AT: usize = 6;
 
 /// What a frame is. Type ids 8 to 10 are reserved for transport security and −1 for extensions; nobody sends them, and they
 /// are refused like any unknown one.
@@ -78,31 +72,28 @@ impl FrameHeader {
     /// # Errors
     /// [`FrameError`] for fewer than 8 bytes, another version than 0, or an unknown type.
     pub fn decode(datagram: &[u8]) -> Result<Self, FrameError> {
-        let header: &[u8; LENGTH] = datagram.first_chunk().ok_or(FrameError::TooShort {
+        let header = FrameHeaderLayout::first_in(datagram).ok_or(FrameError::TooShort {
             length: datagram.len(),
-            required: LENGTH,
+            required: FrameHeaderLayout::LENGTH,
         })?;
-        if header[VERSION_AT] != VERSION {
-            return Err(FrameError::Version(header[VERSION_AT]));
+        if header.version != VERSION {
+            return Err(FrameError::Version(header.version));
         }
-        let type_id = type_id(header);
+        let type_id = header.frame_type.get();
         Ok(Self {
-            frame_length: FRAME_LENGTH.read(header),
-            flags: header[FLAGS_AT],
+            frame_length: header.frame_length.get(),
+            flags: header.flags,
             frame_type: FrameType::from_id(type_id).ok_or(FrameError::Type(type_id))?,
         })
     }
 
-    /// Writes the header at the start of `frame`, which has room for it.
-    pub(super) fn write(&self, frame: &mut [u8]) {
-        FRAME_LENGTH.write(frame, self.frame_length);
-        frame[VERSION_AT] = VERSION;
-        frame[FLAGS_AT] = self.flags;
-        frame[TYPE_AT..LENGTH].copy_from_slice(&self.frame_type.id().to_le_bytes());
+    /// The header as bytes.
+    pub(super) fn layout(&self) -> FrameHeaderLayout {
+        FrameHeaderLayout {
+            frame_length: self.frame_length.into(),
+            version: VERSION,
+            flags: self.flags,
+            frame_type: self.frame_type.id().into(),
+        }
     }
-}
-
-/// The type id of a frame of at least 8 bytes.
-pub(super) fn type_id(frame: &[u8]) -> i16 {
-    i16::from_le_bytes([frame[TYPE_AT], frame[TYPE_AT + 1]])
 }

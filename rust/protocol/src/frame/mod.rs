@@ -25,15 +25,19 @@ pub mod resolution;
 mod data;
 mod error;
 mod error_frame;
+mod fixed;
 mod header;
-mod layout;
 mod nak;
 mod rttm;
 mod setup;
 mod side;
 mod status_message;
 
-pub use data::{DataHeader, Walk, flags, walk, walk_from};
+pub use aeron_layout::frame::{
+    FRAME_ALIGNMENT, MAX_TERM_LENGTH, MAX_UDP_PAYLOAD_LENGTH, MIN_TERM_LENGTH, flags,
+};
+
+pub use data::{DataHeader, Walk, walk, walk_from};
 pub use error::FrameError;
 pub use error_frame::{ErrorFrame, MAX_CONTROL_FRAME_LENGTH, MAX_ERROR_TEXT_LENGTH};
 pub use header::{FrameHeader, FrameType};
@@ -43,17 +47,5 @@ pub use setup::{ResponseSetup, Setup};
 pub use side::{ControlFrame, DataFrame};
 pub use status_message::StatusMessage;
 
-/// Frames of data begin at multiples of this many bytes of their term.
-pub const FRAME_ALIGNMENT: usize = 32;
-
 /// Bytes before the payload of a frame of data.
 pub const DATA_HEADER_LENGTH: usize = DataHeader::LENGTH;
-
-/// Longest datagram that a driver sends, in bytes: the largest aligned length that UDP over IPv4 carries.
-pub const MAX_UDP_PAYLOAD_LENGTH: usize = 65_504;
-
-/// Shortest term of a stream, in bytes.
-pub const MIN_TERM_LENGTH: usize = 64 * 1024;
-
-/// Longest term of a stream, in bytes.
-pub const MAX_TERM_LENGTH: usize = 1024 * 1024 * 1024;

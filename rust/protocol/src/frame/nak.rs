@@ -1,22 +1,24 @@
 //! A receiver asks for bytes again.
 
+use aeron_layout::frame::NakLayout;
+
 use super::FrameError;
 use super::data::check_term_offset;
-use super::layout::{At, fixed_frame};
+use super::fixed::fixed_frame;
 
 fixed_frame! {
     /// Bytes of a stream that a receiver misses, within one term.
-    pub struct Nak: 28 {
+    pub struct Nak(NakLayout) {
         /// Session of the stream.
-        pub session_id: i32 = At(8),
+        pub session_id: i32,
         /// Stream.
-        pub stream_id: i32 = At(12),
+        pub stream_id: i32,
         /// Term of the missing bytes.
-        pub term_id: i32 = At(16),
+        pub term_id: i32,
         /// Offset of the first missing byte in its term.
-        pub term_offset: i32 = At(20),
+        pub term_offset: i32,
         /// Number of missing bytes.
-        pub length: i32 = At(24),
+        pub length: i32,
     }
 }
 

@@ -2,16 +2,24 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::layout::begin;
+use aeron_layout::frame::{
+    FrameHeaderLayout, ResolutionEntryLayout, ResolutionIpv4Layout, ResolutionIpv6Layout,
+};
+use aeron_layout::{I16, IntoBytes, Layout, offset};
+
+use super::fixed::header;
 use super::{FrameError, FrameHeader, FrameType};
 
-const HEADER_LENGTH: usize = 8;
+/// Bytes before the first entry.
+pub const HEADER_LENGTH: usize = FrameHeaderLayout::LENGTH;
 const ENTRY_ALIGNMENT: usize = 8;
 const IPV4: i8 = 1;
 const IPV6: i8 = 2;
 const SELF_FLAG: u8 = 0x80;
-const ADDRESS_AT: usize = 8;
-const NAME_LENGTH_LENGTH: usize = 2;
+const IPV4_ADDRESS: usize = offset!(ResolutionIpv4Layout, address: [u8; 4]);
+const IPV4_NAME_LENGTH: usize = offset!(ResolutionIpv4Layout, name_length: I16);
+const IPV6_ADDRESS: usize = offset!(ResolutionIpv6Layout, address: [u8; 16]);
+const IPV6_NAME_LENGTH: usize = offset!(ResolutionIpv6Layout, name_length: I16);
 
 /// Where a driver is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,16 +81,23 @@ impl<'a> Iterator for Entries<'a> {
 impl<'a> Entry<'a> {
     /// Reads the entry that `bytes` begin with. What the padding after it holds does not matter, nor whether it is there.
     fn decode(bytes: &'a [u8]) -> Result<Self, FrameError> {
-        let &[entry_type, entry_flags, port_0, port_1, ref age @ ..] =
-            chunk::<ADDRESS_AT>(bytes, 0)?;
-        let ip = match entry_type as i8 {
-            IPV4 => IpAddr::from(*chunk::<4>(bytes, ADDRESS_AT)?),
-            IPV6 => IpAddr::from(*chunk::<16>(bytes, ADDRESS_AT)?),
+        let entry = ResolutionEntryLayout::first_in(bytes).ok_or(FrameError::TooShort {
+            length: bytes.len(),
+            required: ResolutionEntryLayout::LENGTH,
+        })?;
+        let (ip, name_length_at) = match entry.entry_type {
+            IPV4 => (
+                IpAddr::from(*chunk::<4>(bytes, IPV4_ADDRESS)?),
+                IPV4_NAME_LENGTH,
+            ),
+            IPV6 => (
+                IpAddr::from(*chunk::<16>(bytes, IPV6_ADDRESS)?),
+                IPV6_NAME_LENGTH,
+            ),
             unknown => return Err(FrameError::ResolutionType(unknown)),
         };
-        let name_length_at = ADDRESS_AT + octets_of(ip);
-        let name_length = i16::from_le_bytes(*chunk(bytes, name_length_at)?);
-        let rest = &bytes[name_length_at + NAME_LENGTH_LENGTH..];
+        let name_length = I16::from_bytes(*chunk(bytes, name_length_at)?).get();
+        let rest = &bytes[name_length_at + size_of::<I16>()..];
         let name = usize::try_from(name_length)
             .ok()
             .and_then(|length| rest.get(..length))
@@ -91,16 +106,20 @@ impl<'a> Entry<'a> {
                 available: rest.len(),
             })?;
         Ok(Self {
-            is_self: entry_flags & SELF_FLAG != 0,
-            address: SocketAddr::new(ip, u16::from_le_bytes([port_0, port_1])),
-            age_ms: u32::try_from(i32::from_le_bytes(*age)).unwrap_or(0),
+            is_self: entry.flags & SELF_FLAG != 0,
+            address: SocketAddr::new(ip, entry.port.get()),
+            age_ms: u32::try_from(entry.age_ms.get()).unwrap_or(0),
             name,
         })
     }
 
     /// Bytes that the entry takes in a datagram, with its padding.
-    fn length(&self) -> usize {
-        let fixed = ADDRESS_AT + octets_of(self.address.ip()) + NAME_LENGTH_LENGTH;
+    #[must_use]
+    pub fn length(&self) -> usize {
+        let fixed = match self.address.ip() {
+            IpAddr::V4(_) => ResolutionIpv4Layout::LENGTH,
+            IpAddr::V6(_) => ResolutionIpv6Layout::LENGTH,
+        };
         (fixed + self.name.len()).next_multiple_of(ENTRY_ALIGNMENT)
     }
 
@@ -114,16 +133,26 @@ impl<'a> Entry<'a> {
             place[at..at + bytes.len()].copy_from_slice(bytes);
             at += bytes.len();
         };
-        let entry_type = if self.address.is_ipv4() { IPV4 } else { IPV6 };
-        put(&entry_type.to_le_bytes());
-        put(&[if self.is_self { SELF_FLAG } else { 0 }]);
-        put(&self.address.port().to_le_bytes());
-        put(&i32::try_from(self.age_ms).unwrap_or(i32::MAX).to_le_bytes());
+        let entry = ResolutionEntryLayout {
+            entry_type: if self.address.is_ipv4() { IPV4 } else { IPV6 },
+            flags: if self.is_self { SELF_FLAG } else { 0 },
+            port: self.address.port().into(),
+            age_ms: i32::try_from(self.age_ms).unwrap_or(i32::MAX).into(),
+        };
         match self.address.ip() {
-            IpAddr::V4(ip) => put(&ip.octets()),
-            IpAddr::V6(ip) => put(&ip.octets()),
+            IpAddr::V4(ip) => put(ResolutionIpv4Layout {
+                entry,
+                address: ip.octets(),
+                name_length: name_length.into(),
+            }
+            .as_bytes()),
+            IpAddr::V6(ip) => put(ResolutionIpv6Layout {
+                entry,
+                address: ip.octets(),
+                name_length: name_length.into(),
+            }
+            .as_bytes()),
         }
-        put(&name_length.to_le_bytes());
         put(self.name);
         place[at..].fill(0);
         true
@@ -137,7 +166,7 @@ impl<'b> Encoder<'b> {
     /// When `out` is shorter than the 8 bytes of a header.
     #[must_use]
     pub fn new(out: &'b mut [u8]) -> Self {
-        begin(out, FrameType::Resolution, HEADER_LENGTH);
+        write_header(out, HEADER_LENGTH);
         Self {
             out,
             length: HEADER_LENGTH,
@@ -167,7 +196,7 @@ impl<'b> Encoder<'b> {
     /// The datagram.
     #[must_use]
     pub fn finish(self) -> &'b [u8] {
-        begin(self.out, FrameType::Resolution, self.length);
+        write_header(self.out, self.length);
         &self.out[..self.length]
     }
 }
@@ -183,9 +212,8 @@ fn chunk<const N: usize>(bytes: &[u8], at: usize) -> Result<&[u8; N], FrameError
         })
 }
 
-const fn octets_of(ip: IpAddr) -> usize {
-    match ip {
-        IpAddr::V4(_) => 4,
-        IpAddr::V6(_) => 16,
-    }
+/// Writes the header of a datagram of `length` bytes at the start of `out`.
+fn write_header(out: &mut [u8], length: usize) {
+    let header = header(FrameType::Resolution, 0, length);
+    out[..HEADER_LENGTH].copy_from_slice(header.as_bytes());
 }

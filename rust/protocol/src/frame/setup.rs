@@ -1,46 +1,50 @@
 //! What a receiver needs to know before it can take a stream.
 
+use aeron_layout::frame::{ResponseSetupLayout, SetupLayout};
+
 use super::data::check_term_offset;
-use super::layout::{At, Flag, fixed_frame};
+use super::fixed::fixed_frame;
 use super::{
     FRAME_ALIGNMENT, FrameError, MAX_TERM_LENGTH, MAX_UDP_PAYLOAD_LENGTH, MIN_TERM_LENGTH,
 };
 
 fixed_frame! {
     /// A stream, and the sender's position in it: where a receiver joins.
-    pub struct Setup: 40 {
-        /// The publisher wants to be told of a stream that answers this one.
-        pub wants_response: bool = Flag(0x80),
-        /// The stream goes to several receivers: by multicast or to several destinations.
-        pub has_group_semantics: bool = Flag(0x40),
+    pub struct Setup(SetupLayout) {
+        flags {
+            /// The publisher wants to be told of a stream that answers this one.
+            wants_response = 0x80,
+            /// The stream goes to several receivers: by multicast or to several destinations.
+            has_group_semantics = 0x40,
+        }
         /// Offset of the sender's position in its term.
-        pub term_offset: i32 = At(8),
+        pub term_offset: i32,
         /// Session of the stream.
-        pub session_id: i32 = At(12),
+        pub session_id: i32,
         /// Stream.
-        pub stream_id: i32 = At(16),
+        pub stream_id: i32,
         /// Id of the stream's first term.
-        pub initial_term_id: i32 = At(20),
+        pub initial_term_id: i32,
         /// Id of the term of the sender's position.
-        pub active_term_id: i32 = At(24),
+        pub active_term_id: i32,
         /// Length of the stream's terms in bytes.
-        pub term_length: i32 = At(28),
+        pub term_length: i32,
         /// Longest datagram that the sender makes for the stream, in bytes.
-        pub mtu_length: i32 = At(32),
+        pub mtu_length: i32,
         /// Hops that multicast datagrams are given; 0 where that is the system's choice.
-        pub ttl: i32 = At(36),
+        pub ttl: i32,
     }
 }
 
 fixed_frame! {
     /// Names the stream that answers the one it is sent for.
-    pub struct ResponseSetup: 20 {
+    pub struct ResponseSetup(ResponseSetupLayout) {
         /// Session of the stream that is answered.
-        pub session_id: i32 = At(8),
+        pub session_id: i32,
         /// The stream that is answered.
-        pub stream_id: i32 = At(12),
+        pub stream_id: i32,
         /// Session of the answering stream.
-        pub response_session_id: i32 = At(16),
+        pub response_session_id: i32,
     }
 }
 

@@ -1,20 +1,17 @@
 //! A receiver says how far it is and how much more it can take.
 
+use aeron_layout::frame::StatusMessageLayout;
+use aeron_layout::{I64, IntoBytes};
+
 use super::data::check_term_offset;
-use super::layout::{At, Flag, Place, begin, fixed_part};
+use super::fixed::{fixed_part, flag, header};
 use super::{FrameError, FrameType};
 
 /// Bytes before the feedback.
-const HEADER_LENGTH: usize = 36;
+const HEADER_LENGTH: usize = StatusMessageLayout::LENGTH;
 
-const SEND_SETUP: Flag = Flag(0x80);
-const END_OF_STREAM: Flag = Flag(0x40);
-const SESSION_ID: At = At(8);
-const STREAM_ID: At = At(12);
-const CONSUMPTION_TERM_ID: At = At(16);
-const CONSUMPTION_TERM_OFFSET: At = At(20);
-const RECEIVER_WINDOW: At = At(24);
-const RECEIVER_ID: At = At(28);
+const SEND_SETUP: u8 = 0x80;
+const END_OF_STREAM: u8 = 0x40;
 
 /// What a receiver has consumed of a stream and can take beyond, or its wish for a setup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,23 +38,24 @@ pub struct StatusMessage<'a> {
 
 impl<'a> StatusMessage<'a> {
     /// Bytes of a status message with a group tag, the longest that a driver sends.
-    pub const MAX_LENGTH: usize = HEADER_LENGTH + size_of::<i64>();
+    pub const MAX_LENGTH: usize = HEADER_LENGTH + size_of::<I64>();
 
     /// Reads the frame, which is the whole datagram; bytes after it are ignored. Values are as they came.
     ///
     /// # Errors
     /// [`FrameError`] for a frame of another type, or one that is cut off.
     pub fn decode(datagram: &'a [u8]) -> Result<Self, FrameError> {
-        let (header, fixed) = fixed_part::<HEADER_LENGTH>(datagram, FrameType::StatusMessage)?;
+        let (header, fixed) =
+            fixed_part::<StatusMessageLayout>(datagram, FrameType::StatusMessage)?;
         Ok(Self {
-            wants_setup: SEND_SETUP.read(fixed),
-            is_end_of_stream: END_OF_STREAM.read(fixed),
-            session_id: SESSION_ID.read(fixed),
-            stream_id: STREAM_ID.read(fixed),
-            consumption_term_id: CONSUMPTION_TERM_ID.read(fixed),
-            consumption_term_offset: CONSUMPTION_TERM_OFFSET.read(fixed),
-            receiver_window: RECEIVER_WINDOW.read(fixed),
-            receiver_id: RECEIVER_ID.read(fixed),
+            wants_setup: header.flags & SEND_SETUP != 0,
+            is_end_of_stream: header.flags & END_OF_STREAM != 0,
+            session_id: fixed.session_id.get(),
+            stream_id: fixed.stream_id.get(),
+            consumption_term_id: fixed.consumption_term_id.get(),
+            consumption_term_offset: fixed.consumption_term_offset.get(),
+            receiver_window: fixed.receiver_window.get(),
+            receiver_id: fixed.receiver_id.get(),
             feedback: datagram
                 .get(HEADER_LENGTH..header.frame_length as usize)
                 .unwrap_or_default(),
@@ -70,23 +68,27 @@ impl<'a> StatusMessage<'a> {
     /// When `out` is shorter than that.
     pub fn encode(&self, out: &mut [u8]) -> usize {
         let length = HEADER_LENGTH + self.feedback.len();
-        let frame = begin(out, FrameType::StatusMessage, length);
-        SEND_SETUP.write(frame, self.wants_setup);
-        END_OF_STREAM.write(frame, self.is_end_of_stream);
-        SESSION_ID.write(frame, self.session_id);
-        STREAM_ID.write(frame, self.stream_id);
-        CONSUMPTION_TERM_ID.write(frame, self.consumption_term_id);
-        CONSUMPTION_TERM_OFFSET.write(frame, self.consumption_term_offset);
-        RECEIVER_WINDOW.write(frame, self.receiver_window);
-        RECEIVER_ID.write(frame, self.receiver_id);
-        frame[HEADER_LENGTH..].copy_from_slice(self.feedback);
+        let flags = flag(self.wants_setup, SEND_SETUP) | flag(self.is_end_of_stream, END_OF_STREAM);
+        let fixed = StatusMessageLayout {
+            header: header(FrameType::StatusMessage, flags, length),
+            session_id: self.session_id.into(),
+            stream_id: self.stream_id.into(),
+            consumption_term_id: self.consumption_term_id.into(),
+            consumption_term_offset: self.consumption_term_offset.into(),
+            receiver_window: self.receiver_window.into(),
+            receiver_id: self.receiver_id.into(),
+        };
+        let (begin, feedback) = out[..length].split_at_mut(HEADER_LENGTH);
+        begin.copy_from_slice(fixed.as_bytes());
+        feedback.copy_from_slice(self.feedback);
         length
     }
 
     /// The tag of the group that the receiver belongs to: feedback of exactly 8 bytes, little-endian.
     #[must_use]
     pub fn group_tag(&self) -> Option<i64> {
-        self.feedback.try_into().ok().map(i64::from_le_bytes)
+        let tag: [u8; size_of::<I64>()] = self.feedback.try_into().ok()?;
+        Some(I64::from_bytes(tag).get())
     }
 
     /// Checks position and window against the stream's `term_length`, or [`MAX_TERM_LENGTH`](super::MAX_TERM_LENGTH) where

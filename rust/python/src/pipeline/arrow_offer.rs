@@ -5,6 +5,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
 use pyo3::prelude::*;
 
+use crate::argument::wrong_type;
 use crate::arrow::array_of;
 use crate::errors::{from_offer, raise};
 use crate::offer::{Outlet, is_temporary};
@@ -18,13 +19,13 @@ pub fn offer_arrow(
     start: usize,
     patience: Patience,
 ) -> PyResult<usize> {
-    let array = array_of(data)?.ok_or_else(unsuitable)?;
+    let array = array_of(data)?.ok_or_else(|| unsuitable(data))?;
     if array.null_count() > 0 {
         let reason = "an array with nulls cannot be sent: fill or drop them first";
         return Err(raise("InvalidArgumentError", reason));
     }
     let Some(rows) = array.as_struct_opt() else {
-        let payloads = Payloads::of(&array).ok_or_else(unsuitable)?;
+        let payloads = Payloads::of(&array).ok_or_else(|| unsuitable(data))?;
         return offer(data.py(), outlet, payloads, Reserved::Zero, start, patience);
     };
     let batch = RecordBatch::from(rows);
@@ -88,10 +89,8 @@ fn offer(
 }
 
 #[cold]
-fn unsuitable() -> PyErr {
-    raise(
-        "ArgumentTypeError",
-        "offer_arrow takes an Arrow record batch with a column 'value' of binary or string (of a table: to_batches), or an \
-         array of them",
-    )
+fn unsuitable(data: &Bound<'_, PyAny>) -> PyErr {
+    let kind = "a batch of rows: offer_arrow takes an Arrow record batch with a column 'value' of binary or string (of a table: to_batches), or an \
+                array of them";
+    wrong_type(data, "data", kind)
 }

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aeron_client::Context;
 use aeron_driver::MediaDriver;
-use aeron_pipeline::live::{LiveCode, LiveError, LiveSettings, LiveSource};
+use aeron_pipeline::error::{LiveCode, LiveError};
+use aeron_pipeline::live::{LiveSettings, LiveSource, MakeContext};
 use aeron_pipeline::planning::{Cutting, Limits, Rows};
-use aeron_pipeline::receiver::MakeContext;
 use pyo3::prelude::*;
 
 use super::client::ClientSettings;

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aeron_memory::log::Positions;
+use aeron_memory::log::frame::aligned_length;
 use aeron_protocol::frame::{DataFrame, DataHeader, Setup, StatusMessage, walk};
 
 use crate::network::Passing;
@@ -12,6 +13,8 @@ use crate::truth::Finding;
 
 /// Session and stream.
 type StreamKey = (i32, i32);
+/// A receiver of a stream: its address, its id and the stream.
+type ReceiverKey = (SocketAddr, i64, StreamKey);
 
 /// Sees all datagrams, and finds those that must not be. Clones see the same.
 #[derive(Clone, Default)]
@@ -20,6 +23,8 @@ pub struct DatagramChecks(Arc<Mutex<Seen>>);
 #[derive(Default)]
 struct Seen {
     streams: BTreeMap<StreamKey, Stream>,
+    /// The positions up to which receivers have consumed a stream, as their last status messages said.
+    consumed: BTreeMap<ReceiverKey, i64>,
     finding: Option<Finding>,
 }
 
@@ -29,6 +34,51 @@ struct Stream {
     term_length: usize,
     /// The highest position up to which any receiver lets the sender send.
     limit: i64,
+    /// The end of what was sent, padding included.
+    sent_end: i64,
+    /// The frames that were sent of the last two term lengths, by position, and where they end.
+    frames: BTreeMap<i64, i64>,
+}
+
+impl Stream {
+    /// A frame is sent. It is one of those sent before, or lies outside of them.
+    fn on_frame(&mut self, begin: i64, end: i64) -> Result<(), Finding> {
+        let other = self.frames.range(..end).next_back();
+        match other.map(|(begin, end)| (*begin, *end)) {
+            Some(same) if same == (begin, end) => {}
+            Some((other_begin, other_end)) if other_end > begin => {
+                return Err(format!(
+                    "a frame at {begin}..{end} is sent, and one at {other_begin}..{other_end}"
+                ));
+            }
+            _ => {
+                self.frames.insert(begin, end);
+                let oldest = end - 2 * self.term_length as i64;
+                while self
+                    .frames
+                    .first_key_value()
+                    .is_some_and(|(begin, _)| *begin < oldest)
+                {
+                    self.frames.pop_first();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn on_frames(&mut self, mut begin: i64, mut bytes: &[u8]) -> Result<(), Finding> {
+        while let Ok(header) = DataHeader::decode(bytes) {
+            let length = aligned_length(header.frame_length as usize);
+            self.on_frame(begin, begin + length as i64)?;
+            begin += length as i64;
+            bytes = bytes.get(length..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    fn on_sent_up_to(&mut self, position: i64) {
+        self.sent_end = self.sent_end.max(position);
+    }
 }
 
 impl DatagramChecks {
@@ -52,13 +102,13 @@ impl DatagramChecks {
 
 impl Seen {
     fn on_sent(&mut self, passing: Passing<'_>) -> Result<(), Finding> {
-        let Passing { bytes, to, .. } = passing;
+        let Passing { bytes, from, to } = passing;
         match DataFrame::decode(bytes) {
             Ok(Some(DataFrame::Setup(setup))) => self.on_setup(&setup),
             Ok(Some(DataFrame::Data(header))) => return self.on_data(&header, bytes, to),
             _ => {
                 if let Ok(message) = StatusMessage::decode(bytes) {
-                    return self.on_status_message(&message);
+                    return self.on_status_message(&message, from);
                 }
             }
         }
@@ -71,15 +121,23 @@ impl Seen {
             return;
         };
         let key = (setup.session_id, setup.stream_id);
-        self.streams.entry(key).or_insert(Stream {
+        let stream = self.streams.entry(key).or_insert(Stream {
             positions,
             term_length,
             limit: i64::MIN,
+            sent_end: i64::MIN,
+            frames: BTreeMap::new(),
         });
+        let offset = setup.term_offset as usize;
+        stream.on_sent_up_to(stream.positions.position(setup.active_term_id, offset));
     }
 
-    /// Receivers promise no more than half a term.
-    fn on_status_message(&mut self, message: &StatusMessage<'_>) -> Result<(), Finding> {
+    /// Receivers promise no more than half a term. What they consume was sent, and they consume it once.
+    fn on_status_message(
+        &mut self,
+        message: &StatusMessage<'_>,
+        from: SocketAddr,
+    ) -> Result<(), Finding> {
         let key = (message.session_id, message.stream_id);
         let Some(stream) = self.streams.get_mut(&key).filter(|_| !message.wants_setup) else {
             return Ok(());
@@ -95,22 +153,45 @@ impl Seen {
         stream.limit = stream
             .limit
             .max(position + i64::from(message.receiver_window));
+        if position > stream.sent_end {
+            let sent_end = stream.sent_end;
+            return Err(format!(
+                "a receiver consumed more than {sent_end}, the end of what was sent: {message:?}"
+            ));
+        }
+        let receiver = (from, message.receiver_id, key);
+        let before = self.consumed.entry(receiver).or_insert(position);
+        if position < *before {
+            return Err(format!(
+                "a receiver had consumed {before}, and less now: {message:?}"
+            ));
+        }
+        *before = position;
         Ok(())
     }
 
     /// Nothing is sent beyond what a receiver asked for. Padding takes no room: only its header travels.
-    fn on_data(&self, header: &DataHeader, bytes: &[u8], to: SocketAddr) -> Result<(), Finding> {
+    fn on_data(
+        &mut self,
+        header: &DataHeader,
+        bytes: &[u8],
+        to: SocketAddr,
+    ) -> Result<(), Finding> {
         let key = (header.session_id, header.stream_id);
-        let Some(stream) = self.streams.get(&key) else {
+        let Some(stream) = self.streams.get_mut(&key) else {
             return Err(format!("data before any SETUP: {header:?} to {to}"));
         };
         let walked = walk(bytes, stream.term_length)
             .map_err(|error| format!("a sender sends {header:?} to {to}: {error}"))?;
+        let begin = stream
+            .positions
+            .position(header.term_id, header.term_offset as usize);
+        stream.on_sent_up_to(begin + walked.length as i64);
         if walked.is_heartbeat {
             return Ok(());
         }
-        let offset = header.term_offset as usize;
-        let end = stream.positions.position(header.term_id, offset) + bytes.len() as i64;
+        stream.on_frames(begin, bytes)?;
+        let end = begin + bytes.len() as i64;
         match end <= stream.limit {
             true => Ok(()),
             false => Err(format!(

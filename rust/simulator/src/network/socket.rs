@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use aeron_driver::media::transport::{
-    Datagram, MAX_RUN_DATAGRAMS, Network, Poller, Run, Socket, SocketSpec, Token,
+    Datagram, GsoBatch, MAX_RUN_DATAGRAMS, Network, Poller, Socket, SocketKey, SocketSpec,
 };
 use aeron_driver::socket_buffers::SocketBufferLengths;
 use aeron_memory::Words;
@@ -63,7 +63,7 @@ impl Network for HostNetwork {
 
     fn poller(&mut self) -> Box<dyn Poller> {
         Box::new(VirtualPoller {
-            tokens: Vec::new(),
+            keys: Vec::new(),
             waiting: self.wire.lock().waiting(self.host),
         })
     }
@@ -85,7 +85,7 @@ impl VirtualSocket {
     }
 
     /// As the production socket: a run that the link refuses is sent plain, and so are all later ones.
-    fn notice_refusal(&mut self, to: SocketAddr, run: &Run<'_>) {
+    fn notice_refusal(&mut self, to: SocketAddr, run: &GsoBatch<'_>) {
         let is_run = run.datagram_count() > 1;
         let is_too_long = run.datagram_length() + PACKET_OVERHEAD > self.network.link_mtu;
         if is_run && is_too_long && self.without_segmentation.insert(to) {
@@ -114,7 +114,7 @@ impl Socket for VirtualSocket {
         }
     }
 
-    fn send_runs(&mut self, to: Option<SocketAddr>, runs: &[Run<'_>]) -> io::Result<usize> {
+    fn send_runs(&mut self, to: Option<SocketAddr>, runs: &[GsoBatch<'_>]) -> io::Result<usize> {
         let to = self.destination(to)?;
         for run in runs {
             self.notice_refusal(to, run);
@@ -122,7 +122,7 @@ impl Socket for VirtualSocket {
         let mut wire = self.network.wire.lock();
         let taken = wire.room(runs.len());
         let mut bytes = Vec::new();
-        for datagram in runs[..taken].iter().flat_map(Run::datagrams) {
+        for datagram in runs[..taken].iter().flat_map(GsoBatch::datagrams) {
             bytes.resize(datagram.length(), 0);
             datagram.memory().copy_out(datagram.offset(), &mut bytes);
             wire.send(self.network.host, self.local_address, to, &bytes);
@@ -176,23 +176,23 @@ impl Drop for VirtualSocket {
 
 /// All sockets, when any of the host has something.
 struct VirtualPoller {
-    tokens: Vec<Token>,
+    keys: Vec<SocketKey>,
     waiting: Arc<AtomicUsize>,
 }
 
 impl Poller for VirtualPoller {
-    fn add(&mut self, token: Token, _socket: &dyn Socket) -> io::Result<()> {
-        self.tokens.push(token);
+    fn add(&mut self, key: SocketKey, _socket: &dyn Socket) -> io::Result<()> {
+        self.keys.push(key);
         Ok(())
     }
 
-    fn remove(&mut self, token: Token, _socket: &dyn Socket) {
-        self.tokens.retain(|known| *known != token);
+    fn remove(&mut self, key: SocketKey, _socket: &dyn Socket) {
+        self.keys.retain(|known| *known != key);
     }
 
-    fn ready(&mut self, on_ready: &mut dyn FnMut(Token)) -> io::Result<()> {
+    fn ready(&mut self, on_ready: &mut dyn FnMut(SocketKey)) -> io::Result<()> {
         if self.waiting.load(Ordering::Relaxed) > 0 {
-            self.tokens.iter().copied().for_each(on_ready);
+            self.keys.iter().copied().for_each(on_ready);
         }
         Ok(())
     }

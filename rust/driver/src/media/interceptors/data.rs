@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-const DATA: u16 = 1;
-const HEADER_LENGTH: usize = 32;
+use aeron_layout::Layout;
+use aeron_layout::frame::{DataHeaderLayout, FrameHeaderLayout, frame_type::DATA};
 
 /// Streams of sessions that are told apart; of others nothing is lost.
 const MAX_STREAMS: usize = 4_096;
@@ -26,15 +26,14 @@ pub struct DataDatagram {
 impl DataDatagram {
     /// Reads the header of the first frame; `None` for anything but data. A heartbeat is a datagram of data as well.
     pub fn parse(datagram: &[u8]) -> Option<Self> {
-        let header = datagram.first_chunk::<HEADER_LENGTH>()?;
-        let int = |offset: usize| i32::from_le_bytes(std::array::from_fn(|i| header[offset + i]));
+        let header = DataHeaderLayout::first_in(datagram)?;
         if frame_type(datagram) != Some(DATA) {
             return None;
         }
-        let begin = i64::from(int(8));
+        let begin = i64::from(header.term_offset.get());
         Some(DataDatagram {
-            stream: (int(12), int(16)),
-            term_id: int(20),
+            stream: (header.session_id.get(), header.stream_id.get()),
+            term_id: header.term_id.get(),
             range: begin..begin + datagram.len() as i64,
         })
     }
@@ -42,8 +41,8 @@ impl DataDatagram {
 
 /// The type of the first frame, `None` for a datagram that has none.
 pub fn frame_type(datagram: &[u8]) -> Option<u16> {
-    let bytes = datagram.get(6..8)?;
-    Some(u16::from_le_bytes([bytes[0], bytes[1]]))
+    let header = FrameHeaderLayout::first_in(datagram)?;
+    Some(header.frame_type.get() as u16)
 }
 
 /// How far each stream was lost, so that what is sent again passes.

@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 #[cfg(unix)]
 use std::os::fd::BorrowedFd;
 
-use super::transport::{Datagram, Network, Poller, Run, Socket, SocketSpec};
+use super::transport::{Datagram, GsoBatch, Network, Poller, Socket, SocketSpec};
 use crate::config::Context;
 use crate::socket_buffers::SocketBufferLengths;
 use fixed_loss::{FixedLoss, FixedLossArguments};
@@ -150,7 +150,7 @@ impl Socket for InterceptedSocket {
         self.socket.max_run_datagrams(to)
     }
 
-    fn send_runs(&mut self, to: Option<SocketAddr>, runs: &[Run<'_>]) -> io::Result<usize> {
+    fn send_runs(&mut self, to: Option<SocketAddr>, runs: &[GsoBatch<'_>]) -> io::Result<usize> {
         self.socket.send_runs(to, runs)
     }
 

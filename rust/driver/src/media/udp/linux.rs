@@ -11,7 +11,7 @@ use libc::{cmsghdr, iovec, mmsghdr, msghdr};
 use rustix::net::SocketAddrAny;
 use rustix::net::addr::SocketAddrStorage;
 
-use crate::media::transport::{MAX_RECEIVE_VECTOR, Run};
+use crate::media::transport::{GsoBatch, MAX_RECEIVE_VECTOR};
 
 /// Most runs that one system call takes.
 const MAX_SEND_VECTOR: usize = 16;
@@ -37,7 +37,11 @@ pub struct Received {
 /// Sends runs in order by one system call; answers how many were taken, at least one.
 ///
 /// A run of several datagrams is left to the kernel to cut.
-pub fn send(socket: &UdpSocket, to: Option<SocketAddr>, runs: &[Run<'_>]) -> io::Result<usize> {
+pub fn send(
+    socket: &UdpSocket,
+    to: Option<SocketAddr>,
+    runs: &[GsoBatch<'_>],
+) -> io::Result<usize> {
     let runs = &runs[..runs.len().min(MAX_SEND_VECTOR)];
     let name = to.map(SocketAddrAny::from);
     if let [run] = runs
@@ -79,7 +83,11 @@ pub fn send(socket: &UdpSocket, to: Option<SocketAddr>, runs: &[Run<'_>]) -> io:
 }
 
 /// Sends a single datagram, for which the kernel need not read a vector of messages.
-fn send_one(socket: &UdpSocket, to: Option<&SocketAddrAny>, run: &Run<'_>) -> io::Result<usize> {
+fn send_one(
+    socket: &UdpSocket,
+    to: Option<&SocketAddrAny>,
+    run: &GsoBatch<'_>,
+) -> io::Result<usize> {
     let piece = piece_of(run);
     let (name, name_length) = match to {
         Some(to) => (to.as_ptr().cast(), to.addr_len()),
@@ -201,8 +209,8 @@ fn empty_message() -> msghdr {
 }
 
 /// The bytes of a run, which lie inside its memory.
-fn piece_of(run: &Run<'_>) -> iovec {
-    // SAFETY: `Run::new` checked that the run lies inside its memory, and nothing changes either afterwards.
+fn piece_of(run: &GsoBatch<'_>) -> iovec {
+    // SAFETY: `GsoBatch::new` checked that the run lies inside its memory, and nothing changes either afterwards.
     let start = unsafe { run.memory().as_ptr().add(run.offset()) };
     iovec {
         iov_base: start.cast(),

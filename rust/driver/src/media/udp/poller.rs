@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 #[cfg(target_os = "linux")]
 use rustix::event::epoll;
 
-use crate::media::transport::{Poller, Socket, Token};
+use crate::media::transport::{Poller, Socket, SocketKey};
 
 /// Up to this number, trying all sockets costs less than asking which.
 #[cfg(target_os = "linux")]
@@ -22,13 +22,13 @@ const MAX_EVENTS: usize = 64;
 /// Watches sockets of the system.
 #[derive(Debug, Default)]
 pub struct UdpPoller {
-    tokens: Vec<Token>,
+    keys: Vec<SocketKey>,
     #[cfg(target_os = "linux")]
     epoll: Option<OwnedFd>,
 }
 
 impl Poller for UdpPoller {
-    fn add(&mut self, token: Token, socket: &dyn Socket) -> io::Result<()> {
+    fn add(&mut self, key: SocketKey, socket: &dyn Socket) -> io::Result<()> {
         #[cfg(target_os = "linux")]
         {
             let descriptor = socket.descriptor().ok_or(io::ErrorKind::Unsupported)?;
@@ -36,16 +36,16 @@ impl Poller for UdpPoller {
                 Some(epoll) => epoll,
                 none => none.insert(epoll::create(epoll::CreateFlags::CLOEXEC)?),
             };
-            let data = epoll::EventData::new_u64(token);
+            let data = epoll::EventData::new_u64(key);
             epoll::add(epoll, descriptor, data, epoll::EventFlags::IN)?;
         }
         #[cfg(not(target_os = "linux"))]
         let _ = socket;
-        self.tokens.push(token);
+        self.keys.push(key);
         Ok(())
     }
 
-    fn remove(&mut self, token: Token, socket: &dyn Socket) {
+    fn remove(&mut self, key: SocketKey, socket: &dyn Socket) {
         #[cfg(target_os = "linux")]
         if let (Some(epoll), Some(descriptor)) = (&self.epoll, socket.descriptor()) {
             // Fails only for a socket that is not watched.
@@ -53,21 +53,21 @@ impl Poller for UdpPoller {
         }
         #[cfg(not(target_os = "linux"))]
         let _ = socket;
-        self.tokens.retain(|known| *known != token);
+        self.keys.retain(|known| *known != key);
     }
 
-    fn ready(&mut self, on_ready: &mut dyn FnMut(Token)) -> io::Result<()> {
+    fn ready(&mut self, on_ready: &mut dyn FnMut(SocketKey)) -> io::Result<()> {
         #[cfg(target_os = "linux")]
-        if let (Some(epoll), true) = (&self.epoll, self.tokens.len() > MAX_SOCKETS_TRIED) {
+        if let (Some(epoll), true) = (&self.epoll, self.keys.len() > MAX_SOCKETS_TRIED) {
             return ready_by(epoll, on_ready);
         }
-        self.tokens.iter().copied().for_each(on_ready);
+        self.keys.iter().copied().for_each(on_ready);
         Ok(())
     }
 }
 
 #[cfg(target_os = "linux")]
-fn ready_by(epoll: &OwnedFd, on_ready: &mut dyn FnMut(Token)) -> io::Result<()> {
+fn ready_by(epoll: &OwnedFd, on_ready: &mut dyn FnMut(SocketKey)) -> io::Result<()> {
     let mut events = [const { MaybeUninit::uninit() }; MAX_EVENTS];
     let ready = match epoll::wait(epoll, &mut events, Some(&NOW)) {
         Ok((ready, _)) => ready,

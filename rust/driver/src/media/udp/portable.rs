@@ -6,7 +6,7 @@ use std::net::{SocketAddr, UdpSocket};
 use aeron_memory::Words;
 
 use super::MAX_TRAIN_LENGTH;
-use crate::media::transport::Run;
+use crate::media::transport::GsoBatch;
 
 /// What the system says of one received message.
 pub struct Received {
@@ -21,7 +21,11 @@ pub struct Received {
 /// Sends the first run, which is one datagram; answers that it was taken.
 ///
 /// A longer run is refused as a kernel without segmentation offload does.
-pub fn send(socket: &UdpSocket, to: Option<SocketAddr>, runs: &[Run<'_>]) -> io::Result<usize> {
+pub fn send(
+    socket: &UdpSocket,
+    to: Option<SocketAddr>,
+    runs: &[GsoBatch<'_>],
+) -> io::Result<usize> {
     let Some(run) = runs.first() else {
         return Ok(0);
     };

@@ -9,7 +9,7 @@ use aeron_memory::SharedBuffer;
 
 use super::receiving::ReceiveBuffer;
 use super::{MAX_TRAIN_LENGTH, system};
-use crate::media::transport::Run;
+use crate::media::transport::GsoBatch;
 
 const PROBE_DATAGRAM_LENGTH: usize = 64;
 const PROBE_LENGTH: usize = 160;
@@ -55,7 +55,7 @@ fn probe_on_loopback() -> io::Result<Offload> {
     from.connect(to.local_addr()?)?;
     let coalescing = system::enable_coalescing(&to).is_ok();
     let memory = SharedBuffer::heap(PROBE_LENGTH);
-    let run = Run::new(&memory, 0..PROBE_LENGTH, PROBE_DATAGRAM_LENGTH);
+    let run = GsoBatch::new(&memory, 0..PROBE_LENGTH, PROBE_DATAGRAM_LENGTH);
     let segmentation = system::send(&from, None, &[run]).is_ok() && arrive(&to) == PROBE_ARRIVES;
     Ok(Offload {
         segmentation,

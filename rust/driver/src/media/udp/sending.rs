@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use rustix::io::Errno;
 
 use super::is_not_now;
-use crate::media::transport::{MAX_RUN_DATAGRAMS, Run};
+use crate::media::transport::{GsoBatch, MAX_RUN_DATAGRAMS};
 
 /// Destinations that are remembered to refuse trains; beyond it all are forgotten, and found out again.
 const MAX_PLAIN_DESTINATIONS: usize = 4_096;
@@ -18,7 +18,7 @@ const PLAIN_BATCH: usize = 16;
 /// The system call: sends runs in order, answers how many of them were taken, at least one. Trains are left to the system to cut.
 pub trait SendCall {
     /// Sends to `to`, or to the connected peer.
-    fn send(&self, to: Option<SocketAddr>, runs: &[Run<'_>]) -> io::Result<usize>;
+    fn send(&self, to: Option<SocketAddr>, runs: &[GsoBatch<'_>]) -> io::Result<usize>;
 }
 
 /// What a socket has learnt of its destinations.
@@ -58,7 +58,7 @@ impl RunSender {
         &mut self,
         call: &impl SendCall,
         to: Option<SocketAddr>,
-        runs: &[Run<'_>],
+        runs: &[GsoBatch<'_>],
     ) -> io::Result<usize> {
         let mut taken = 0;
         while taken < runs.len() {
@@ -81,7 +81,7 @@ impl RunSender {
         &mut self,
         call: &impl SendCall,
         to: Option<SocketAddr>,
-        runs: &[Run<'_>],
+        runs: &[GsoBatch<'_>],
     ) -> io::Result<usize> {
         let segments = self.segments_to(to);
         let batch = match segments {
@@ -109,7 +109,7 @@ impl RunSender {
     }
 }
 
-fn is_train(run: &Run<'_>) -> bool {
+fn is_train(run: &GsoBatch<'_>) -> bool {
     !run.is_single()
 }
 
@@ -121,13 +121,13 @@ fn is_refusal(error: &io::Error) -> bool {
         .any(|refusal| error.raw_os_error() == Some(refusal.raw_os_error()))
 }
 
-fn leading_singles<'r, 'a>(runs: &'r [Run<'a>]) -> &'r [Run<'a>] {
+fn leading_singles<'r, 'a>(runs: &'r [GsoBatch<'a>]) -> &'r [GsoBatch<'a>] {
     let count = runs.iter().take_while(|run| !is_train(run)).count();
     &runs[..count]
 }
 
 /// Sends the datagrams of a run one by one, many in a call.
-fn send_plain(call: &impl SendCall, to: Option<SocketAddr>, run: &Run<'_>) -> io::Result<()> {
+fn send_plain(call: &impl SendCall, to: Option<SocketAddr>, run: &GsoBatch<'_>) -> io::Result<()> {
     let mut datagrams = run.datagrams();
     let mut batch = [*run; PLAIN_BATCH];
     loop {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     impl SendCall for Kernel {
-        fn send(&self, _to: Option<SocketAddr>, runs: &[Run<'_>]) -> io::Result<usize> {
+        fn send(&self, _to: Option<SocketAddr>, runs: &[GsoBatch<'_>]) -> io::Result<usize> {
             let limit = match self.answers.borrow_mut().pop() {
                 Some(Answer::Fail(error)) if is_train(&runs[0]) || error == Errno::AGAIN => {
                     return Err(error.into());
@@ -211,13 +211,13 @@ mod tests {
     }
 
     /// Runs of so many datagrams each.
-    fn runs<'a>(memory: &'a SharedBuffer, counts: &[usize]) -> Vec<Run<'a>> {
+    fn runs<'a>(memory: &'a SharedBuffer, counts: &[usize]) -> Vec<GsoBatch<'a>> {
         let mut first = 0;
         let mut run = |count: &usize| {
             let offset = first * DATAGRAM_LENGTH;
             first += count;
             let end = first * DATAGRAM_LENGTH;
-            Run::new(memory, offset..end, DATAGRAM_LENGTH)
+            GsoBatch::new(memory, offset..end, DATAGRAM_LENGTH)
         };
         counts.iter().map(&mut run).collect()
     }

@@ -9,7 +9,7 @@ use super::creation::Sockets;
 use super::receiving::ReceiveBuffer;
 use super::sending::{RunSender, SendCall};
 use super::{Offload, is_not_now, system};
-use crate::media::transport::{Datagram, Run, Socket, SocketSide, SocketSpec};
+use crate::media::transport::{Datagram, GsoBatch, Socket, SocketSide, SocketSpec};
 use crate::socket_buffers::SocketBufferLengths;
 
 /// How long a sender's socket is left alone after it was found empty. To look costs more than all else that an idle sender does, and
@@ -59,7 +59,7 @@ impl Socket for UdpSocket {
         self.sender.max_run_datagrams(to)
     }
 
-    fn send_runs(&mut self, to: Option<SocketAddr>, runs: &[Run<'_>]) -> io::Result<usize> {
+    fn send_runs(&mut self, to: Option<SocketAddr>, runs: &[GsoBatch<'_>]) -> io::Result<usize> {
         self.sender.send(self.sockets.sending(), to, runs)
     }
 
@@ -103,7 +103,7 @@ impl Socket for UdpSocket {
 }
 
 impl SendCall for net::UdpSocket {
-    fn send(&self, to: Option<SocketAddr>, runs: &[Run<'_>]) -> io::Result<usize> {
+    fn send(&self, to: Option<SocketAddr>, runs: &[GsoBatch<'_>]) -> io::Result<usize> {
         system::send(self, to, runs)
     }
 }

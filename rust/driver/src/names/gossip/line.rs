@@ -7,6 +7,7 @@ use aeron_memory::counters::AtomicCounter;
 use aeron_protocol::frame::FrameError;
 use aeron_protocol::frame::resolution::{Entry, entries};
 
+use super::neighbors::Mention;
 use super::records::{Records, Refusal};
 use crate::diagnostics::ErrorRecorder;
 use crate::error::DriverError;
@@ -83,6 +84,12 @@ impl Line {
 impl Inbox<'_> {
     /// Takes over the entries of a datagram, up to the first that is wrong.
     pub fn on_datagram(&mut self, datagram: &[u8], source: SocketAddr) -> Result<(), Complaint> {
+        let result = self.on_entries(datagram, source);
+        self.records.neighbors.on_datagram(source, datagram.len());
+        result
+    }
+
+    fn on_entries(&mut self, datagram: &[u8], source: SocketAddr) -> Result<(), Complaint> {
         for entry in entries(datagram).map_err(Complaint::Invalid)? {
             let entry = entry.map_err(Complaint::Invalid)?;
             self.on_entry(&entry, source).map_err(Complaint::Refused)?;
@@ -99,8 +106,13 @@ impl Inbox<'_> {
         if address.port() == self.own_port && entry.name == self.own_name {
             return Ok(());
         }
-        let time_ms = self.now_ms.saturating_sub(entry.age_ms.into());
-        self.records
-            .on_entry(entry.name, address, entry.is_self, time_ms)
+        let mention = Mention {
+            address,
+            source,
+            is_self: entry.is_self,
+            length: entry.length(),
+            time_ms: self.now_ms.saturating_sub(entry.age_ms.into()),
+        };
+        self.records.on_mention(entry.name, &mention)
     }
 }

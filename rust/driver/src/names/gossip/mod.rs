@@ -1,15 +1,18 @@
 //! The resolver of drivers: drivers tell each other their names and addresses, and pass on what they were told.
 //!
-//! A driver announces itself to its bootstrap neighbours and to all drivers it knows of, and tells those what it knows. What is
-//! not said again for the timeout is forgotten. All of it happens on the native resource agent, every 10 ms at most.
+//! A driver announces itself to its bootstrap neighbours and to all drivers it knows of, and tells those what it knows, as far as
+//! their [allowance](neighbors) goes. What is not said again for the timeout is forgotten. All of it happens on the native resource
+//! agent, every 10 ms at most.
 
 mod line;
+mod neighbors;
 mod records;
 mod round;
 #[cfg(test)]
 mod tests;
 
-pub use self::records::{MAX_NAMES, MAX_NEIGHBORS};
+pub use self::neighbors::{MAX_BYTES_PER_BYTE, MAX_NEIGHBORS};
+pub use self::records::MAX_NAMES;
 pub use self::round::MAX_DATAGRAMS_PER_RUN;
 
 use std::net::{IpAddr, SocketAddr};
@@ -21,6 +24,7 @@ use aeron_memory::counters::AtomicCounter;
 use aeron_protocol::frame::resolution::{Encoder, Entry};
 
 use self::line::{Inbox, Line};
+use self::neighbors::Neighbors;
 use self::records::Records;
 use self::round::Round;
 use super::{NameResolver, resolve_address};
@@ -73,7 +77,8 @@ pub struct GossipNames {
     silent: Vec<usize>,
     schedule: Schedule,
     round: Round,
-    datagram: Vec<u8>,
+    /// The datagram by which the driver announces itself; empty if the name does not fit into one.
+    announcement: Vec<u8>,
     clock: Arc<dyn NanoClock>,
     neighbors: AtomicCounter<SharedBuffer>,
     cache_entries: AtomicCounter<SharedBuffer>,
@@ -131,9 +136,13 @@ impl GossipNames {
         errors: ErrorRecorder,
     ) -> Self {
         let now_ms = milliseconds(&*clock);
+        let own_address = socket.local_address();
+        let announcement = announcement(&config, own_address);
+        let mut neighbors = Neighbors::new(announcement.len());
+        neighbors.set_configured(bootstrap.iter().filter_map(|known| known.address));
         Self {
-            own_address: socket.local_address(),
-            records: Records::new(config.timeout_ms),
+            own_address,
+            records: Records::new(config.timeout_ms, neighbors),
             bootstrap,
             silent: Vec::new(),
             schedule: Schedule {
@@ -143,7 +152,7 @@ impl GossipNames {
                 next_bootstrap_ms: now_ms + config.bootstrap_interval_ms,
             },
             round: Round::new(config.mtu_length),
-            datagram: vec![0; config.mtu_length],
+            announcement,
             config,
             line: Line {
                 socket,
@@ -168,19 +177,18 @@ impl GossipNames {
         }
         if now_ms >= self.schedule.next_neighbors_ms {
             self.schedule.next_neighbors_ms = now_ms + self.config.neighbor_interval_ms;
-            self.round.begin();
+            self.round.begin(&self.records);
         }
         let line = &mut self.line;
-        work_count += self.round.go_on(&self.records, now_ms, |to, datagram| {
-            line.send(to, datagram);
-        });
+        let send = |to, datagram: &[u8]| line.send(to, datagram);
+        work_count += self.round.go_on(&mut self.records, now_ms, send);
         if now_ms >= self.schedule.next_bootstrap_ms {
             self.schedule.next_bootstrap_ms = now_ms + self.config.bootstrap_interval_ms;
             self.silent = self.silent_bootstrap_neighbors();
             work_count += 1;
         }
         self.resolve_silent_bootstrap_neighbors();
-        self.neighbors.set(self.records.neighbor_count() as i64);
+        self.neighbors.set(self.records.neighbors.len() as i64);
         self.cache_entries.set(self.records.name_count() as i64);
         work_count
     }
@@ -202,27 +210,19 @@ impl GossipNames {
                 .counter
                 .set(neighbor.is_known(&self.records).into());
         }
-        let bootstrap: Vec<_> = self
-            .bootstrap
-            .iter()
-            .filter_map(|neighbor| neighbor.address)
-            .collect();
-        let others = self
-            .records
-            .neighbors()
-            .filter(|address| !bootstrap.contains(address));
-        let mut encoder = Encoder::new(&mut self.datagram);
-        let is_said = encoder.push(&Entry {
-            is_self: true,
-            address: self.own_address,
-            age_ms: 0,
-            name: self.config.name.as_bytes(),
-        });
-        if is_said {
-            let datagram = encoder.finish();
-            for address in bootstrap.iter().copied().chain(others) {
-                self.line.send(address, datagram);
+        if self.announcement.is_empty() {
+            return;
+        }
+        let neighbors = &mut self.records.neighbors;
+        for address in neighbors.configured() {
+            self.line.send(*address, &self.announcement);
+        }
+        let mut next = neighbors.next_after(None);
+        while let Some(address) = next {
+            if !neighbors.configured().contains(&address) && neighbors.take_announcement(address) {
+                self.line.send(address, &self.announcement);
             }
+            next = neighbors.next_after(Some(address));
         }
     }
 
@@ -242,13 +242,15 @@ impl GossipNames {
                 Err(_) => {}
             }
         }
+        let addresses = self.bootstrap.iter().filter_map(|known| known.address);
+        self.records.neighbors.set_configured(addresses);
     }
 }
 
 impl BootstrapNeighbor {
     fn is_known(&self, records: &Records) -> bool {
         self.address
-            .is_some_and(|address| records.is_neighbor(address))
+            .is_some_and(|address| records.neighbors.contains(address))
     }
 }
 
@@ -287,6 +289,22 @@ pub(super) fn resolve_bootstrap(
             ))
         })
         .inspect_err(|error| errors.record(error))
+}
+
+/// The datagram by which a driver announces itself; empty if the name does not fit into one.
+fn announcement(config: &GossipConfig, own_address: SocketAddr) -> Vec<u8> {
+    let mut datagram = vec![0; config.mtu_length];
+    let mut encoder = Encoder::new(&mut datagram);
+    let is_complete = encoder.push(&Entry {
+        is_self: true,
+        address: own_address,
+        age_ms: 0,
+        name: config.name.as_bytes(),
+    });
+    match is_complete {
+        true => encoder.finish().to_vec(),
+        false => Vec::new(),
+    }
 }
 
 fn milliseconds(clock: &dyn NanoClock) -> i64 {

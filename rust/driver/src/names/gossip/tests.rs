@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use aeron_agent::{CachedEpochClock, CachedNanoClock, NanoClock};
 use aeron_memory::buffer::SharedBuffer;
-use aeron_memory::counters::{AtomicCounter, CountersManager, NewCounter};
+use aeron_memory::counters::{AtomicCounter, CountersManager};
 use aeron_memory::error_log::{self, DistinctErrorLog};
 use aeron_protocol::ErrorCode;
 use aeron_protocol::frame::resolution::{Encoder, Entry, entries};
 
 use super::{
-    BootstrapNeighbor, GossipConfig, GossipCounters, GossipNames, MAX_DATAGRAMS_PER_RUN, MAX_NAMES,
-    MAX_NEIGHBORS,
+    BootstrapNeighbor, GossipConfig, GossipCounters, GossipNames, MAX_BYTES_PER_BYTE,
+    MAX_DATAGRAMS_PER_RUN, MAX_NAMES, MAX_NEIGHBORS,
 };
 use crate::diagnostics::ErrorRecorder;
 use crate::error::DriverError;
@@ -19,6 +19,7 @@ use crate::media::address::Family;
 use crate::media::testing::{MemoryNetwork, Sent};
 use crate::media::transport::{Network, SocketSide, SocketSpec};
 use crate::names::NameResolver;
+use crate::testing::PLAIN_COUNTER;
 
 const MILLI: i64 = 1_000_000;
 /// How often a driver does its duty.
@@ -55,7 +56,7 @@ impl Driver {
             0,
         )
         .unwrap();
-        let mut counter = || manager.allocate(&new_counter(), 0).unwrap();
+        let mut counter = || manager.allocate(&PLAIN_COUNTER, 0).unwrap();
         let counters = GossipCounters {
             neighbors: counter(),
             cache_entries: counter(),
@@ -124,18 +125,6 @@ impl Driver {
             .into_iter()
             .map(|observation| observation.text)
             .collect()
-    }
-}
-
-fn new_counter() -> NewCounter<'static> {
-    NewCounter {
-        type_id: 0,
-        key: b"",
-        label: b"",
-        registration_id: 0,
-        owner_id: 0,
-        reference_id: 0,
-        value: 0,
     }
 }
 
@@ -259,7 +248,7 @@ fn a_driver_announces_itself_every_second_and_what_it_knows_every_two() {
 #[test]
 fn what_does_not_fit_into_one_datagram_goes_into_several() {
     let mut network = MemoryNetwork::new();
-    let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[]);
+    let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[BRAVO]);
     let names: Vec<_> = (0..200)
         .map(|index| format!("a-name-with-number-{index:03}"))
         .collect();
@@ -297,10 +286,11 @@ fn much_is_passed_on_in_parts_and_every_driver_is_told_every_name_once() {
     const NEIGHBORS: usize = 100;
     let mut network = MemoryNetwork::new();
     let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[]);
-    for index in 0..NAMES {
+    // As often as the neighbors need for an allowance that all names fit into.
+    for index in (0..9).flat_map(|_| 0..NAMES) {
         let at = format!("10.1.0.{}:1", index % NEIGHBORS);
-        let datagram = record(&format!("n{index}"), &at, false, 0);
-        network.deliver(address(STRANGER), address(ALPHA), &datagram);
+        let datagram = record(&format!("n{index}"), &at, true, 0);
+        network.deliver(address(&at), address(ALPHA), &datagram);
         // As many as are read in one run.
         if index % 16 == 15 {
             driver.run(STEP_MS);
@@ -503,4 +493,124 @@ fn a_datagram_that_the_socket_does_not_take_is_a_short_send_and_one_it_refuses_a
     driver.run(1_000);
     assert_eq!(driver.errors().len(), 1);
     assert!(driver.errors()[0].contains("failed to send to a neighbor"));
+}
+
+/// Bytes that were sent to an address.
+fn bytes_to(sent: &[Sent], to: &str) -> usize {
+    let to_there = sent.iter().filter(|sent| sent.to == address(to));
+    to_there.map(|sent| sent.bytes.len()).sum()
+}
+
+/// Tells a driver of many others, all of them at one address.
+fn tell_many(network: &MemoryNetwork, driver: &mut Driver, count: usize) {
+    for index in 0..count {
+        let name = format!("a-name-with-number-{index:04}");
+        let datagram = record(&name, STRANGER, false, 0);
+        network.deliver(address(STRANGER), address(ALPHA), &datagram);
+        if index % 16 == 15 {
+            driver.names.do_work();
+            driver.clock.advance(STEP_MS * MILLI);
+        }
+    }
+}
+
+#[test]
+fn a_silent_address_is_sent_at_most_ten_bytes_for_each_byte_that_came_from_it() {
+    let mut network = MemoryNetwork::new();
+    let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[]);
+    tell_many(&network, &mut driver, 200);
+    network.take_sent();
+    let forged = record("victim", CHARLIE, true, 0);
+    let (mut received, mut sent) = (0, 0);
+    for _ in 0..5 {
+        network.deliver(address(CHARLIE), address(ALPHA), &forged);
+        received += forged.len();
+        driver.run(7_000);
+        sent += bytes_to(&network.take_sent(), CHARLIE);
+        assert!(sent <= MAX_BYTES_PER_BYTE * received, "{sent} {received}");
+    }
+    assert!(sent > 5 * received, "{sent} of {received}: no names");
+    assert_eq!(MAX_BYTES_PER_BYTE, 10);
+}
+
+#[test]
+fn a_driver_that_another_one_told_of_is_sent_one_announcement_until_it_replies() {
+    let mut network = MemoryNetwork::new();
+    let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[]);
+    // Also what claims to be the driver's own word, from another address than its own.
+    for (to, is_self) in [(BRAVO, false), (CHARLIE, true)] {
+        for _ in 0..9 {
+            let datagram = record(to, to, is_self, 0);
+            network.deliver(address(STRANGER), address(ALPHA), &datagram);
+            driver.run(1_000);
+        }
+        let sent = network.take_sent();
+        let announcement = record("alpha", ALPHA, true, 0);
+        assert_eq!(bytes_to(&sent, to), announcement.len(), "{to}");
+        network.deliver(address(to), address(ALPHA), &record(to, to, true, 0));
+        driver.run(3_000);
+        assert!(bytes_to(&network.take_sent(), to) > 3 * announcement.len());
+    }
+}
+
+#[test]
+fn an_announcement_that_is_over_ten_times_as_long_as_the_mention_of_a_driver_is_not_sent() {
+    for (length, is_sent) in [(138, true), (139, false)] {
+        let mut network = MemoryNetwork::new();
+        let mut driver = Driver::new(&mut network, &"a".repeat(length), ALPHA, &[]);
+        let mention = record("", BRAVO, false, 0);
+        assert_eq!(mention.len(), 24);
+        network.deliver(address(STRANGER), address(ALPHA), &mention);
+        driver.run(9_000);
+        let sent = bytes_to(&network.take_sent(), BRAVO);
+        assert_eq!(sent, if is_sent { 160 } else { 0 });
+    }
+}
+
+#[test]
+fn a_driver_that_answers_is_told_all_names_and_keeps_them_though_the_first_did_not_fit() {
+    const NAMES: usize = 1_000;
+    let mut network = MemoryNetwork::new();
+    let mut alpha = Driver::new(&mut network, "alpha", ALPHA, &[]);
+    let mut bravo = Driver::new(&mut network, "bravo", BRAVO, &[ALPHA]);
+    let mut complete_at_ms = None;
+    let now_ms = |driver: &Driver| driver.clock.nano_time() / MILLI;
+    while now_ms(&alpha) < 40_000 {
+        tell_many(&network, &mut alpha, NAMES);
+        let step_ms = now_ms(&alpha) - now_ms(&bravo);
+        bravo.run(step_ms);
+        let (_, names) = bravo.knows();
+        // Its own name and those that it was told; alpha knows it as well.
+        match complete_at_ms {
+            None if names == NAMES as i64 + 1 => complete_at_ms = Some(now_ms(&alpha)),
+            None => {}
+            Some(_) => assert_eq!(names, NAMES as i64 + 1, "names were lost"),
+        }
+    }
+    let complete_at_ms = complete_at_ms.expect("all names");
+    assert!(
+        (3_000..10_000).contains(&complete_at_ms),
+        "{complete_at_ms}"
+    );
+}
+
+#[test]
+fn drivers_that_a_third_made_known_to_each_other_stay_in_touch_without_it() {
+    let mut network = MemoryNetwork::new();
+    let [mut alpha, mut bravo, mut charlie] =
+        [("alpha", ALPHA), ("bravo", BRAVO), ("charlie", CHARLIE)].map(|(name, bind)| {
+            let first_contact: &[&str] = if name == "alpha" { &[] } else { &[ALPHA] };
+            Driver::new(&mut network, name, bind, first_contact)
+        });
+    for tick in 0..3_000 {
+        if tick < 500 {
+            alpha.run(STEP_MS);
+        }
+        bravo.run(STEP_MS);
+        charlie.run(STEP_MS);
+    }
+    assert_eq!((bravo.knows(), charlie.knows()), ((1, 1), (1, 1)));
+    assert_eq!(bravo.find("charlie").unwrap(), "10.0.0.3");
+    assert_eq!(charlie.find("bravo").unwrap(), "10.0.0.2");
+    assert_eq!(bravo.find("alpha"), None);
 }

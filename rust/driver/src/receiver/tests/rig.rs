@@ -21,7 +21,7 @@ use crate::media::testing::MemoryNetwork;
 use crate::media::transport::{MulticastSpec, Network, Socket, SocketSide, SocketSpec};
 use crate::media::{ChannelResolver, ChannelRole, UdpChannel};
 use crate::names::SystemNames;
-use crate::queue::{self, queue};
+use crate::queue::{QueueConsumer, QueueProducer, queue};
 use crate::receiver::*;
 use crate::testing::DriverMemory;
 
@@ -54,8 +54,8 @@ pub fn session(session_id: i32) -> StreamSession {
 pub struct Rig {
     pub network: MemoryNetwork,
     pub receiver: Receiver,
-    commands: queue::Sender<ReceiverCommand>,
-    events: queue::Receiver<ReceiverEvent>,
+    commands: QueueProducer<ReceiverCommand>,
+    events: QueueConsumer<ReceiverEvent>,
     memory: DriverMemory,
     pub now_ns: i64,
     next_id: i64,

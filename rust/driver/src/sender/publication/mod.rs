@@ -1,9 +1,10 @@
 //! [`SenderPublication`]: the sender's half of a publication that goes out on the network.
 //!
 //! Once per duty cycle it sends what is due: a setup while nobody has answered or somebody asked for one, data as far as flow
-//! control allows, a heartbeat when there was no data for a while, and what receivers lost ([`feedback`] says how they tell).
+//! control allows, a heartbeat when there was no data for a while, and what receivers lost (see [`control_frames`]).
 
-mod feedback;
+mod boundaries;
+mod control_frames;
 mod stream;
 
 use std::fmt;
@@ -13,14 +14,16 @@ use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
 use aeron_memory::log::LogBuffers;
 use aeron_protocol::frame::{DataHeader, Setup, flags};
+use arrayvec::ArrayVec;
 
 use super::context::SenderContext;
 use super::endpoint::SendEndpoint;
 use super::receivers::Receivers;
-use super::runs::{Limits, Stop, Tail, cut};
+use super::runs::{Limits, MAX_RUNS, Stop, Tail, cut};
 use crate::flow_control::FlowControl;
 use crate::publication::PublicationStatus;
 use crate::retransmit::RetransmitHandler;
+use boundaries::{FrameBoundaries, aligned_position};
 use stream::Stream;
 
 /// Time between two setups that nobody answers.
@@ -146,6 +149,7 @@ impl SenderPublication {
                 session_id: config.session_id,
                 stream_id: config.stream_id,
                 mtu_length: config.log.framing().mtu_length(),
+                boundaries: FrameBoundaries::new(position, config.log.term_length()),
                 log: config.log,
                 sender_position: position,
                 is_response: matches!(config.response, Response::Given { .. }),
@@ -285,7 +289,11 @@ impl SenderPublication {
             self.time_of_last_data_ns = Some(context.now_ns);
             self.time_of_last_data_or_heartbeat_ns = context.now_ns;
         }
+        let run_ends: ArrayVec<i64, MAX_RUNS> = (1..taken).map(|run| cut.end_of(run)).collect();
         drop(cut);
+        for end in run_ends {
+            self.stream.boundaries.note(end);
+        }
         self.set_sender_position(position);
         Progress {
             bytes_sent,
@@ -328,11 +336,38 @@ impl SenderPublication {
         if !self.has_initial_connection || silence_ns <= HEARTBEAT_INTERVAL_NS {
             return 0;
         }
+        self.send_heartbeat_at_limit(endpoint, context);
+        let (position, flags) = (self.stream.sender_position, self.heartbeat_flags());
+        let is_over = flags & flags::END_OF_STREAM != 0 || self.status.is_end_of_stream();
+        let is_sent = self.send_heartbeat(position, flags, endpoint, context);
+        self.is_end_told |= is_sent && is_over;
+        self.show_unicast_eos();
+        self.time_of_last_data_or_heartbeat_ns = context.now_ns;
+        if is_sent { DataHeader::LENGTH } else { 0 }
+    }
+
+    /// Of padding only the header is sent, so padding can take the sender's position beyond the limit, and beyond everything that
+    /// receivers accept. If the last datagrams are lost then, receivers learn of it from a heartbeat that they do accept: one at
+    /// the limit.
+    fn send_heartbeat_at_limit(&self, endpoint: &mut SendEndpoint, context: &SenderContext) {
+        if self.sender_limit < self.stream.sender_position {
+            let position = aligned_position(self.sender_limit);
+            self.send_heartbeat(position, flags::UNFRAGMENTED, endpoint, context);
+        }
+    }
+
+    /// Sends a heartbeat; returns whether it was taken.
+    fn send_heartbeat(
+        &self,
+        position: i64,
+        flags: u8,
+        endpoint: &mut SendEndpoint,
+        context: &SenderContext,
+    ) -> bool {
         let positions = self.stream.log.positions();
-        let position = self.stream.sender_position;
         let heartbeat = DataHeader {
             frame_length: 0,
-            flags: self.heartbeat_flags(),
+            flags,
             is_padding: false,
             term_offset: positions.term_offset(position) as i32,
             session_id: self.stream.session_id,
@@ -342,13 +377,8 @@ impl SenderPublication {
         };
         let mut datagram = [0; DataHeader::LENGTH];
         heartbeat.encode(&mut datagram);
-        let is_over = heartbeat.is_end_of_stream() || self.status.is_end_of_stream();
-        let is_sent = self.stream.send(&datagram, endpoint, context);
-        self.is_end_told |= is_sent && is_over;
-        self.show_unicast_eos();
         context.counters.heartbeats_sent.add_release(1);
-        self.time_of_last_data_or_heartbeat_ns = context.now_ns;
-        if is_sent { datagram.len() } else { 0 }
+        self.stream.send(&datagram, endpoint, context)
     }
 
     /// A receiver that left before the end may have come back, or is about to: only after the end was told does its leaving mean
@@ -388,6 +418,7 @@ impl SenderPublication {
     fn set_sender_position(&mut self, position: i64) {
         if position != self.stream.sender_position {
             self.stream.sender_position = position;
+            self.stream.boundaries.note(position);
             self.counters.sender_position.set(position);
         }
     }

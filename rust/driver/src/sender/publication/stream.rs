@@ -7,7 +7,8 @@ use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::log::LogBuffers;
 use aeron_memory::log::frame::{HEADER_LENGTH, offset as field};
 
-use crate::media::transport::Run;
+use super::boundaries::FrameBoundaries;
+use crate::media::transport::GsoBatch;
 use crate::sender::context::SenderContext;
 use crate::sender::endpoint::SendEndpoint;
 use crate::sender::runs::{Limits, MAX_RUNS, Tail, cut};
@@ -21,6 +22,8 @@ pub struct Stream {
     pub mtu_length: usize,
     /// Everything before was sent.
     pub sender_position: i64,
+    /// Positions at which frames begin that can be sent again.
+    pub boundaries: FrameBoundaries,
     pub is_response: bool,
     /// Where a response publication goes, once somebody asked for it.
     pub response_address: Option<SocketAddr>,
@@ -35,7 +38,7 @@ impl Stream {
     /// Sends runs of the log; answers how many were taken.
     pub fn send_runs(
         &self,
-        runs: &[Run<'_>],
+        runs: &[GsoBatch<'_>],
         endpoint: &mut SendEndpoint,
         context: &SenderContext,
     ) -> usize {
@@ -122,8 +125,15 @@ impl Stream {
         resent
     }
 
-    /// Whether what lies at `position` says of itself that it is a frame of this stream and begins there.
+    /// Whether a frame of this stream begins at `position`.
+    ///
+    /// The header is compared first, because it refuses nearly all forged requests without a walk.
     fn begins_frame(&self, position: i64) -> bool {
+        self.has_header(position) && self.boundaries.begins_frame(&self.log, position)
+    }
+
+    /// Whether the bytes at `position` are the header of a frame of this stream and of this place.
+    fn has_header(&self, position: i64) -> bool {
         let positions = self.log.positions();
         let (term, offset) = (self.log.term_at(position), positions.term_offset(position));
         if position < 0 || offset + HEADER_LENGTH > positions.term_length() {

@@ -5,7 +5,8 @@ use aeron_memory::counters::system::SystemCounter;
 use super::rig::*;
 use crate::flow_control::MAX_RECEIVERS_PER_PUBLICATION;
 use crate::queue;
-use crate::sender::{DestinationControl, MAX_DYNAMIC_DESTINATIONS};
+use crate::sender::DestinationControl;
+use crate::sender::destinations::MAX_DYNAMIC_DESTINATIONS;
 
 #[test]
 fn a_flood_of_dynamic_destinations_ends_at_1024() {
@@ -28,6 +29,28 @@ fn a_flood_of_dynamic_destinations_ends_at_1024() {
     rig.now_ns += 5_001 * MS;
     rig.status(&publication, 5_000, 0, WINDOW);
     assert_eq!((count.get(), publication.limit()), (1, i64::from(WINDOW)));
+}
+
+#[test]
+fn sixteen_commands_are_executed_in_one_duty_cycle() {
+    let mut rig = Rig::new();
+    let endpoint = rig.unicast();
+    rig.holds_commands = true;
+    for session_id in 0..20 {
+        let options = Options {
+            session_id,
+            ..Options::default()
+        };
+        rig.publication_with(endpoint, options);
+    }
+    let setups = |rig: &mut Rig| {
+        rig.cycle();
+        let seen = rig.seen();
+        seen.iter()
+            .filter(|it| matches!(it, Seen::Setup(_)))
+            .count()
+    };
+    assert_eq!([setups(&mut rig), setups(&mut rig)], [16, 4]);
 }
 
 #[test]

@@ -3,9 +3,9 @@
 mod batching;
 mod bounds;
 mod closing;
+mod control_frames;
 mod data;
 mod destinations;
-mod feedback;
 mod flow_control;
 mod hostile;
 mod padding;

@@ -118,6 +118,10 @@ impl Arrived {
 }
 
 fn publication(rig: &mut Rig, max_run_datagrams: usize) -> Publication {
+    publication_with_window(rig, max_run_datagrams, TERM_LENGTH as i32 / 2)
+}
+
+fn publication_with_window(rig: &mut Rig, max_run_datagrams: usize, window: i32) -> Publication {
     rig.network.set_max_run_datagrams(max_run_datagrams);
     let endpoint = rig.unicast();
     let options = Options {
@@ -125,7 +129,7 @@ fn publication(rig: &mut Rig, max_run_datagrams: usize) -> Publication {
         ..Options::default()
     };
     let publication = rig.publication_with(endpoint, options);
-    rig.status(&publication, RECEIVER, 0, TERM_LENGTH as i32 / 2);
+    rig.status(&publication, RECEIVER, 0, window);
     rig.settle();
     rig.sent();
     publication
@@ -247,4 +251,117 @@ fn streams_with_aborted_claims_go_on_in_the_next_term() {
     let end = publication.appender.position();
     assert!(end > 2 * TERM_LENGTH);
     assert_eq!(arrived.first_gap(end), None);
+}
+
+/// Positions of the places of a claim where the header of a frame stands and no frame begins.
+fn false_positions(begin: i64, end: i64) -> impl Iterator<Item = i64> {
+    (begin + HEADER_LENGTH as i64..end).step_by(HEADER_LENGTH)
+}
+
+#[test]
+fn a_request_for_bytes_within_a_claim_or_message_sends_nothing() {
+    for max_run_datagrams in [1, MAX_RUN_DATAGRAMS] {
+        for end in [End::Committed, End::Aborted, End::Unblocked] {
+            let mut rig = Rig::new();
+            let mut publication = publication(&mut rig, max_run_datagrams);
+            for _ in 0..20 {
+                claim(&mut publication, 1_000, End::Committed);
+                let begin = publication.appender.position();
+                claim(&mut publication, 1_000, end);
+                let end = publication.appender.position();
+                rig.settle();
+                rig.after(20 * MS);
+                rig.sent();
+                for position in false_positions(begin, end) {
+                    rig.nak(&publication, position, HEADER_LENGTH as i32);
+                    assert_eq!(rig.data(), [], "bytes at {position} of {begin}..{end}");
+                    rig.after(20 * MS);
+                }
+                rig.nak(&publication, begin, 1);
+                rig.after(20 * MS);
+                rig.nak(&publication, begin, (end - begin) as i32);
+                assert_eq!(rig.data().first().map(|data| data.0), Some(begin));
+            }
+        }
+    }
+}
+
+#[test]
+fn all_frames_of_the_last_half_term_can_be_sent_again() {
+    let mut rig = Rig::new();
+    let mut publication = publication(&mut rig, MAX_RUN_DATAGRAMS);
+    let mut begins = Vec::new();
+    for number in 0..4_000 {
+        let end = match number % 3 {
+            0 => End::Aborted,
+            1 => End::Unblocked,
+            _ => End::Committed,
+        };
+        let before = publication.appender.position();
+        claim(&mut publication, 16 + number % 1_300, end);
+        begins.push(before);
+        let position = publication.position();
+        rig.status(&publication, RECEIVER, position, TERM_LENGTH as i32 / 2);
+        rig.settle();
+    }
+    rig.sent();
+    let end = publication.appender.position();
+    assert!(end > 2 * TERM_LENGTH);
+    let recent = begins.iter().filter(|it| **it > end - TERM_LENGTH / 2);
+    for position in recent {
+        rig.nak(&publication, *position, 2048);
+        let positions = publication.log.positions();
+        let resent = rig.sent().into_iter().map(|sent| header(&sent.bytes));
+        let resent: Vec<_> = resent
+            .map(|header| positions.position(header.term_id, header.term_offset as usize))
+            .collect();
+        assert!(resent.contains(position), "{resent:?} without {position}");
+        rig.after(1_020 * MS);
+        rig.sent();
+    }
+}
+
+/// Of padding only the header takes room, so a sender can pass its limit, and then its position is beyond what receivers accept.
+#[test]
+fn a_sender_beyond_its_limit_sends_heartbeats_at_the_limit_too() {
+    let mut rig = Rig::new();
+    let window = 2_000;
+    let mut publication = publication_with_window(&mut rig, MAX_RUN_DATAGRAMS, window);
+    claim(&mut publication, 1_000, End::Committed);
+    claim(&mut publication, 1_300, End::Aborted);
+    rig.settle();
+    let end = publication.appender.position();
+    assert_eq!(publication.position(), end);
+    assert_eq!(publication.counters.sender_limit.get(), i64::from(window));
+    rig.sent();
+    rig.after(101 * MS);
+    let aligned_limit = 1_984;
+    assert_eq!(
+        rig.seen(),
+        [
+            Seen::Heartbeat(0xC0, aligned_limit),
+            Seen::Heartbeat(0xC0, end)
+        ]
+    );
+    rig.status(&publication, RECEIVER, end, window);
+    rig.sent();
+    rig.after(101 * MS);
+    assert_eq!(rig.seen(), [Seen::Heartbeat(0xC0, end)]);
+}
+
+/// The end of a stream is where the sender is, so a heartbeat at the limit does not say it.
+#[test]
+fn only_the_heartbeat_at_the_senders_position_says_that_the_stream_has_ended() {
+    let mut rig = Rig::new();
+    let mut publication = publication_with_window(&mut rig, MAX_RUN_DATAGRAMS, 1_001);
+    claim(&mut publication, 1_300, End::Aborted);
+    rig.settle();
+    publication.status.set_end_of_stream();
+    rig.sent();
+    rig.after(101 * MS);
+    let end = publication.appender.position();
+    assert_eq!(
+        rig.seen(),
+        [Seen::Heartbeat(0xC0, 992), Seen::Heartbeat(0xE0, end)]
+    );
 }

@@ -16,7 +16,7 @@ use crate::flow_control::{FlowControl, MaxFlowControl};
 use crate::media::testing::{MemoryNetwork, Sent};
 use crate::media::transport::{Network, SocketSide, SocketSpec};
 use crate::publication::PublicationStatus;
-use crate::queue::{self, queue};
+use crate::queue::{QueueConsumer, QueueProducer, queue};
 use crate::retransmit::{RetransmitConfig, RetransmitHandler};
 use crate::sender::*;
 use crate::testing::DriverMemory;
@@ -43,11 +43,13 @@ pub fn address(text: &str) -> SocketAddr {
 pub struct Rig {
     pub network: MemoryNetwork,
     pub sender: Sender,
-    commands: queue::Sender<SenderCommand>,
-    events: queue::Receiver<SenderEvent>,
+    commands: QueueProducer<SenderCommand>,
+    events: QueueConsumer<SenderEvent>,
     memory: DriverMemory,
     pub now_ns: i64,
     next_id: u64,
+    /// Commands wait for the next duty cycle.
+    pub holds_commands: bool,
 }
 
 /// A publication as its publisher, its receivers and the conductor see it.
@@ -157,6 +159,7 @@ impl Rig {
             memory,
             now_ns,
             next_id: 1,
+            holds_commands: false,
         }
     }
 
@@ -296,7 +299,9 @@ impl Rig {
     /// A duty cycle in which the sender gets a command.
     pub fn command(&mut self, command: SenderCommand) {
         self.commands.send(command);
-        self.cycle();
+        if !self.holds_commands {
+            self.cycle();
+        }
     }
 
     /// One duty cycle, and what came of it.

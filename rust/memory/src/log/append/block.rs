@@ -1,5 +1,8 @@
 //! Appending a block of frames that were formatted elsewhere, such as in a recording of the same stream.
 
+use aeron_layout::frame::DataHeaderLayout;
+use aeron_layout::{I32, Layout};
+
 use super::exclusive::ExclusiveAppender;
 use super::{AppendError, InvalidBlock};
 use crate::log::frame::{HEADER_LENGTH, aligned_length, frame_type, offset as field};
@@ -18,18 +21,21 @@ impl<W: Words> ExclusiveAppender<W> {
             return Err(AppendError::MaxPositionExceeded);
         }
         self.check_limit(limit, block.len())?;
-        self.check_block(block).map_err(AppendError::InvalidBlock)?;
+        let header = self.check_block(block).map_err(AppendError::InvalidBlock)?;
         let offset = self.claim(block.len())?;
         let writer = self.writer();
-        let (first_word, rest) = block.split_at(8);
         writer.open(offset, block.len(), 0, frame_type::DATA);
-        writer.term.copy_in(offset + 8, rest);
-        let first_word = i64::from_le_bytes(first_word.try_into().expect("eight bytes"));
-        writer.term.store_i64_release(offset, first_word);
+        let rest = &block[field::TERM_OFFSET..];
+        writer.term.copy_in(offset + field::TERM_OFFSET, rest);
+        let [first_word, ..] = header.words();
+        writer
+            .term
+            .store_i64_release(offset + field::FRAME_LENGTH, first_word);
         Ok(self.position())
     }
 
-    fn check_block(&self, block: &[u8]) -> Result<(), InvalidBlock> {
+    /// Checks a block, and returns the header of its first frame.
+    fn check_block<'a>(&self, block: &'a [u8]) -> Result<&'a DataHeaderLayout, InvalidBlock> {
         let remaining = self.log().term_length() - self.term_offset();
         if block.len() > remaining {
             return Err(InvalidBlock::TooLong {
@@ -37,18 +43,13 @@ impl<W: Words> ExclusiveAppender<W> {
                 remaining,
             });
         }
-        check_frames(block)?;
-        let header = self.log().header();
-        check_field(
-            block,
-            "term offset",
-            field::TERM_OFFSET,
-            self.term_offset() as i32,
-        )?;
-        check_field(block, "session id", field::SESSION_ID, header.session_id())?;
-        check_field(block, "stream id", field::STREAM_ID, header.stream_id())?;
-        check_field(block, "term id", field::TERM_ID, self.term_id())?;
-        let found = u16::from_le_bytes([block[field::TYPE], block[field::TYPE + 1]]);
+        let first = check_frames(block)?;
+        let ids = self.log().header();
+        check_field("term offset", first.term_offset, self.term_offset() as i32)?;
+        check_field("session id", first.session_id, ids.session_id())?;
+        check_field("stream id", first.stream_id, ids.stream_id())?;
+        check_field("term id", first.term_id, self.term_id())?;
+        let found = first.header.frame_type.get() as u16;
         if found != frame_type::DATA {
             return Err(InvalidBlock::Field {
                 field: "type",
@@ -56,36 +57,30 @@ impl<W: Words> ExclusiveAppender<W> {
                 expected: frame_type::DATA.into(),
             });
         }
-        Ok(())
+        Ok(first)
     }
 }
 
-/// Checks that the frames of a block fill it exactly. An empty block has no first frame, which is wrong as well.
-fn check_frames(block: &[u8]) -> Result<(), InvalidBlock> {
+/// Checks that the frames of a block fill it exactly, and returns the header of the first. An empty block has no first frame, which
+/// is wrong as well.
+fn check_frames(block: &[u8]) -> Result<&DataHeaderLayout, InvalidBlock> {
     let mut at = 0;
     loop {
-        let header = block
-            .get(at..at + HEADER_LENGTH)
-            .ok_or(InvalidBlock::Frames(at))?;
-        let length = word(header, field::FRAME_LENGTH);
+        let header = DataHeaderLayout::first_in(&block[at..]).ok_or(InvalidBlock::Frames(at))?;
+        let length = header.header.frame_length.get();
         let aligned = aligned_length(length.max(0) as usize);
         if length < HEADER_LENGTH as i32 || aligned > block.len() - at {
             return Err(InvalidBlock::Frames(at));
         }
         at += aligned;
         if at == block.len() {
-            return Ok(());
+            return DataHeaderLayout::first_in(block).ok_or(InvalidBlock::Frames(0));
         }
     }
 }
 
-fn check_field(
-    block: &[u8],
-    field: &'static str,
-    offset: usize,
-    expected: i32,
-) -> Result<(), InvalidBlock> {
-    let found = word(block, offset);
+fn check_field(field: &'static str, found: I32, expected: i32) -> Result<(), InvalidBlock> {
+    let found = found.get();
     if found == expected {
         Ok(())
     } else {
@@ -95,8 +90,4 @@ fn check_field(
             expected,
         })
     }
-}
-
-fn word(bytes: &[u8], offset: usize) -> i32 {
-    i32::from_le_bytes(bytes[offset..offset + 4].try_into().expect("four bytes"))
 }

@@ -2,17 +2,20 @@
 //!
 //! 64 bytes never cross a page, so a write that a kill cuts short leaves an entry whole or absent.
 
+use aeron_layout::private_archive::{IndexEntryLayout, IndexHeaderLayout, ProgressLayout};
+use aeron_layout::{I64, U32, offset};
 use aeron_memory::log::frame::FRAME_ALIGNMENT;
 
 use super::super::heads::{Counts, Progress};
 
 /// Bytes of the header and of each entry.
-pub const ENTRY_LENGTH: usize = 64;
+pub const ENTRY_LENGTH: usize = IndexEntryLayout::LENGTH;
 
-/// Length of a checksum, which ends header and entry.
-const CHECKSUM_AT: usize = ENTRY_LENGTH - 4;
+/// Offset of the checksum, which ends header and entry.
+const CHECKSUM_AT: usize = offset!(IndexEntryLayout, checksum: U32);
+const _: () = assert!(CHECKSUM_AT == offset!(IndexHeaderLayout, checksum: U32));
 /// "AIDX" and the version of the layout.
-const MAGIC: u64 = u64::from_le_bytes(*b"AIDX\x01\0\0\0");
+const MAGIC: [u8; 8] = *b"AIDX\x01\0\0\0";
 /// Stands for a position or a time that is not known. No time of this value exists, and no position is negative.
 const NONE: i64 = i64::MIN;
 
@@ -41,75 +44,87 @@ pub struct IndexEntry {
 impl IndexHeader {
     /// The bytes of the header.
     pub fn encode(&self) -> [u8; ENTRY_LENGTH] {
-        let [head, messages, payload_bytes, unfinished] = words(self.progress);
-        let place = [MAGIC as i64, self.recording_id, self.base_position];
-        let [magic, id, base] = place;
-        seal([magic, id, base, head, messages, payload_bytes, unfinished])
+        let mut layout = IndexHeaderLayout {
+            magic: MAGIC,
+            recording_id: self.recording_id.into(),
+            base_position: self.base_position.into(),
+            progress: progress_layout(self.progress),
+            reserved: [0; 4],
+            checksum: U32::ZERO,
+        };
+        layout.checksum = checksum(&layout.to_bytes()).into();
+        layout.to_bytes()
     }
 
     /// The header in these bytes; `None` unless they are one, whole and unharmed.
     pub fn decode(bytes: &[u8; ENTRY_LENGTH]) -> Option<Self> {
-        let [magic, recording_id, base_position, progress @ ..] = unseal(bytes)?;
+        let layout = IndexHeaderLayout::of(bytes);
         let header = Self {
-            recording_id,
-            base_position,
-            progress: progress_of(progress)?,
+            recording_id: layout.recording_id.get(),
+            base_position: layout.base_position.get(),
+            progress: progress_of(&layout.progress)?,
         };
-        (magic == MAGIC as i64 && is_position(base_position)).then_some(header)
+        let is_sound = layout.checksum.get() == checksum(bytes)
+            && layout.magic == MAGIC
+            && is_position(header.base_position);
+        is_sound.then_some(header)
     }
 }
 
 impl IndexEntry {
     /// The bytes of the entry.
     pub fn encode(&self) -> [u8; ENTRY_LENGTH] {
-        let [head, messages, payload_bytes, unfinished] = words(self.progress);
-        let arrival = self.arrival_us.unwrap_or(NONE);
-        let end = self.end_position;
-        seal([end, arrival, 0, head, messages, payload_bytes, unfinished])
+        let mut layout = IndexEntryLayout {
+            end_position: self.end_position.into(),
+            arrival_us: self.arrival_us.unwrap_or(NONE).into(),
+            reserved_after_arrival: [0; 8],
+            progress: progress_layout(self.progress),
+            reserved: [0; 4],
+            checksum: U32::ZERO,
+        };
+        layout.checksum = checksum(&layout.to_bytes()).into();
+        layout.to_bytes()
     }
 
     /// The entry in these bytes; `None` unless they are one, whole and unharmed.
     pub fn decode(bytes: &[u8; ENTRY_LENGTH]) -> Option<Self> {
-        let [end_position, arrival, _, progress @ ..] = unseal(bytes)?;
+        let layout = IndexEntryLayout::of(bytes);
         let entry = Self {
-            end_position,
-            progress: progress_of(progress)?,
-            arrival_us: known(arrival),
+            end_position: layout.end_position.get(),
+            progress: progress_of(&layout.progress)?,
+            arrival_us: known(layout.arrival_us),
         };
-        let is_behind_head = entry.progress.head <= Some(end_position);
-        (is_position(end_position) && is_behind_head).then_some(entry)
+        let is_sound = layout.checksum.get() == checksum(bytes)
+            && is_position(entry.end_position)
+            && entry.progress.head <= Some(entry.end_position);
+        is_sound.then_some(entry)
     }
 }
 
-fn words(progress: Progress) -> [i64; 4] {
-    let Progress {
-        head,
-        counts,
-        unfinished,
-    } = progress;
-    [
-        head.unwrap_or(NONE),
-        counts.messages,
-        counts.payload_bytes,
-        unfinished.unwrap_or(NONE),
-    ]
+fn progress_layout(progress: Progress) -> ProgressLayout {
+    ProgressLayout {
+        head: progress.head.unwrap_or(NONE).into(),
+        messages: progress.counts.messages.into(),
+        payload_bytes: progress.counts.payload_bytes.into(),
+        unfinished: progress.unfinished.unwrap_or(NONE).into(),
+    }
 }
 
-fn progress_of(words: [i64; 4]) -> Option<Progress> {
-    let [head, messages, payload_bytes, unfinished] = words;
+fn progress_of(layout: &ProgressLayout) -> Option<Progress> {
+    let (head, unfinished) = (layout.head.get(), layout.unfinished.get());
     let is_sound = (is_position(head) || head == NONE) && (unfinished >= 0 || unfinished == NONE);
     is_sound.then_some(Progress {
-        head: known(head),
+        head: known(layout.head),
         counts: Counts {
-            messages,
-            payload_bytes,
+            messages: layout.messages.get(),
+            payload_bytes: layout.payload_bytes.get(),
         },
-        unfinished: known(unfinished),
+        unfinished: known(layout.unfinished),
     })
 }
 
-fn known(value: i64) -> Option<i64> {
-    (value != NONE).then_some(value)
+fn known(value: I64) -> Option<i64> {
+    Some(value.get()).filter(|value| *value != NONE)
 }
 
 /// Whether a frame can begin there.
@@ -117,27 +132,9 @@ fn is_position(value: i64) -> bool {
     value >= 0 && value % FRAME_ALIGNMENT as i64 == 0
 }
 
-/// The words, four zero bytes and the checksum of all that.
-fn seal(words: [i64; 7]) -> [u8; ENTRY_LENGTH] {
-    let mut bytes = [0; ENTRY_LENGTH];
-    for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
-        place.copy_from_slice(&word.to_le_bytes());
-    }
-    let checksum = crc32fast::hash(&bytes[..CHECKSUM_AT]);
-    bytes[CHECKSUM_AT..].copy_from_slice(&checksum.to_le_bytes());
-    bytes
-}
-
-fn unseal(bytes: &[u8; ENTRY_LENGTH]) -> Option<[i64; 7]> {
-    let checksum = crc32fast::hash(&bytes[..CHECKSUM_AT]);
-    if bytes[CHECKSUM_AT..] != checksum.to_le_bytes() {
-        return None;
-    }
-    let mut words = [0; 7];
-    for (word, place) in words.iter_mut().zip(bytes.chunks_exact(8)) {
-        *word = i64::from_le_bytes(place.try_into().ok()?);
-    }
-    Some(words)
+/// Checksum of a header or an entry: of all bytes before it.
+fn checksum(bytes: &[u8; ENTRY_LENGTH]) -> u32 {
+    crc32fast::hash(&bytes[..CHECKSUM_AT])
 }
 
 #[cfg(test)]
@@ -173,6 +170,48 @@ mod tests {
         ) -> IndexEntry {
             IndexEntry { end_position, progress, arrival_us }
         }
+    }
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    #[test]
+    fn the_bytes_of_header_and_entry_are_those_of_earlier_versions() {
+        let header = IndexHeader {
+            recording_id: 7,
+            base_position: 65_536,
+            progress: Progress {
+                head: Some(32),
+                counts: Counts {
+                    messages: 2,
+                    payload_bytes: 11,
+                },
+                unfinished: Some(64),
+            },
+        };
+        let expected = concat!(
+            "4149445801000000070000000000000000000100000000002000000000000000",
+            "02000000000000000b0000000000000040000000000000000000000024a8ab22",
+        );
+        assert_eq!(hex(&header.encode()), expected);
+        let entry = IndexEntry {
+            end_position: 96,
+            progress: Progress {
+                head: Some(64),
+                counts: Counts {
+                    messages: 3,
+                    payload_bytes: 40,
+                },
+                unfinished: None,
+            },
+            arrival_us: Some(-5),
+        };
+        let expected = concat!(
+            "6000000000000000fbffffffffffffff00000000000000004000000000000000",
+            "030000000000000028000000000000000000000000000080000000003c97c31b",
+        );
+        assert_eq!(hex(&entry.encode()), expected);
     }
 
     #[test]

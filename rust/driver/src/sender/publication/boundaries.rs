@@ -1,0 +1,81 @@
+//! [`FrameBoundaries`]: tells frames apart from bytes that only look like frames.
+//!
+//! An aborted claim keeps its content, and a message may contain anything: both can hold the header of a frame at a place where no
+//! frame begins. A request for missing bytes names a position, and only a walk from a position where a frame certainly begins tells
+//! whether one begins there. So the sender notes such positions while it sends.
+
+use aeron_memory::Words;
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::log::LogBuffers;
+use aeron_memory::log::frame::{FRAME_ALIGNMENT, aligned_length, offset as field};
+
+/// Most slices of a term. More cost memory, fewer make walks longer.
+const MAX_SLICES: usize = 1024;
+/// Shortest slice in bytes.
+const MIN_SLICE_LENGTH: usize = 4096;
+
+/// Positions where frames begin: at most one for each slice of the last term length of a stream.
+#[derive(Debug)]
+pub struct FrameBoundaries {
+    /// The slice of a position says its place. The noted position says whether it is of this slice or of an older one.
+    noted: Box<[i64]>,
+    slice_bits: u32,
+}
+
+impl FrameBoundaries {
+    /// Boundaries of a stream that begins at `start_position`.
+    pub fn new(start_position: i64, term_length: usize) -> Self {
+        let slice_length = (term_length / MAX_SLICES).max(MIN_SLICE_LENGTH);
+        let mut boundaries = Self {
+            noted: vec![i64::MIN; term_length / slice_length].into(),
+            slice_bits: slice_length.ilog2(),
+        };
+        boundaries.note(start_position);
+        boundaries
+    }
+
+    /// Notes that a frame begins at `position`. Positions are noted in rising order.
+    pub fn note(&mut self, position: i64) {
+        let slice = position >> self.slice_bits;
+        let index = self.index(slice);
+        if self.noted[index] >> self.slice_bits != slice {
+            self.noted[index] = position;
+        }
+    }
+
+    /// Whether a frame of `log` begins at `position`, which was sent less than a term length ago.
+    pub fn begins_frame(&self, log: &LogBuffers<SharedBuffer>, position: i64) -> bool {
+        let positions = log.positions();
+        let term_begin = positions.term_begin(position);
+        let term = log.term_at(position);
+        let mut at = self.last_before(term_begin, position);
+        while at < position {
+            let offset = positions.term_offset(at);
+            let frame_length = term.load_i32_acquire(offset + field::FRAME_LENGTH);
+            if frame_length <= 0 {
+                return false;
+            }
+            at += aligned_length(frame_length as usize) as i64;
+        }
+        at == position
+    }
+
+    /// The last noted position from `term_begin` to `position`; `term_begin` if there is none.
+    fn last_before(&self, term_begin: i64, position: i64) -> i64 {
+        let slices = (term_begin >> self.slice_bits)..=(position >> self.slice_bits);
+        slices
+            .rev()
+            .map(|slice| (slice, self.noted[self.index(slice)]))
+            .find(|(slice, noted)| noted >> self.slice_bits == *slice && *noted <= position)
+            .map_or(term_begin, |(_, noted)| noted)
+    }
+
+    fn index(&self, slice: i64) -> usize {
+        slice as usize & (self.noted.len() - 1)
+    }
+}
+
+/// The last position at or before `position` where a frame could begin.
+pub fn aligned_position(position: i64) -> i64 {
+    position & !(FRAME_ALIGNMENT as i64 - 1)
+}

@@ -1,0 +1,264 @@
+//! Handles the control frames that receivers send to a publication: status messages, NAKs, RTT measurements, errors, responses.
+
+use std::net::SocketAddr;
+
+use aeron_protocol::frame::{ErrorFrame, Nak, ResponseSetup, Rttm, StatusMessage};
+
+use super::{Response, SenderPublication};
+use crate::error::DriverError;
+use crate::flow_control::{FlowControlProblem, ReceiverStatus};
+use crate::retransmit::{NakOutcome, RetransmitBudgetExceeded};
+use crate::sender::command::{PublicationErrorReport, SenderEvent};
+use crate::sender::context::SenderContext;
+use crate::sender::endpoint::SendEndpoint;
+
+/// Says that a frame has no group tag.
+const NO_GROUP_TAG: i64 = -1;
+
+impl SenderPublication {
+    pub(in crate::sender) fn term_length(&self) -> usize {
+        self.stream.log.term_length()
+    }
+
+    /// Whether a status message speaks of a position near the sender's, or of none.
+    pub(in crate::sender) fn is_in_range(&self, message: &StatusMessage<'_>) -> bool {
+        let distance = self.position_of(message) - self.stream.sender_position;
+        message.wants_setup || distance.unsigned_abs() <= self.term_length() as u64 / 2
+    }
+
+    /// A status message arrived that is in range.
+    pub(in crate::sender) fn on_status_message(
+        &mut self,
+        message: &StatusMessage<'_>,
+        source: SocketAddr,
+        endpoint: &SendEndpoint,
+        context: &mut SenderContext,
+    ) {
+        let status = ReceiverStatus {
+            receiver_id: message.receiver_id,
+            position: self.position_of(message),
+            window_length: message.receiver_window,
+            group_tag: message.group_tag(),
+            feedback_length: message.feedback.len(),
+            is_end_of_stream: message.is_end_of_stream,
+        };
+        if message.wants_setup {
+            self.on_setup_elicited(&status, source);
+        } else if self.update_receivers(&status, endpoint, context) {
+            self.has_initial_connection = true;
+            self.update_limit(&status, context);
+            self.status.update_connection(self.stream.log.metadata());
+        }
+    }
+
+    /// A receiver asks for bytes again, as it may.
+    pub(in crate::sender) fn on_nak(
+        &mut self,
+        nak: &Nak,
+        endpoint: &mut SendEndpoint,
+        context: &mut SenderContext,
+    ) {
+        self.counters.naks_received.add_release(1);
+        let stream = &self.stream;
+        let positions = stream.log.positions();
+        let position = positions.position(nak.term_id, nak.term_offset as usize);
+        let outcome = self.retransmits.on_nak(
+            (position, nak.length as usize),
+            stream.sender_position,
+            context.now_ns,
+            |position, length| stream.resend(position, length, endpoint, context),
+        );
+        match outcome {
+            NakOutcome::Accepted | NakOutcome::Ignored => {}
+            NakOutcome::PoolOverflow => context.counters.retransmit_overflow.add_release(1),
+            NakOutcome::OverBudget => on_over_budget(context),
+        }
+    }
+
+    /// Sends again what was asked for a while ago.
+    pub(super) fn send_delayed_retransmits(
+        &mut self,
+        endpoint: &mut SendEndpoint,
+        context: &mut SenderContext,
+    ) {
+        let stream = &self.stream;
+        let is_within_budget = self.retransmits.on_tick(
+            stream.sender_position,
+            context.now_ns,
+            |position, length| stream.resend(position, length, endpoint, context),
+        );
+        if !is_within_budget {
+            on_over_budget(context);
+        }
+    }
+
+    /// A receiver measures the round trip.
+    pub(in crate::sender) fn on_rttm(
+        &mut self,
+        rttm: &Rttm,
+        endpoint: &mut SendEndpoint,
+        context: &mut SenderContext,
+    ) {
+        if !rttm.is_request {
+            return;
+        }
+        let answer = Rttm {
+            is_request: false,
+            session_id: self.stream.session_id,
+            stream_id: self.stream.stream_id,
+            echo_timestamp_ns: rttm.echo_timestamp_ns,
+            reception_delta_ns: 0,
+            receiver_id: rttm.receiver_id,
+        };
+        let mut datagram = [0; Rttm::LENGTH];
+        answer.encode(&mut datagram);
+        self.stream.send(&datagram, endpoint, context);
+    }
+
+    /// A receiver refuses the stream. Publishers are told of one that was alive; it repeats itself, they are told once.
+    pub(in crate::sender) fn on_error_frame(
+        &mut self,
+        frame: &ErrorFrame<'_>,
+        source: SocketAddr,
+        destination_registration_id: i64,
+        context: &mut SenderContext,
+    ) {
+        self.flow_control.on_error(frame.receiver_id);
+        if !context.events.has_room() || !self.receivers.remove(frame.receiver_id) {
+            return;
+        }
+        context.events.send(SenderEvent::PublicationError(Box::new(
+            PublicationErrorReport {
+                registration_id: self.registration_id,
+                destination_registration_id,
+                session_id: self.stream.session_id,
+                stream_id: self.stream.stream_id,
+                receiver_id: frame.receiver_id,
+                group_tag: frame.group_tag.unwrap_or(NO_GROUP_TAG),
+                source,
+                error_code: frame.error_code,
+                message: frame.error_text.into(),
+            },
+        )));
+    }
+
+    /// A receiver names the session of the response stream.
+    pub(in crate::sender) fn on_response_setup(
+        &self,
+        frame: &ResponseSetup,
+        context: &mut SenderContext,
+    ) {
+        if let Response::Requested {
+            response_correlation_id,
+        } = self.response
+        {
+            context.tell_again(SenderEvent::ResponseSetup {
+                response_correlation_id,
+                response_session_id: frame.response_session_id,
+            });
+        }
+    }
+
+    fn position_of(&self, message: &StatusMessage<'_>) -> i64 {
+        // Offsets are checked before; a negative one would only put the position out of range.
+        let term_begin = self
+            .stream
+            .log
+            .positions()
+            .position(message.consumption_term_id, 0);
+        term_begin + i64::from(message.consumption_term_offset)
+    }
+
+    fn on_setup_elicited(&mut self, status: &ReceiverStatus, source: SocketAddr) {
+        if self.status.is_end_of_stream() {
+            return;
+        }
+        self.has_last_receiver_left = false;
+        self.show_unicast_eos();
+        self.is_setup_elicited = true;
+        self.flow_control.on_setup_elicited(status);
+        if self.stream.is_response {
+            self.stream.response_address = Some(source);
+        }
+    }
+
+    /// Tells the conductor how far the slowest receiver is, if that may have changed.
+    pub(super) fn show_slowest_receiver(&mut self) {
+        if let Some(position) = self.receivers.take_slowest_position() {
+            self.status.set_slowest_receiver_position(position);
+        }
+    }
+
+    /// Notes that a receiver is alive, or leaves; answers whether its message counts.
+    fn update_receivers(
+        &mut self,
+        status: &ReceiverStatus,
+        endpoint: &SendEndpoint,
+        context: &mut SenderContext,
+    ) -> bool {
+        if status.is_end_of_stream {
+            self.receivers.remove(status.receiver_id);
+        } else if !self.on_live_receiver(status, context) {
+            return false;
+        }
+        self.has_last_receiver_left = status.is_end_of_stream && endpoint.is_unicast();
+        self.show_unicast_eos();
+        if !self.receivers.is_empty() && !self.status.has_receivers() {
+            self.show_slowest_receiver();
+        }
+        self.status.set_has_receivers(!self.receivers.is_empty());
+        true
+    }
+
+    fn on_live_receiver(&mut self, status: &ReceiverStatus, context: &mut SenderContext) -> bool {
+        let is_first = !self.status.has_receivers();
+        let connected = match self.response {
+            Response::Given {
+                response_correlation_id,
+            } if is_first => Some(SenderEvent::ResponseConnected {
+                response_correlation_id,
+            }),
+            _ => None,
+        };
+        if connected.is_some() && !context.events.has_room() {
+            return false;
+        }
+        if let Err(refusal) =
+            self.receivers
+                .on_message(status.receiver_id, status.position, context.now_ns)
+        {
+            context
+                .errors
+                .record(&DriverError::invalid_argument(refusal));
+            return false;
+        }
+        if let Some(event) = connected {
+            context.events.send(event);
+        }
+        true
+    }
+
+    fn update_limit(&mut self, status: &ReceiverStatus, context: &SenderContext) {
+        let update = self
+            .flow_control
+            .on_status_message(status, self.sender_limit, context.now_ns);
+        self.set_sender_limit(update.sender_limit);
+        self.status
+            .set_has_required_receivers(self.flow_control.has_required_receivers());
+        match update.problem {
+            None => {}
+            Some(problem @ FlowControlProblem::GroupTagLength) => context
+                .errors
+                .note_uncounted(DriverError::invalid_argument(problem).text()),
+            Some(problem @ FlowControlProblem::TooManyReceivers) => context
+                .errors
+                .record(&DriverError::invalid_argument(problem)),
+        }
+    }
+}
+
+fn on_over_budget(context: &SenderContext) {
+    context
+        .errors
+        .record(&DriverError::invalid_argument(RetransmitBudgetExceeded));
+}

@@ -1,0 +1,121 @@
+//! Commands of clients to the driver: the fields before the first text. A text is an i32 length and its bytes; the next text begins at
+//! the next multiple of 4.
+
+use crate::declare::layout;
+use crate::{I32, I64, U64};
+
+layout! {
+    /// The beginning of every command; all of a keepalive or a close; of a termination the fields before its token.
+    pub struct ClientCommandLayout: 16 {
+        /// The client.
+        pub client_id: I64 = 0,
+        /// Id of the command.
+        pub correlation_id: I64 = 8,
+    }
+
+    /// A command with the registration id of what it removes.
+    pub struct RemovalLayout: 24 {
+        /// The client.
+        pub client_id: I64 = 0,
+        /// Id of the command.
+        pub correlation_id: I64 = 8,
+        /// Correlation id of the command that added the object.
+        pub registration_id: I64 = 16,
+    }
+
+    /// Removal of a publication. Older clients send only the first 24 bytes.
+    pub struct RemovePublicationLayout: 32 {
+        /// Client, correlation id and registration id.
+        pub removal: RemovalLayout = 0,
+        /// Bit 0: end the stream at once.
+        pub flags: U64 = 24,
+    }
+
+    /// Addition of a publication, shared or exclusive; the channel follows.
+    pub struct AddPublicationLayout: 20 {
+        /// The client.
+        pub client_id: I64 = 0,
+        /// Id of the command.
+        pub correlation_id: I64 = 8,
+        /// Stream.
+        pub stream_id: I32 = 16,
+    }
+
+    /// Addition of a subscription; the channel follows.
+    pub struct AddSubscriptionLayout: 28 {
+        /// The client.
+        pub client_id: I64 = 0,
+        /// Id of the command.
+        pub correlation_id: I64 = 8,
+        /// Not used.
+        pub registration_correlation_id: I64 = 16,
+        /// Stream.
+        pub stream_id: I32 = 24,
+    }
+
+    /// Addition or removal of a destination by its channel, which follows.
+    pub struct DestinationLayout: 24 {
+        /// The client.
+        pub client_id: I64 = 0,
+        /// Id of the command.
+        pub correlation_id: I64 = 8,
+        /// Registration id of the publication or subscription.
+        pub registration_correlation_id: I64 = 16,
+    }
+
+    /// Removal of a destination by its registration id.
+    pub struct RemoveDestinationByIdLayout: 32 {
+        /// The client.
+        pub client_id: I64 = 0,
+        /// Id of the command.
+        pub correlation_id: I64 = 8,
+        /// Registration id of the publication.
+        pub resource_registration_id: I64 = 16,
+        /// Registration id of the destination.
+        pub destination_registration_id: I64 = 24,
+    }
+
+    /// Addition of a counter of the client; key and label follow.
+    pub struct AddCounterLayout: 20 {
+        /// The client.
+        pub client_id: I64 = 0,
+        /// Id of the command.
+        pub correlation_id: I64 = 8,
+        /// Type of the counter.
+        pub type_id: I32 = 16,
+    }
+
+    /// Addition of a counter that outlives the client; key and label follow.
+    pub struct AddStaticCounterLayout: 28 {
+        /// The client.
+        pub client_id: I64 = 0,
+        /// Id of the command.
+        pub correlation_id: I64 = 8,
+        /// Registration id that the client chooses.
+        pub registration_id: I64 = 16,
+        /// Type of the counter.
+        pub type_id: I32 = 24,
+    }
+
+    /// Rejection of an image; the reason follows.
+    pub struct RejectImageLayout: 32 {
+        /// The client.
+        pub client_id: I64 = 0,
+        /// Id of the command.
+        pub correlation_id: I64 = 8,
+        /// Correlation id of the image.
+        pub image_correlation_id: I64 = 16,
+        /// Position of the image.
+        pub position: I64 = 24,
+    }
+
+    /// Request for a session id that no publication of a stream uses.
+    pub struct NextSessionIdLayout: 20 {
+        /// The client.
+        pub client_id: I64 = 0,
+        /// Id of the command.
+        pub correlation_id: I64 = 8,
+        /// Stream.
+        pub stream_id: I32 = 16,
+    }
+}

@@ -1,0 +1,92 @@
+//! The metadata of a log buffer: the last 4096 bytes of its file, of which the first 508 have fields.
+
+use crate::declare::layout;
+use crate::frame::DataHeaderLayout;
+use crate::{I32, I64};
+
+/// Bytes of the metadata section.
+pub const LOG_METADATA_LENGTH: usize = 4096;
+
+layout! {
+    /// Fields of the metadata.
+    pub struct LogMetadataLayout: 508 {
+        /// Tail of each partition: term id in the high half, offset in the low half.
+        pub tail_counters: [I64; 3] = 0,
+        /// Terms that have been finished.
+        pub active_term_count: I32 = 24,
+        reserved_after_tails: [u8; 100] = 28,
+        /// Position at which the stream ended.
+        pub end_of_stream_position: I64 = 128,
+        /// 1 if the publication has a receiver.
+        pub is_connected: I32 = 136,
+        /// Transports from which an image is being received.
+        pub active_transport_count: I32 = 140,
+        reserved_after_state: [u8; 112] = 144,
+        /// Registration id of the publication, or id of the image.
+        pub correlation_id: I64 = 256,
+        /// Id of the stream's first term.
+        pub initial_term_id: I32 = 264,
+        /// Bytes of a frame's header.
+        pub default_frame_header_length: I32 = 268,
+        /// Largest frame in bytes.
+        pub mtu_length: I32 = 272,
+        /// Length of each term in bytes.
+        pub term_length: I32 = 276,
+        /// Page size to which the file's length is rounded.
+        pub page_size: I32 = 280,
+        /// Window of the publication in bytes.
+        pub publication_window_length: I32 = 284,
+        /// Initial window of an image in bytes.
+        pub receiver_window_length: I32 = 288,
+        /// SO_SNDBUF of the channel.
+        pub socket_sndbuf_length: I32 = 292,
+        /// Default SO_SNDBUF of the system.
+        pub os_default_socket_sndbuf_length: I32 = 296,
+        /// Largest SO_SNDBUF of the system.
+        pub os_max_socket_sndbuf_length: I32 = 300,
+        /// SO_RCVBUF of the channel.
+        pub socket_rcvbuf_length: I32 = 304,
+        /// Default SO_RCVBUF of the system.
+        pub os_default_socket_rcvbuf_length: I32 = 308,
+        /// Largest SO_RCVBUF of the system.
+        pub os_max_socket_rcvbuf_length: I32 = 312,
+        /// Retransmits that may be in progress at once.
+        pub max_resend: I32 = 316,
+        /// Header from which frames of padding are made.
+        pub default_header: DataHeaderLayout = 320,
+        reserved_after_header: [u8; 96] = 352,
+        /// Tag of the publication.
+        pub entity_tag: I64 = 448,
+        /// Correlation id of the response channel.
+        pub response_correlation_id: I64 = 456,
+        /// Time for which the publication stays after its last publisher left.
+        pub linger_timeout_ns: I64 = 464,
+        /// Time for which an untethered subscriber may be behind the window.
+        pub untethered_window_limit_timeout_ns: I64 = 472,
+        /// Time for which an untethered subscriber that fell behind rests.
+        pub untethered_resting_timeout_ns: I64 = 480,
+        /// Whether the channel has the semantics of a group.
+        pub group: u8 = 488,
+        /// Whether the channel carries responses.
+        pub is_response: u8 = 489,
+        /// Whether the subscription rejoins a stream that it lost.
+        pub rejoin: u8 = 490,
+        /// Whether lost frames are requested again.
+        pub reliable: u8 = 491,
+        /// Whether the file's pages are allocated at their first use.
+        pub sparse: u8 = 492,
+        /// Whether the end of the stream is signalled to receivers.
+        pub signal_eos: u8 = 493,
+        /// Whether spies count as connected receivers.
+        pub spies_simulate_connection: u8 = 494,
+        /// Whether the subscription holds the publisher back.
+        pub tether: u8 = 495,
+        /// 1 once the publication was revoked.
+        pub is_publication_revoked: u8 = 496,
+        /// Use of the log.
+        pub log_type: u8 = 497,
+        reserved_after_type: [u8; 2] = 498,
+        /// Time for which an untethered subscriber that fell behind lingers. Not aligned: never loaded as a word.
+        pub untethered_linger_timeout_ns: I64 = 500,
+    }
+}

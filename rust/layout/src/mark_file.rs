@@ -1,0 +1,45 @@
+//! The header of an archive's mark file: a message header, a block, then texts.
+
+use crate::declare::layout;
+use crate::{I32, I64, U16};
+
+layout! {
+    /// The schema of the block that follows (Simple Binary Encoding).
+    pub struct MessageHeaderLayout: 8 {
+        /// Bytes of the block.
+        pub block_length: U16 = 0,
+        /// Template of the block.
+        pub template_id: U16 = 2,
+        /// Schema of the template.
+        pub schema_id: U16 = 4,
+        /// Version of the schema.
+        pub version: U16 = 6,
+    }
+
+    /// Process and settings of the archive. The texts follow.
+    pub struct MarkFileLayout: 128 {
+        /// Version of the layout; 0 until the archive is ready.
+        pub version: I32 = 0,
+        reserved_after_version: [u8; 4] = 4,
+        /// Epoch milliseconds of the last sign of life.
+        pub activity_timestamp_ms: I64 = 8,
+        /// Epoch milliseconds of the archive's start.
+        pub start_timestamp_ms: I64 = 16,
+        /// Process id of the archive.
+        pub pid: I64 = 24,
+        /// Stream of control requests over the network.
+        pub control_stream_id: I32 = 32,
+        /// Stream of control requests on the same machine.
+        pub local_control_stream_id: I32 = 36,
+        /// Stream of recording events.
+        pub events_stream_id: I32 = 40,
+        /// Bytes before the error log. Since version 1 of the schema.
+        pub header_length: I32 = 44,
+        /// Bytes of the error log. Since version 1 of the schema.
+        pub error_buffer_length: I32 = 48,
+        reserved_after_lengths: [u8; 4] = 52,
+        /// Id of the archive. Since version 2 of the schema.
+        pub archive_id: I64 = 56,
+        reserved: [u8; 64] = 64,
+    }
+}

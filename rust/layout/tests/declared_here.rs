@@ -1,0 +1,111 @@
+//! Layouts are declared in this crate and nowhere else.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Signs of a layout: an offset as a number, a struct for bytes, an integer that is put together from bytes.
+const SIGNS: [&str; 5] = [
+    "_OFFSET: usize = ",
+    "_AT: usize = ",
+    "#[repr(C",
+    "offset_of!(",
+    "::from_le_bytes",
+];
+
+/// Files with such a sign and another reason for it.
+const OTHER_REASONS: [(&str, &str); 6] = [
+    (
+        "driver/src/media/udp/linux.rs",
+        "memory for control messages of the kernel",
+    ),
+    ("memory/src/buffer.rs", "words of any content"),
+    ("memory/src/loom_words.rs", "words of any content"),
+    (
+        "pipeline/src/layout/decode.rs",
+        "records that the user lays out",
+    ),
+    (
+        "python/src/batch.rs",
+        "columns of a batch in Python's pickle",
+    ),
+    ("simulator/src/payload.rs", "messages of the simulator"),
+];
+
+#[test]
+fn no_other_crate_declares_a_layout() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("the folder of crates");
+    let mut found = Vec::new();
+    let mut count = 0;
+    for folder in fs::read_dir(crates).expect("crates") {
+        let folder = folder.expect("an entry").path();
+        if folder.ends_with("layout") || !folder.join("src").is_dir() {
+            continue;
+        }
+        for path in sources(&folder.join("src")) {
+            count += 1;
+            let name = path.strip_prefix(crates).expect("a file of a crate");
+            if OTHER_REASONS
+                .iter()
+                .all(|(other, _)| name != Path::new(other))
+            {
+                found.extend(signs_in(&path).map(|line| format!("{}: {line}", name.display())));
+            }
+        }
+    }
+    assert!(count > 100, "only {count} files were found");
+    assert!(
+        found.is_empty(),
+        "declare these in aeron-layout: {found:#?}"
+    );
+}
+
+#[test]
+fn each_exception_still_has_its_reason() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("the folder of crates");
+    for (name, reason) in OTHER_REASONS {
+        assert!(
+            signs_in(&crates.join(name)).next().is_some(),
+            "{name}: {reason}"
+        );
+    }
+}
+
+/// The lines with a sign, up to the tests of the file. Constants that come from a layout or from others have no digit after the sign.
+fn signs_in(path: &Path) -> impl Iterator<Item = String> + use<> {
+    let source = fs::read_to_string(path).expect("a source file");
+    let code = source
+        .split("#[cfg(test)]")
+        .next()
+        .unwrap_or_default()
+        .to_owned();
+    let lines: Vec<String> = code.lines().map(str::to_owned).collect();
+    lines.into_iter().filter(|line| {
+        SIGNS.iter().any(|sign| {
+            let after = line.split_once(sign).map(|(_, after)| after);
+            after.is_some_and(|after| {
+                !sign.ends_with("= ") || after.trim_end_matches(';').parse::<usize>().is_ok()
+            })
+        })
+    })
+}
+
+/// The files below a folder, tests of the crate apart.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).expect("a folder of sources") {
+        let path = entry.expect("an entry").path();
+        if path.ends_with("tests") || path.ends_with("tests.rs") {
+            continue;
+        }
+        if path.is_dir() {
+            files.extend(sources(&path));
+        } else {
+            files.push(path);
+        }
+    }
+    files
+}

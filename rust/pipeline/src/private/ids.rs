@@ -1,0 +1,94 @@
+//! [`PrivateArchiveId`] and [`LockNonce`]: 128 random bits each, with one text, 32 hexadecimal digits.
+
+use std::fmt;
+use std::io;
+
+/// Id of a private archive: the name of its directory, and its name in offsets. Aeron's own archive id is an `i64`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PrivateArchiveId([u8; 16]);
+
+/// A random value in the lock file of a private archive. A process that knows the nonce has seen this very file, or was sent by its
+/// owner: a copied or recreated directory of the same name does not pass for the archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LockNonce([u8; 16]);
+
+impl PrivateArchiveId {
+    /// Returns a new id, which nobody can guess.
+    ///
+    /// # Errors
+    /// The system has no random bytes.
+    pub fn random() -> io::Result<Self> {
+        random_bytes().map(Self)
+    }
+
+    /// Returns the id of a text: 32 hexadecimal digits in small letters, and nothing else.
+    pub fn parse(text: &str) -> Option<Self> {
+        let id = Self(u128::from_str_radix(text, 16).ok()?.to_be_bytes());
+        (id.to_string() == text).then_some(id)
+    }
+
+    pub(super) fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    pub(super) fn bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+}
+
+impl LockNonce {
+    /// Returns a new nonce, which nobody can guess.
+    ///
+    /// # Errors
+    /// The system has no random bytes.
+    pub fn random() -> io::Result<Self> {
+        random_bytes().map(Self)
+    }
+
+    pub(super) fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    pub(super) fn bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+}
+
+impl fmt::Display for PrivateArchiveId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_digits(f, self.0)
+    }
+}
+
+impl fmt::Display for LockNonce {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_digits(f, self.0)
+    }
+}
+
+fn random_bytes() -> io::Result<[u8; 16]> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    Ok(bytes)
+}
+
+fn write_digits(f: &mut fmt::Formatter<'_>, bytes: [u8; 16]) -> fmt::Result {
+    write!(f, "{:032x}", u128::from_be_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn an_archive_id_is_32_digits_and_nothing_else(bytes: [u8; 16], text in "[0-9a-fA-F+]{0,40}") {
+            let id = PrivateArchiveId(bytes);
+            prop_assert_eq!(PrivateArchiveId::parse(&id.to_string()), Some(id));
+            if let Some(id) = PrivateArchiveId::parse(&text) {
+                prop_assert_eq!(id.to_string(), text);
+            }
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Where private archives are made: the directory that the user names, or one in memory or in the temporary directory.
+//!
+//! A directory that others could write to, or turn into another one, is refused: what is read from it becomes rows.
+
+use std::fs::{DirBuilder, Metadata};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use super::PrivateError;
+use super::ids::PrivateArchiveId;
+
+/// Free space that a default root must have beside the retained bytes: segments begin before they are filled.
+const SPARE_BYTES: u64 = 128 * 1024 * 1024;
+
+/// The directories in which private archives may be.
+#[derive(Debug, Clone)]
+pub struct ArchiveRoots {
+    /// Where they are made, the best one first. One of them if the user named it.
+    candidates: Vec<Candidate>,
+}
+
+#[derive(Debug, Clone)]
+struct Candidate {
+    /// A directory of the file system that exists: its free space counts.
+    file_system: PathBuf,
+    directory: PathBuf,
+}
+
+/// A directory that was selected for a new archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SelectedRoot {
+    /// It exists and is ours.
+    pub directory: PathBuf,
+    /// One line for the log: which root it is, and why.
+    pub line: String,
+}
+
+impl ArchiveRoots {
+    /// The directory that option `archiveDir` names, or the default ones.
+    ///
+    /// # Errors
+    /// The directory is not named by an absolute path.
+    pub fn new(archive_dir: Option<&Path>) -> Result<Self, PrivateError> {
+        let Some(directory) = archive_dir else {
+            let roots = [PathBuf::from("/dev/shm"), std::env::temp_dir()];
+            return Ok(Self::of_roots(roots, rustix::process::geteuid().as_raw()));
+        };
+        if !directory.is_absolute() {
+            return Err(PrivateError::root(directory, "is not an absolute path"));
+        }
+        Ok(Self {
+            candidates: vec![Candidate {
+                file_system: directory.to_owned(),
+                directory: directory.to_owned(),
+            }],
+        })
+    }
+
+    fn of_roots(roots: impl IntoIterator<Item = PathBuf>, uid: u32) -> Self {
+        let candidate = |root: PathBuf| Candidate {
+            directory: root.join(format!("aeron-spark-{uid}")),
+            file_system: root,
+        };
+        Self {
+            candidates: roots.into_iter().map(candidate).collect(),
+        }
+    }
+
+    /// The directory of the archive `id`, wherever it was made; `None` when there is none.
+    ///
+    /// # Errors
+    /// It is there, but in a directory that is refused, or is itself none of ours.
+    pub fn find(&self, id: PrivateArchiveId) -> Result<Option<PathBuf>, PrivateError> {
+        for candidate in &self.candidates {
+            let path = candidate.directory.join(id.to_string());
+            match path.symlink_metadata() {
+                Ok(found) => {
+                    check_existing(&candidate.directory)?;
+                    check(&path, &found)?;
+                    return Ok(Some(path));
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(source) => return Err(PrivateError::io("look at", &path, source)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Where the archive `id` would be, in the directory that is looked at first.
+    pub fn preferred_path(&self, id: PrivateArchiveId) -> PathBuf {
+        let first = self.candidates.first().expect("one root or more");
+        first.directory.join(id.to_string())
+    }
+
+    /// The roots that exist and are ours.
+    pub fn existing(&self) -> impl Iterator<Item = &Path> {
+        let directories = self.candidates.iter();
+        directories
+            .map(|candidate| candidate.directory.as_path())
+            .filter(|directory| check_existing(directory).is_ok())
+    }
+
+    /// Makes the directory of a new archive in the first root that could take `max_retained_bytes` and what comes with them, or
+    /// in the last one.
+    ///
+    /// # Errors
+    /// The root is refused, or the directory cannot be made.
+    pub fn select(&self, max_retained_bytes: u64) -> Result<SelectedRoot, PrivateError> {
+        let needed = max_retained_bytes.saturating_add(SPARE_BYTES);
+        let mut passed = String::new();
+        let (last, others) = self.candidates.split_last().expect("one root or more");
+        for candidate in others {
+            let free = free_bytes(&candidate.file_system).unwrap_or(0);
+            if free >= needed {
+                return candidate.make(free, &passed);
+            }
+            passed += &format!(
+                "; {} has {} MiB free of {} MiB that are needed",
+                candidate.file_system.display(),
+                free >> 20,
+                needed >> 20
+            );
+        }
+        make(&last.directory)?;
+        let free = free_bytes(&last.directory)
+            .map_err(|source| PrivateError::io("look at", &last.directory, source))?;
+        last.make(free, &passed)
+    }
+}
+
+impl Candidate {
+    fn make(&self, free: u64, passed: &str) -> Result<SelectedRoot, PrivateError> {
+        make(&self.directory)?;
+        let directory = self.directory.clone();
+        let line = format!(
+            "private archive in {}, {} MiB free{passed}",
+            directory.display(),
+            free >> 20
+        );
+        Ok(SelectedRoot { directory, line })
+    }
+}
+
+/// Makes a directory for its owner alone, parents included, unless it is there and ours.
+fn make(directory: &Path) -> Result<(), PrivateError> {
+    match directory.symlink_metadata() {
+        Ok(found) => return check(directory, &found),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(source) => return Err(PrivateError::io("look at", directory, source)),
+    }
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
+        .map_err(|source| PrivateError::io("create", directory, source))?;
+    check_existing(directory)
+}
+
+/// Makes the directory of one archive; it must not exist.
+pub(super) fn make_archive(
+    directory: &Path,
+    id: PrivateArchiveId,
+) -> Result<PathBuf, PrivateError> {
+    let path = directory.join(id.to_string());
+    DirBuilder::new()
+        .mode(0o700)
+        .create(&path)
+        .map_err(|source| PrivateError::io("create", &path, source))?;
+    Ok(path)
+}
+
+fn check_existing(directory: &Path) -> Result<(), PrivateError> {
+    let found = directory
+        .symlink_metadata()
+        .map_err(|source| PrivateError::io("look at", directory, source))?;
+    check(directory, &found)
+}
+
+/// Refuses what is no directory of ours alone.
+pub(super) fn check(path: &Path, found: &Metadata) -> Result<(), PrivateError> {
+    let refuse = |reason: String| Err(PrivateError::root(path, reason));
+    let uid = rustix::process::geteuid().as_raw();
+    if found.is_symlink() {
+        refuse("is a symbolic link; name the directory itself".to_owned())
+    } else if !found.is_dir() {
+        refuse("is no directory".to_owned())
+    } else if found.uid() != uid {
+        refuse(format!(
+            "belongs to user {}, and this process runs as user {uid}",
+            found.uid()
+        ))
+    } else if found.permissions().mode() & 0o002 != 0 {
+        refuse(
+            "is writable for everybody; take that right away or name another directory".to_owned(),
+        )
+    } else {
+        Ok(())
+    }
+}
+
+/// What a file system could still take.
+fn free_bytes(path: &Path) -> io::Result<u64> {
+    let state = rustix::fs::statvfs(path)?;
+    Ok(state.f_bavail.saturating_mul(state.f_frsize))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    fn id() -> PrivateArchiveId {
+        PrivateArchiveId::parse("9f0c000000000000000000000000beef").unwrap()
+    }
+
+    fn set_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn refusal(directory: &Path) -> String {
+        let roots = ArchiveRoots::new(Some(directory)).unwrap();
+        roots.select(0).unwrap_err().to_string()
+    }
+
+    /// 08-32
+    #[test]
+    fn directories_are_made_for_their_owner_alone() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = root.path().join("deep/archives");
+        let roots = ArchiveRoots::new(Some(&directory)).unwrap();
+        assert!(roots.find(id()).unwrap().is_none());
+        let selected = roots.select(1 << 30).unwrap();
+        assert_eq!(selected.directory, directory);
+        let archive = make_archive(&directory, id()).unwrap();
+        for path in [&directory, &archive] {
+            assert_eq!(path.metadata().unwrap().mode() & 0o7777, 0o700);
+        }
+        assert_eq!(roots.find(id()).unwrap(), Some(archive));
+    }
+
+    /// 08-32
+    #[test]
+    fn a_directory_that_is_not_ours_alone_is_refused_by_its_reason() {
+        let root = tempfile::tempdir().unwrap();
+        let real = root.path().join("real");
+        fs::create_dir(&real).unwrap();
+        let link = root.path().join("link");
+        symlink(&real, &link).unwrap();
+        assert!(refusal(&link).contains("symbolic link"));
+        set_mode(&real, 0o777);
+        assert!(refusal(&real).contains("writable for everybody"));
+        set_mode(&real, 0o700);
+        let file = root.path().join("file");
+        fs::write(&file, "").unwrap();
+        assert!(refusal(&file).contains("no directory"));
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&real, Some(1), None).unwrap();
+            assert!(refusal(&real).contains("belongs to user 1"));
+        }
+        let error = ArchiveRoots::new(Some(Path::new("relative")))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("absolute"), "{error}");
+    }
+
+    /// 08-32: an archive's own directory may be exchanged as little as the one around it.
+    #[test]
+    fn an_archive_that_is_a_symbolic_link_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let roots = ArchiveRoots::new(Some(root.path())).unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        symlink(elsewhere.path(), root.path().join(id().to_string())).unwrap();
+        assert!(roots.find(id()).is_err());
+    }
+
+    #[test]
+    fn memory_is_taken_where_it_has_room_and_the_line_says_why_not() {
+        let small = tempfile::tempdir().unwrap();
+        let large = tempfile::tempdir().unwrap();
+        let roots = [small.path().to_owned(), large.path().to_owned()];
+        let roots = ArchiveRoots::of_roots(roots, 77);
+        let selected = roots.select(0).unwrap();
+        assert_eq!(selected.directory, small.path().join("aeron-spark-77"));
+        let selected = roots.select(u64::MAX / 2).unwrap();
+        assert_eq!(selected.directory, large.path().join("aeron-spark-77"));
+        assert!(
+            selected.line.contains("that are needed"),
+            "{}",
+            selected.line
+        );
+        // An archive is found again wherever it was made.
+        let archive = make_archive(&small.path().join("aeron-spark-77"), id()).unwrap();
+        assert_eq!(roots.find(id()).unwrap(), Some(archive));
+    }
+}

@@ -1,0 +1,475 @@
+//! [`Ledger`]: what a query counts over all its runs, and which ranges of its streams it did not record.
+//!
+//! A session whose stream has not ended is *open*. When its image goes away, the next image of the session tells what was missed. If
+//! none comes back, the number of bytes is not known, and a gap says so: it is never counted as 0.
+
+use aeron_archive::storage::Directory;
+
+use super::shared::Shared;
+use super::statistics::Statistics;
+use crate::private::{
+    Gap, OpenSession, PrivateArchive, SESSION_RETURN_TIMEOUT_MS, SessionKey, Totals,
+};
+
+/// The totals of a query, kept in its private archive. Owned by the recorder's thread.
+pub(super) struct Ledger {
+    storage: Directory,
+    totals: Totals,
+    /// Whether the query has recorded before this connection: then a session that joins amid its stream was missed.
+    pub has_run_before: bool,
+    /// Something changed that a kill must not forget.
+    is_urgent: bool,
+}
+
+/// What the ledger is told of an image whose recording begins.
+pub(super) struct Joined<'a> {
+    /// Its session.
+    pub key: &'a SessionKey,
+    /// The recording that begins.
+    pub recording_id: i64,
+    /// Position of the image's first frame.
+    pub join_position: i64,
+    /// Head of the session's earlier recording, if the stream was missed from there on.
+    pub missed_since: Option<i64>,
+    /// Whether the archive knows an earlier recording of the session.
+    pub is_known: bool,
+    /// Why nothing was recorded meanwhile.
+    pub reason: &'a str,
+}
+
+impl Ledger {
+    /// Reads the totals of an archive that was opened, and shows them.
+    pub fn open(archive: &PrivateArchive<Directory>, shared: &Shared) -> Self {
+        let mut ledger = Self {
+            storage: archive.storage().clone(),
+            totals: Totals::default(),
+            has_run_before: archive.has_recorded(),
+            is_urgent: false,
+        };
+        match Totals::load(&ledger.storage) {
+            Ok(None) => {}
+            Ok(Some(totals)) => ledger.resume(totals, archive, shared),
+            Err(error) => ledger.add_unknown(
+                None,
+                (None, None),
+                format!("the totals of earlier runs cannot be read: {error}"),
+                shared,
+            ),
+        }
+        ledger
+    }
+
+    fn resume(&mut self, totals: Totals, archive: &PrivateArchive<Directory>, shared: &Shared) {
+        self.has_run_before |= totals.written_ms > 0;
+        self.totals = totals;
+        for (name, number) in shared.statistics.sums() {
+            number.set(self.totals.numbers.get(name).copied().unwrap_or(0));
+        }
+        let written_ms = self.totals.written_ms;
+        for session in &mut self.totals.open_sessions {
+            session.gone_ms.get_or_insert(written_ms);
+        }
+        self.settle_after_kill(archive, shared);
+        self.show(shared);
+        self.log_totals(shared);
+    }
+
+    /// Gaps before recordings whose writer was killed before it could tell their exact end: the join position is close to that.
+    fn settle_after_kill(&mut self, archive: &PrivateArchive<Directory>, shared: &Shared) {
+        let pending: Vec<i64> = self
+            .totals
+            .gaps
+            .iter()
+            .filter_map(|gap| gap.recording)
+            .collect();
+        for recording_id in pending {
+            let mut recordings = archive.recordings();
+            let recording = recordings.find(|found| found.stream.recording_id() == recording_id);
+            match recording.and_then(|recording| recording.published.head()) {
+                None => self.withdraw(recording_id, shared),
+                Some(_) => {
+                    if let Some(gap) = self.gap_before(recording_id) {
+                        gap.recording = None;
+                    }
+                }
+            }
+        }
+    }
+
+    /// One line with what earlier runs counted, if they missed anything.
+    fn log_totals(&self, shared: &Shared) {
+        let Statistics {
+            gap_bytes,
+            lost_bytes,
+            unknown_gaps,
+            ..
+        } = &shared.statistics;
+        let counted = [gap_bytes.get(), lost_bytes.get(), unknown_gaps.get()];
+        if counted != [0; 3] {
+            let [gap_bytes, lost_bytes, unknown_gaps] = counted;
+            shared.add_line(format!(
+                "totals go on: gapBytes {gap_bytes}, lostBytes {lost_bytes}, gaps of unknown length {unknown_gaps}"
+            ));
+        }
+    }
+
+    /// Takes note of a recording that begins, before anything of it is recorded.
+    pub fn begin(&mut self, joined: &Joined<'_>, shared: &Shared) {
+        self.is_urgent = true;
+        let Joined {
+            key,
+            join_position,
+            missed_since,
+            ..
+        } = *joined;
+        let sessions = &mut self.totals.open_sessions;
+        match sessions.iter_mut().find(|session| session.key == *key) {
+            Some(session) => session.gone_ms = None,
+            None => sessions.push(OpenSession {
+                key: key.clone(),
+                gone_ms: None,
+            }),
+        }
+        if let Some(from) = missed_since {
+            let bytes = join_position - from;
+            self.totals.push_gap(Gap {
+                stream: Some(key.stream_id),
+                session: Some(key.session_id),
+                from: Some(from),
+                to: Some(join_position),
+                bytes: Some(bytes),
+                reason: joined.reason.to_owned(),
+                recording: Some(joined.recording_id),
+            });
+            shared.statistics.gap_bytes.add(bytes);
+            self.show(shared);
+        } else if self.has_run_before && !joined.is_known && join_position > 0 {
+            let reason = format!(
+                "the session is new to this query; what it sent before is not known ({})",
+                joined.reason
+            );
+            self.add_unknown(Some(key), (None, Some(join_position)), reason, shared);
+        }
+    }
+
+    /// The first message of a recording tells how long the gap before it is; returns the gap as it is kept.
+    pub fn settle(&mut self, recording_id: i64, bytes: i64, shared: &Shared) -> Option<Gap> {
+        let gap = self.gap_before(recording_id)?;
+        let more = bytes - gap.bytes.unwrap_or(0);
+        gap.bytes = Some(bytes);
+        gap.to = gap.from.map(|from| from + bytes);
+        gap.recording = None;
+        let settled = gap.clone();
+        shared.statistics.gap_bytes.add(more);
+        self.is_urgent = true;
+        self.show(shared);
+        Some(settled)
+    }
+
+    /// Takes a gap back, because the recording after it ended before a message of it began: the session's next recording has
+    /// that gap again, and more.
+    pub fn withdraw(&mut self, recording_id: i64, shared: &Shared) {
+        let Some(gap) = self.gap_before(recording_id) else {
+            return;
+        };
+        let bytes = gap.bytes.unwrap_or(0);
+        shared.statistics.gap_bytes.add(-bytes);
+        let is_other = |gap: &Gap| gap.recording != Some(recording_id);
+        self.totals.gaps.retain(is_other);
+        self.is_urgent = true;
+        self.show(shared);
+    }
+
+    fn gap_before(&mut self, recording_id: i64) -> Option<&mut Gap> {
+        let mut gaps = self.totals.gaps.iter_mut();
+        gaps.find(|gap| gap.recording == Some(recording_id))
+    }
+
+    /// The image of a session went away; `is_end_of_stream` says that the stream itself has ended.
+    pub fn end(&mut self, key: &SessionKey, is_end_of_stream: bool, now_ms: i64) {
+        let sessions = &mut self.totals.open_sessions;
+        if is_end_of_stream {
+            sessions.retain(|session| session.key != *key);
+        } else if let Some(session) = sessions.iter_mut().find(|session| session.key == *key) {
+            session.gone_ms = Some(now_ms);
+        }
+        self.is_urgent = true;
+    }
+
+    /// Gives up waiting for sessions that did not come back in time. `head_of` says how far a session was recorded.
+    pub fn give_up_absent(
+        &mut self,
+        now_ms: i64,
+        subscribed_since_ms: Option<i64>,
+        head_of: impl Fn(&SessionKey) -> Option<i64>,
+        shared: &Shared,
+    ) {
+        let Some(since) = subscribed_since_ms else {
+            return;
+        };
+        let is_absent = |session: &OpenSession| {
+            let gone_ms = session.gone_ms.map(|gone_ms| gone_ms.max(since));
+            gone_ms.is_some_and(|gone_ms| now_ms - gone_ms >= SESSION_RETURN_TIMEOUT_MS)
+        };
+        if !self.totals.open_sessions.iter().any(is_absent) {
+            return;
+        }
+        let sessions = std::mem::take(&mut self.totals.open_sessions);
+        let (absent, open): (Vec<_>, Vec<_>) = sessions.into_iter().partition(is_absent);
+        self.totals.open_sessions = open;
+        for session in absent {
+            let reason = format!(
+                "the session did not come back within {} s; what it sent after that position is not known",
+                SESSION_RETURN_TIMEOUT_MS / 1000
+            );
+            let from = head_of(&session.key);
+            self.add_unknown(Some(&session.key), (from, None), reason, shared);
+        }
+    }
+
+    /// Keeps a gap of unknown length, and logs it.
+    fn add_unknown(
+        &mut self,
+        key: Option<&SessionKey>,
+        (from, to): (Option<i64>, Option<i64>),
+        reason: String,
+        shared: &Shared,
+    ) {
+        let gap = Gap {
+            stream: key.map(|key| key.stream_id),
+            session: key.map(|key| key.session_id),
+            from,
+            to,
+            bytes: None,
+            reason,
+            recording: None,
+        };
+        shared.add_line(gap.to_string());
+        self.keep_unknown(gap, shared);
+    }
+
+    /// Takes over what was lost with an earlier archive, which was logged when that was found. One gap stands for all sessions
+    /// of that archive.
+    pub fn add_lost_archive(&mut self, bytes: i64, reason: String, shared: &Shared) {
+        shared.statistics.lost_bytes.add(bytes);
+        let gap = Gap {
+            stream: None,
+            session: None,
+            from: None,
+            to: None,
+            bytes: None,
+            reason,
+            recording: None,
+        };
+        self.keep_unknown(gap, shared);
+    }
+
+    fn keep_unknown(&mut self, gap: Gap, shared: &Shared) {
+        shared.statistics.unknown_gaps.add(1);
+        self.totals.push_gap(gap);
+        self.is_urgent = true;
+        self.show(shared);
+    }
+
+    fn show(&self, shared: &Shared) {
+        let gaps = self.totals.gaps.iter().cloned().collect();
+        shared.change(|state| state.gaps = gaps);
+    }
+
+    /// Writes what a kill must not forget.
+    pub fn store_urgent(&mut self, now_ms: i64, shared: &Shared) {
+        if self.is_urgent {
+            self.store(now_ms, shared);
+        }
+    }
+
+    /// Writes the totals if they changed.
+    pub fn store_changes(&mut self, now_ms: i64, shared: &Shared) {
+        let numbers = &self.totals.numbers;
+        let mut sums = shared.statistics.sums();
+        if self.is_urgent || sums.any(|(name, sum)| numbers.get(name) != Some(&sum.get())) {
+            self.store(now_ms, shared);
+        }
+    }
+
+    fn store(&mut self, now_ms: i64, shared: &Shared) {
+        let sums = shared.statistics.sums();
+        self.totals.numbers = sums
+            .map(|(name, sum)| (name.to_owned(), sum.get()))
+            .collect();
+        self.totals.written_ms = now_ms;
+        self.is_urgent = false;
+        if let Err(error) = self.totals.store(&self.storage) {
+            self.is_urgent = true;
+            shared.add_line(format!(
+                "the totals of this query cannot be written: {error}"
+            ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::private::ImageDescription;
+
+    const SESSION: i32 = -7;
+    const NOW_MS: i64 = 1_700_000_000_000;
+
+    fn image() -> ImageDescription {
+        ImageDescription {
+            original_channel: "aeron:ipc".to_owned(),
+            stripped_channel: "aeron:ipc".to_owned(),
+            stream_id: 1001,
+            session_id: SESSION,
+            source_identity: "aeron:ipc".to_owned(),
+            initial_term_id: 3,
+            term_length: 65536,
+            mtu_length: 1408,
+            join_position: 0,
+        }
+    }
+
+    fn joined(key: &SessionKey, join_position: i64, missed_since: Option<i64>) -> Joined<'_> {
+        Joined {
+            key,
+            recording_id: 5,
+            join_position,
+            missed_since,
+            is_known: missed_since.is_some(),
+            reason: "sent while no query ran",
+        }
+    }
+
+    struct Runs {
+        directory: tempfile::TempDir,
+        key: SessionKey,
+    }
+
+    impl Runs {
+        fn new() -> Self {
+            Self {
+                directory: tempfile::tempdir().unwrap(),
+                key: SessionKey::of_image(&image()),
+            }
+        }
+
+        /// The next run of the query: its ledger, and what others see of it.
+        fn start(&self) -> (Ledger, Shared) {
+            let storage = Directory::new(self.directory.path());
+            let archive = PrivateArchive::open(storage.clone(), &[], 1 << 30, NOW_MS)
+                .unwrap()
+                .0;
+            let shared = Shared::default();
+            (Ledger::open(&archive, &shared), shared)
+        }
+    }
+
+    fn is_counted(shared: &Shared, gap_bytes: i64, unknown_gaps: i64) -> bool {
+        let statistics = &shared.statistics;
+        (statistics.gap_bytes.get(), statistics.unknown_gaps.get()) == (gap_bytes, unknown_gaps)
+    }
+
+    #[test]
+    fn a_session_that_does_not_come_back_in_time_is_a_gap_of_unknown_length() {
+        let runs = Runs::new();
+        let (mut ledger, shared) = runs.start();
+        ledger.begin(&joined(&runs.key, 0, None), &shared);
+        ledger.end(&runs.key, false, NOW_MS);
+        ledger.store_changes(NOW_MS, &shared);
+
+        let (mut ledger, shared) = runs.start();
+        let since = NOW_MS + 500_000;
+        let in_time = since + SESSION_RETURN_TIMEOUT_MS - 1;
+        ledger.give_up_absent(in_time, None, |_| Some(640), &shared);
+        ledger.give_up_absent(in_time, Some(since), |_| Some(640), &shared);
+        assert!(is_counted(&shared, 0, 0));
+        ledger.give_up_absent(in_time + 1, Some(since), |_| Some(640), &shared);
+        ledger.give_up_absent(in_time + 2, Some(since), |_| Some(640), &shared);
+        assert!(is_counted(&shared, 0, 1));
+        let gaps = shared.gaps();
+        assert_eq!(
+            (gaps[0].from, gaps[0].to, gaps[0].bytes),
+            (Some(640), None, None)
+        );
+        assert_eq!(gaps[0].session, Some(SESSION));
+        let lines = shared.take_lines();
+        assert!(
+            lines[0].contains("did not come back within 60 s"),
+            "{lines:?}"
+        );
+        assert_eq!(lines.len(), 1);
+    }
+
+    #[test]
+    fn a_session_that_ended_is_not_waited_for() {
+        let runs = Runs::new();
+        let (mut ledger, shared) = runs.start();
+        ledger.begin(&joined(&runs.key, 0, None), &shared);
+        ledger.end(&runs.key, true, NOW_MS);
+        ledger.give_up_absent(i64::MAX, Some(NOW_MS), |_| None, &shared);
+        assert!(is_counted(&shared, 0, 0));
+    }
+
+    #[test]
+    fn a_gap_is_counted_at_the_join_and_exact_with_the_first_message() {
+        let runs = Runs::new();
+        let (mut ledger, shared) = runs.start();
+        ledger.begin(&joined(&runs.key, 1000 * 32, Some(64)), &shared);
+        assert!(is_counted(&shared, 1000 * 32 - 64, 0));
+        let gap = ledger.settle(5, 1001 * 32 - 64, &shared).unwrap();
+        assert_eq!((gap.from, gap.to), (Some(64), Some(1001 * 32)));
+        assert!(is_counted(&shared, 1001 * 32 - 64, 0));
+        assert_eq!(ledger.settle(5, 32, &shared), None, "once");
+    }
+
+    #[test]
+    fn a_gap_before_a_recording_without_a_message_is_counted_with_the_next_one() {
+        let runs = Runs::new();
+        let (mut ledger, shared) = runs.start();
+        ledger.begin(&joined(&runs.key, 640, Some(64)), &shared);
+        ledger.withdraw(5, &shared);
+        ledger.begin(&joined(&runs.key, 960, Some(64)), &shared);
+        assert!(is_counted(&shared, 960 - 64, 0));
+        assert_eq!(shared.gaps().len(), 1);
+    }
+
+    #[test]
+    fn a_killed_process_leaves_its_sums_and_takes_back_the_gap_of_a_recording_without_a_message() {
+        let runs = Runs::new();
+        let (mut ledger, shared) = runs.start();
+        ledger.add_lost_archive(96, "gone".to_owned(), &shared);
+        ledger.begin(&joined(&runs.key, 640, Some(64)), &shared);
+        ledger.store_urgent(NOW_MS, &shared);
+        drop(ledger);
+        let (ledger, shared) = runs.start();
+        assert!(is_counted(&shared, 0, 1));
+        assert_eq!(shared.statistics.lost_bytes.get(), 96);
+        assert!(ledger.has_run_before);
+        assert_eq!(ledger.totals.open_sessions[0].gone_ms, Some(NOW_MS));
+    }
+
+    #[test]
+    fn totals_that_cannot_be_read_are_a_gap_of_unknown_length() {
+        let runs = Runs::new();
+        runs.start();
+        std::fs::write(runs.directory.path().join(crate::private::TOTALS_FILE), "{").unwrap();
+        let (_, shared) = runs.start();
+        assert!(is_counted(&shared, 0, 1));
+        assert!(shared.take_lines()[0].contains("the totals of earlier runs cannot be read"));
+    }
+
+    #[test]
+    fn a_session_that_is_seen_amid_its_stream_is_a_gap_only_if_the_query_ran_before() {
+        let runs = Runs::new();
+        let (mut ledger, shared) = runs.start();
+        ledger.begin(&joined(&runs.key, 640, None), &shared);
+        assert!(is_counted(&shared, 0, 0), "a live stream has no past");
+        ledger.store_urgent(NOW_MS, &shared);
+        let (mut ledger, shared) = runs.start();
+        ledger.begin(&joined(&runs.key, 640, None), &shared);
+        assert!(is_counted(&shared, 0, 1));
+        ledger.begin(&joined(&runs.key, 0, None), &shared);
+        assert!(is_counted(&shared, 0, 1), "from its first byte on");
+    }
+}

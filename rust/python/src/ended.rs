@@ -1,0 +1,90 @@
+//! Polls of what ended with its client: an empty poll raises, unless the owner closed the client.
+
+use aeron_client::{CloseCause, Error, Image, Subscription};
+use pyo3::prelude::*;
+
+use crate::errors::{because, raise};
+
+/// An object that is polled and ends with its client.
+pub trait Polled {
+    fn is_closed(&self) -> bool;
+    /// Why it ended; empty if its owner closed it.
+    fn end_cause(&self) -> CloseCause;
+    /// Names it, and the last position of each of its streams.
+    fn describe_end(&self) -> String;
+}
+
+impl Polled for Subscription {
+    fn is_closed(&self) -> bool {
+        self.is_closed()
+    }
+
+    fn end_cause(&self) -> CloseCause {
+        self.close_cause()
+    }
+
+    fn describe_end(&self) -> String {
+        let last = self.last_positions();
+        let last = last.iter();
+        let positions: Vec<_> = last
+            .map(|last| format!("session {} at {}", last.session_id, last.position))
+            .collect();
+        let positions = match positions.is_empty() {
+            true => "it had no image".to_owned(),
+            false => format!("last positions: {}", positions.join(", ")),
+        };
+        format!(
+            "{}, stream {}: the subscription ended with its client; {positions}",
+            self.channel(),
+            self.stream_id()
+        )
+    }
+}
+
+impl Polled for Image {
+    fn is_closed(&self) -> bool {
+        self.is_closed()
+    }
+
+    fn end_cause(&self) -> CloseCause {
+        let cause = self.close_cause();
+        match cause.0.as_deref() {
+            // A corrupt log ended this image alone, and the poll that found it has raised.
+            Some(Error::CorruptLog { .. }) => CloseCause::default(),
+            _ => cause,
+        }
+    }
+
+    fn describe_end(&self) -> String {
+        format!(
+            "stream {}, session {}: the image ended with its client at position {}",
+            self.stream_id(),
+            self.session_id(),
+            self.position()
+        )
+    }
+}
+
+/// Returns the count of a poll, unless it is 0 because the client was closed by anything but its owner.
+///
+/// # Errors
+/// `SubscriptionClosedError`, with what closed the client as its cause.
+#[inline]
+pub fn unless_ended(polled: &impl Polled, found: usize) -> PyResult<usize> {
+    if found == 0 && polled.is_closed() {
+        check_owner_closed(polled)?;
+    }
+    Ok(found)
+}
+
+#[cold]
+fn check_owner_closed(polled: &impl Polled) -> PyResult<()> {
+    let cause = polled.end_cause();
+    match cause.0 {
+        None => Ok(()),
+        Some(_) => {
+            let ended = raise("SubscriptionClosedError", polled.describe_end());
+            Err(because(ended, &cause))
+        }
+    }
+}

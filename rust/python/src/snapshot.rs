@@ -1,0 +1,63 @@
+//! Snapshots: values as they were when somebody looked at them. They are immutable, compare by their values and are pickled.
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::argument::Argument;
+
+/// Bytes of a snapshot, `bytes` in Python.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Octets(pub Vec<u8>);
+
+impl Argument for Octets {
+    fn convert(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
+        let bytes = Py::<PyBytes>::convert(value, name)?;
+        Ok(Self(bytes.as_bytes(value.py()).to_vec()))
+    }
+}
+
+impl<'py> IntoPyObject<'py> for Octets {
+    type Target = PyBytes;
+    type Output = Bound<'py, PyBytes>;
+    type Error = std::convert::Infallible;
+
+    fn into_pyobject(self, py: Python<'py>) -> Result<Self::Output, Self::Error> {
+        Ok(PyBytes::new(py, &self.0))
+    }
+}
+
+/// A class of snapshots: its attributes, which are the arguments of its constructor too, and methods of its own.
+macro_rules! snapshot {
+    (
+        $(#[$doc:meta])* $class:ident($python:literal) {
+            $($(#[$field_doc:meta])* $field:ident: $type:ty,)*
+        }
+        $($own:tt)*
+    ) => {
+        $(#[$doc])*
+        #[pyclass(frozen, eq, hash, get_all, module = "aeron._aeron", name = $python)]
+        #[derive(PartialEq, Eq, Hash)]
+        pub struct $class {
+            $($(#[$field_doc])* pub $field: $type,)*
+        }
+
+        #[pymethods]
+        impl $class {
+            #[new]
+            #[allow(clippy::too_many_arguments, reason = "they are the attributes")]
+            fn of_values(
+                $(#[pyo3(from_py_with = crate::argument::$field)] $field: $type),*
+            ) -> Self {
+                Self { $($field),* }
+            }
+
+            #[allow(clippy::type_complexity, reason = "the arguments of the constructor")]
+            fn __getnewargs__(&self) -> ($($type,)*) {
+                ($(self.$field.clone(),)*)
+            }
+
+            $($own)*
+        }
+    };
+}
+pub(crate) use snapshot;

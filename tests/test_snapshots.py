@@ -1,0 +1,133 @@
+"""Snapshots are pickled and equal; objects that are alive refuse it. Every public class is one or the other."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import Stream
+
+import aeron
+from aeron.exceptions import registration_error
+
+SNAPSHOTS: dict[str, Callable[[], Any]] = {
+    "Action": lambda: aeron.Action.BREAK,
+    "ChannelStatus": lambda: aeron.ChannelStatus.ACTIVE,
+    "CounterSnapshot": lambda: aeron.CounterSnapshot(1, 2, 3, "a label", b"key", 4, 5, 6),
+    "ErrorObservation": lambda: aeron.ErrorObservation(1, 2, 3, "a text"),
+    "FixedLoss": lambda: aeron.FixedLoss(1, 2, 3),
+    "FrameType": lambda: aeron.FrameType.DATA,
+    "LogFrame": lambda: aeron.LogFrame(64, 100, "a header"),
+    "LossObservation": lambda: aeron.LossObservation(1, 2, 3, 4, 5, 6, "aeron:ipc", "a source"),
+    "MultiGapLoss": lambda: aeron.MultiGapLoss(1, 2, 3, 4),
+    "NotSent": lambda: aeron.BACK_PRESSURED,
+    "PublicationErrorFrame": lambda: aeron.PublicationErrorFrame(1, 2, 3, 4, 5, 6, 13, "too old", None),
+    "RandomLoss": lambda: aeron.RandomLoss(0.5, seed=1),
+}
+"""Immutable values."""
+OTHERS = {"Batch", "ChannelUriBuilder"}
+"""Classes that have tests of their pickles: `Batch` needs messages, and builders are compared by their texts."""
+
+
+def live(stream: Stream, tmp_path: Path, driver: aeron.MediaDriver) -> dict[str, Any]:
+    """An object of each class that belongs to the process: it has threads, mappings or functions."""
+    stream.publication.publish(b"x")
+    headers: list[aeron.Header] = []
+    while not headers:
+        stream.subscription.poll(lambda _, header: headers.append(header))
+    log = next((Path(driver.dir) / "publications").iterdir())
+    objects = [
+        driver,
+        stream.client,
+        stream.publication,
+        stream.subscription,
+        stream.subscription.images[0],
+        stream.subscription.batches(),
+        stream.client.add_publication("aeron:ipc", stream.stream_id),
+        stream.client.add_counter(1001, "a counter"),
+        stream.client.counters_reader,
+        stream.client.async_next_session_id(1),
+        stream.publication.claim(8),
+        headers[0],
+        aeron.CncFile(driver.dir),
+        aeron.LogFile(log),
+        aeron.FragmentAssembler(print),
+        aeron.IdleStrategy.parse("noop"),
+        aeron.BackoffIdleStrategy(),
+        aeron.BusySpinIdleStrategy(),
+        aeron.NoOpIdleStrategy(),
+        aeron.SleepingIdleStrategy(),
+        aeron.SleepingMillisIdleStrategy(),
+        aeron.YieldingIdleStrategy(),
+    ]
+    return {type(thing).__name__: thing for thing in objects}
+
+
+PLAIN = {"Agent", "AgentInvoker", "AgentRunner", "CompositeAgent", "DynamicCompositeAgent", "ShutdownSignalBarrier"}
+"""Classes written in Python, of a program's own agents."""
+
+
+def public_classes() -> dict[str, type]:
+    names = {name: getattr(aeron, name) for name in aeron.__all__}
+    return {name: kind for name, kind in names.items() if inspect.isclass(kind) and name != "connect"}
+
+
+def again(thing: Any) -> Any:
+    return pickle.loads(pickle.dumps(thing))
+
+
+@pytest.mark.parametrize("name", SNAPSHOTS)
+def test_a_snapshot_is_pickled_copied_and_compared_by_its_values(name: str) -> None:
+    snapshot = SNAPSHOTS[name]()
+    for other in (again(snapshot), copy.copy(snapshot), copy.deepcopy(snapshot), SNAPSHOTS[name]()):
+        assert type(other) is type(snapshot)
+        assert other == snapshot
+        assert hash(other) == hash(snapshot)
+        assert repr(other) == repr(snapshot)
+    assert snapshot != object()
+
+
+def test_snapshots_with_other_values_are_not_equal() -> None:
+    assert aeron.LogFrame(64, 100, "a") != aeron.LogFrame(64, 100, "b")
+    assert aeron.ErrorObservation(1, 2, 3, "a") != aeron.ErrorObservation(2, 2, 3, "a")
+
+
+def test_what_a_driver_shows_is_pickled(stream: Stream, driver: aeron.MediaDriver) -> None:
+    counter = stream.client.add_counter(1001, "pickled", b"key")
+    snapshot = next(each for each in stream.client.counters_reader if each.id == counter.id)
+    assert again(snapshot) == snapshot
+    assert snapshot.key == b"key".ljust(112, bytes(1))
+    stream.publication.publish(b"hello")
+    for path in (Path(driver.dir) / "publications").iterdir():
+        with aeron.LogFile(path) as log:
+            for frame in log.frames(0)[:2]:
+                assert again(frame) == frame
+                assert log.payload(0, again(frame), 10) == log.payload(0, frame, 10)
+            far = aeron.LogFrame(2**64 - 1, 2**64 - 1, "beyond the term")
+            assert log.payload(0, far, 10) == b""
+
+
+def test_what_is_alive_says_that_it_cannot_be_pickled(
+    stream: Stream, tmp_path: Path, driver: aeron.MediaDriver
+) -> None:
+    objects = live(stream, tmp_path, driver)
+    for name, thing in objects.items():
+        with pytest.raises(TypeError, match=f"cannot pickle '.*{name}' object"):
+            pickle.dumps(thing)
+    objects["BufferClaim"].abort()
+    ours = {name for name, kind in public_classes().items() if not issubclass(kind, BaseException)}
+    assert ours == {*SNAPSHOTS, *OTHERS, *PLAIN, *objects} & ours, "a new class belongs to one of the lists"
+    assert ours - PLAIN == {*SNAPSHOTS, *OTHERS, *objects} & ours
+
+
+def test_errors_are_pickled_with_their_codes() -> None:
+    for kind in public_classes().values():
+        if issubclass(kind, aeron.AeronError):
+            assert str(again(kind("what happened"))) == "what happened"
+    error = again(registration_error(11, "no such host", 7))
+    assert (error.code, error.correlation_id, str(error)) == (11, 7, str(registration_error(11, "no such host", 7)))
