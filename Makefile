@@ -83,8 +83,9 @@ test-loom:
 	$(call say,loom models of the lock-free algorithms)
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(LOOM_TARGET_DIR) CARGO_PROFILE_RELEASE_LTO=off cargo test --quiet --release -p aeron-memory --test 'loom_*'
 
-# Tests run side by side, those of a file in one process: they share its drivers and its Spark session.
-PYTEST := $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile
+# Tests run side by side, those of a file in one process: they share its drivers and its Spark session. The order is that of the
+# folders: pytest-xdist would begin with the files of many tests, and end with the few that take minutes.
+PYTEST := $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 test-python: $(QUICK)
 	$(call say,Python and interop tests)
 	$(PYTEST) $(PYTEST_ARGS)
