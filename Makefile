@@ -125,6 +125,9 @@ lint-rust:
 	$(call say,rustfmt and clippy)
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	@# The fuzz targets are a workspace of their own, which no other goal compiles.
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
+	cargo clippy --manifest-path fuzz/Cargo.toml --bins --quiet -- -D warnings
 
 lint-python: $(QUICK)
 	$(call say,ruff$(comma) mypy and stubtest)

@@ -187,12 +187,14 @@ impl Peers {
             .expect("the length is that of a broadcast");
         let epoch_clock = Arc::new(CachedEpochClock::new(START_MS));
         let nano_clock = Arc::new(CachedNanoClock::new(0));
-        let mut context = Context::default();
-        context.aeron_dir = DIRECTORY.clone();
-        context.use_conductor_agent_invoker = true;
-        context.error_handler = Arc::new(|_| {});
-        context.epoch_clock = epoch_clock.clone();
-        context.nano_clock = nano_clock.clone();
+        let context = Context {
+            aeron_dir: DIRECTORY.clone(),
+            use_conductor_agent_invoker: true,
+            error_handler: Arc::new(|_| {}),
+            epoch_clock: epoch_clock.clone(),
+            nano_clock: nano_clock.clone(),
+            ..Context::default()
+        };
         let aeron = Aeron::connect(context).expect("the driver is alive");
         Some(Self {
             aeron,

@@ -45,7 +45,10 @@ fuzz_target!(|input: &[u8]| {
             continue;
         };
         assert!(found.position >= layout.known);
-        assert_eq!(recover(&storage, &stream, layout.known).expect("found"), found);
+        assert_eq!(
+            recover(&storage, &stream, layout.known).expect("found"),
+            found
+        );
         let again = find_end(&storage, &stream, layout.known).expect("recovered");
         assert_eq!((again.position, again.is_torn), (found.position, false));
         let checked_from = layout.known.max(stream.segment_base(found.position));
