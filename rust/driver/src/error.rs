@@ -72,6 +72,12 @@ impl DriverError {
         self
     }
 
+    /// The failure of a channel, with the channel's text.
+    pub fn bad_channel(error: UriError, channel: &[u8]) -> Self {
+        let channel = String::from_utf8_lossy(channel);
+        Self::from(error).context(format_args!("channel={channel}"))
+    }
+
     /// What the client is told.
     pub fn code(&self) -> ErrorCode {
         self.code

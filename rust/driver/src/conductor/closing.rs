@@ -33,7 +33,7 @@ impl Conductor {
         if let DrainBegin::Unknown = self.drain_begin {
             self.drain_begin = DrainBegin::After {
                 commands_end: ring.producer_position(),
-                deadline_ns: self.now_ns.saturating_add(COMMANDS_TIME_NS),
+                deadline_ns: self.outlets.now_ns.saturating_add(COMMANDS_TIME_NS),
             };
         }
         if let DrainBegin::After {
@@ -41,8 +41,8 @@ impl Conductor {
             deadline_ns,
         } = self.drain_begin
         {
-            let is_executed = ring.consumer_position() >= commands_end && self.pending.is_none();
-            if is_executed || self.now_ns >= deadline_ns {
+            let is_executed = ring.consumer_position() >= commands_end && !self.pending.is_busy();
+            if is_executed || self.outlets.now_ns >= deadline_ns {
                 self.drain_begin = DrainBegin::Begun;
             }
         }
@@ -52,7 +52,7 @@ impl Conductor {
     /// One step of the drain, in each duty cycle from its begin on.
     pub(super) fn drain(&mut self) {
         for publication in &mut self.network_publications {
-            publication.remove_all_references(self.now_ns);
+            publication.remove_all_references(self.outlets.now_ns);
         }
         // At once and not at the next timer tick: closing waits for them.
         self.check_network_publications();

@@ -1,20 +1,25 @@
 //! One command from a client: what it asks for, and the answer.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
+use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::system::SystemCounter;
 use aeron_protocol::ErrorCode;
 use aeron_protocol::command::{
     Command, GetNextAvailableSessionId, MAX_REJECTION_REASON_LENGTH, RejectImage,
 };
-use aeron_protocol::uri::UriError;
 
-use super::destinations::Change;
-use super::publications::NULL_ID;
-use super::{Conductor, Outlets};
+use super::Conductor;
+use super::outlets::NULL_ID;
+use super::pending::{AwaitedChannel, AwaitedLog, ReadyCommand};
+use super::requests::Change;
 use crate::error::DriverError;
+use crate::log_storage::LogId;
+use crate::media::{ChannelRole, UdpChannel};
 use crate::publication::{IpcPublication, NetworkPublication};
 use crate::receiver::ReceiverCommand;
+use crate::resources::Lookup;
 use crate::sender::PublicationErrorReport;
 
 impl Conductor {
@@ -59,7 +64,8 @@ impl Conductor {
                 Ok(())
             }
             Command::ClientClose(command) => {
-                self.forget_slow_commands(command.client_id);
+                self.pending
+                    .forget_client(command.client_id, &mut self.outlets);
                 self.known_client(command.client_id)
                     .into_iter()
                     .for_each(|client| client.close());
@@ -111,15 +117,17 @@ impl Conductor {
             .iter()
             .any(|image| image.config().correlation_id == correlation_id);
         if is_received {
-            self.receiver_commands.send(ReceiverCommand::RejectImage {
-                correlation_id,
-                reason: command.reason.into(),
-            });
+            self.outlets
+                .receiver_commands
+                .send(ReceiverCommand::RejectImage {
+                    correlation_id,
+                    reason: command.reason.into(),
+                });
         } else {
             self.reject_ipc_image(correlation_id, command.reason)?;
         }
         self.outlets
-            .system(SystemCounter::ImagesRejected)
+            .system_counter(SystemCounter::ImagesRejected)
             .add_release(1);
         self.outlets
             .events
@@ -150,22 +158,135 @@ impl Conductor {
                 error_code: ErrorCode::ImageRejected.value(),
                 message: reason.into(),
             });
-        if publication.reject(self.now_ns) {
+        if publication.reject(self.outlets.now_ns) {
             self.outlets.announce_unavailable(publication, None);
             self.outlets.free_subscribers(publication);
         }
         Ok(())
     }
-}
 
-impl Outlets {
-    pub(super) fn refuse(&mut self, correlation_id: i64, error: &DriverError) {
-        self.errors.record(error);
-        self.events.on_error(correlation_id, error);
+    /// Asks for the addresses of a channel, which `command` waits for.
+    pub(super) fn resolve_channel(
+        &mut self,
+        channel: &[u8],
+        role: ChannelRole,
+        command: AwaitedChannel,
+    ) {
+        let lookup_id = self.outlets.look_up(Lookup::Channel {
+            channel: channel.into(),
+            role,
+        });
+        self.pending.await_channel(command, lookup_id);
     }
-}
 
-/// The failure of a channel, as clients and the error log are told of it.
-pub(super) fn bad_channel(error: UriError, channel: &[u8]) -> DriverError {
-    DriverError::from(error).context(format_args!("channel={}", String::from_utf8_lossy(channel)))
+    /// The channel that a command waits for is there, or is refused.
+    pub(super) fn on_channel_resolved(
+        &mut self,
+        lookup_id: i64,
+        result: Result<Arc<UdpChannel>, DriverError>,
+    ) {
+        // Without a slot, the client has gone or does not want the channel any more.
+        if let Some(slot) = self.pending.channel_slot(lookup_id) {
+            *slot = Some(result);
+            self.resume_command_in_progress();
+        }
+    }
+
+    /// The address that a command or an endpoint waits for is there, or cannot be found.
+    pub(super) fn on_address_resolved(
+        &mut self,
+        lookup_id: i64,
+        result: Result<SocketAddr, DriverError>,
+    ) {
+        if let Some(slot) = self.pending.address_slot(lookup_id) {
+            *slot = Some(result);
+            self.resume_command_in_progress();
+        } else {
+            self.on_re_resolved(lookup_id, result);
+        }
+    }
+
+    /// The log that a command waits for is there, or cannot be made.
+    pub(super) fn on_publication_log(
+        &mut self,
+        registration_id: i64,
+        result: Result<SharedBuffer, DriverError>,
+    ) {
+        if let Some(slot) = self.pending.log_slot(registration_id) {
+            *slot = Some(result);
+            self.resume_command_in_progress();
+        } else if result.is_ok() {
+            // The client has gone, or does not want the publication any more.
+            self.outlets.remove_log(LogId::Publication(registration_id));
+        }
+    }
+
+    /// Goes on with the command in progress, if what it waits for is there.
+    fn resume_command_in_progress(&mut self) {
+        if let Some(command) = self.pending.take_ready() {
+            self.resume(command);
+        }
+    }
+
+    /// Goes on with a command.
+    pub(super) fn resume(&mut self, command: ReadyCommand) {
+        match command {
+            ReadyCommand::Log(command, result) => {
+                let outcome = result.and_then(|memory| self.use_publication_log(&command, &memory));
+                let request = command.request();
+                self.refuse_failed(request.correlation_id, &request.describe(), outcome);
+            }
+            ReadyCommand::Channel(command, result) => {
+                let (correlation_id, description) = (command.correlation_id(), command.describe());
+                let outcome = result.and_then(|channel| self.use_channel(command, channel));
+                self.refuse_failed(correlation_id, &description, outcome);
+            }
+            ReadyCommand::Address(change, result) => self.on_destination_resolved(&change, result),
+        }
+    }
+
+    fn use_channel(
+        &mut self,
+        command: AwaitedChannel,
+        channel: Arc<UdpChannel>,
+    ) -> Result<(), DriverError> {
+        match command {
+            AwaitedChannel::Publication(request) => self.on_publication_channel(request, channel),
+            AwaitedChannel::Subscription(request) => self.on_subscription_channel(request, channel),
+            AwaitedChannel::Spy(request) => self.on_spy_channel(request, channel),
+            AwaitedChannel::ReceiveDestination(change) => {
+                self.on_receive_destination_channel(change, channel)
+            }
+        }
+    }
+
+    /// Adds the publication that a log was created for. While the command stood aside, another may have added the same publication, or
+    /// one with the same session: the log is removed then.
+    fn use_publication_log(
+        &mut self,
+        command: &AwaitedLog,
+        memory: &SharedBuffer,
+    ) -> Result<(), DriverError> {
+        let is_log_used = match command {
+            AwaitedLog::Ipc(plan) => self.join_or_add_ipc_publication(plan, memory),
+            AwaitedLog::Network(plan) => self.join_or_add_network_publication(plan, memory),
+        };
+        if !matches!(is_log_used, Ok(true)) {
+            let registration_id = command.request().correlation_id;
+            self.outlets.remove_log(LogId::Publication(registration_id));
+        }
+        is_log_used.map(drop)
+    }
+
+    fn refuse_failed(
+        &mut self,
+        correlation_id: i64,
+        description: &str,
+        outcome: Result<(), DriverError>,
+    ) {
+        if let Err(error) = outcome {
+            self.outlets
+                .refuse(correlation_id, &error.context(description));
+        }
+    }
 }

@@ -5,20 +5,10 @@ use aeron_memory::counters::{AtomicCounter, NULL_VALUE, NewCounter, keys, types}
 use aeron_protocol::ErrorCode;
 use aeron_protocol::command::{AddCounter, AddStaticCounter, RemoveCounter};
 
+use super::Conductor;
 use super::clients::{Client, OwnedCounter};
-use super::{Conductor, Outlets};
+use super::outlets::Outlets;
 use crate::error::DriverError;
-
-/// Whose the counters of a stream are, and what their labels say.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct StreamOwner<'a> {
-    pub(super) registration_id: i64,
-    /// The client that owns them, -1 for none.
-    pub(super) owner_id: i64,
-    pub(super) session_id: i32,
-    pub(super) stream_id: i32,
-    pub(super) channel: &'a str,
-}
 
 impl Conductor {
     /// The client with this id, if it has shown up.
@@ -137,68 +127,6 @@ impl Conductor {
 }
 
 impl Outlets {
-    pub(super) fn allocate_counter(
-        &mut self,
-        new: &NewCounter<'_>,
-    ) -> Result<AtomicCounter<SharedBuffer>, DriverError> {
-        self.counters.allocate(new, self.now_ms).map_err(|error| {
-            DriverError::coded(
-                ErrorCode::GenericError,
-                format_args!("failed to allocate counter: {error}"),
-            )
-        })
-    }
-
-    /// Allocates counters of a stream by type and name; all or, when there is no room, none.
-    pub(super) fn allocate_stream_counters<const N: usize>(
-        &mut self,
-        owner: &StreamOwner<'_>,
-        names: [(i32, &str); N],
-    ) -> Result<[AtomicCounter<SharedBuffer>; N], DriverError> {
-        let mut allocated = Vec::with_capacity(N);
-        for (type_id, name) in names {
-            match self.allocate_stream_counter(owner, type_id, name) {
-                Ok(counter) => allocated.push(counter),
-                Err(error) => {
-                    self.free_counters(allocated.iter().map(AtomicCounter::id));
-                    return Err(error);
-                }
-            }
-        }
-        Ok(allocated
-            .try_into()
-            .expect("there are as many counters as names"))
-    }
-
-    pub(super) fn allocate_stream_counter(
-        &mut self,
-        owner: &StreamOwner<'_>,
-        type_id: i32,
-        name: &str,
-    ) -> Result<AtomicCounter<SharedBuffer>, DriverError> {
-        let StreamOwner {
-            registration_id,
-            session_id,
-            stream_id,
-            channel,
-            ..
-        } = *owner;
-        self.allocate_counter(&NewCounter {
-            type_id,
-            key: &keys::stream_key(registration_id, session_id, stream_id, channel),
-            label: keys::stream_label(name, registration_id, session_id, stream_id, channel)
-                .as_bytes(),
-            registration_id,
-            owner_id: owner.owner_id,
-            reference_id: 0,
-            value: 0,
-        })
-    }
-
-    pub(super) fn free_counters(&mut self, ids: impl IntoIterator<Item = i32>) {
-        ids.into_iter().for_each(|id| self.free_counter(id));
-    }
-
     fn allocate_heartbeat(
         &mut self,
         client_id: i64,

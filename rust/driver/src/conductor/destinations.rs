@@ -5,29 +5,15 @@ use std::sync::Arc;
 
 use aeron_protocol::ErrorCode;
 use aeron_protocol::command::{Destination, RemoveDestinationById};
-use aeron_protocol::uri::ControlMode;
+use aeron_protocol::uri::{ControlMode, key};
 
 use super::Conductor;
 use super::endpoints::{Endpoint, EndpointState, closing};
+use super::requests::{Change, DestinationChange};
 use crate::error::DriverError;
 use crate::media::destination::send_destination_endpoint;
+use crate::resources::Lookup;
 use crate::sender::{EndpointId, ManualDestination, SenderCommand};
-
-/// Whether a destination comes or goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Change {
-    Add,
-    Remove,
-}
-
-/// A destination of a publication that comes or goes.
-#[derive(Clone, Debug)]
-pub(super) struct DestinationChange {
-    change: Change,
-    pub(super) correlation_id: i64,
-    endpoint: EndpointId,
-    pub(super) endpoint_name: Arc<str>,
-}
 
 impl Conductor {
     pub(super) fn on_change_destination(
@@ -40,12 +26,17 @@ impl Conductor {
             let channel = String::from_utf8_lossy(command.channel);
             error.context(format_args!("channel={channel}"))
         })?;
-        self.resolve_destination(DestinationChange {
+        let lookup_id = self.outlets.look_up(Lookup::Name {
+            name: name.clone(),
+            parameter: key::ENDPOINT,
+        });
+        let change = DestinationChange {
             change,
             correlation_id: command.correlation_id,
             endpoint,
             endpoint_name: name.into(),
-        });
+        };
+        self.pending.await_address(change, lookup_id);
         Ok(())
     }
 
@@ -57,7 +48,7 @@ impl Conductor {
     ) {
         let address = result.ok();
         let endpoint = change.endpoint;
-        self.sender_commands.send(match change.change {
+        self.outlets.sender_commands.send(match change.change {
             Change::Add => SenderCommand::AddDestination {
                 endpoint,
                 destination: ManualDestination {
@@ -78,7 +69,8 @@ impl Conductor {
         command: &RemoveDestinationById,
     ) -> Result<(), DriverError> {
         let endpoint = self.manual_send_endpoint(command.resource_registration_id)?;
-        self.sender_commands
+        self.outlets
+            .sender_commands
             .send(SenderCommand::RemoveDestinationById {
                 endpoint,
                 registration_id: command.destination_registration_id,

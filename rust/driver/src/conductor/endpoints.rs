@@ -7,7 +7,7 @@ use aeron_memory::counters::{AtomicCounter, NewCounter, keys, types};
 use aeron_protocol::ErrorCode;
 use aeron_protocol::uri::key;
 
-use super::Outlets;
+use super::outlets::Outlets;
 use crate::config::Context;
 use crate::error::DriverError;
 use crate::media::UdpChannel;

@@ -11,9 +11,9 @@ use aeron_memory::log::{LogBuffers, LogDescription, LogType};
 use aeron_protocol::uri::ReceiverGroup;
 
 use super::Conductor;
-use super::counters::StreamOwner;
 use super::links::{Origin, Subscription};
-use super::publications::NULL_ID;
+use super::outlets::NULL_ID;
+use super::outlets::StreamOwner;
 use crate::congestion::{Congestion, CongestionStrategy, CubicIndicators, max_window_length};
 use crate::error::DriverError;
 use crate::image::{ImageConfig, ImageCounters, ImageStrategies, PublicationImage};
@@ -76,11 +76,13 @@ impl Conductor {
         let first_pages = Pages::first_request(join_position, term_length, ahead);
         let length = log_length(term_length, self.context.file_page_size as i64)
             .map_err(DriverError::invalid_argument)?;
-        self.resource_commands.send(ResourceCommand::CreateLog {
-            log: LogId::Image(correlation_id),
-            length,
-            sparse: is_sparse.then_some(first_pages),
-        });
+        self.outlets
+            .resource_commands
+            .send(ResourceCommand::CreateLog {
+                log: LogId::Image(correlation_id),
+                length,
+                sparse: is_sparse.then_some(first_pages),
+            });
         self.pending_images.push(PendingImage {
             correlation_id,
             request,
@@ -95,11 +97,13 @@ impl Conductor {
         error
             .into_iter()
             .for_each(|error| self.outlets.errors.record(error));
-        self.receiver_commands.send(ReceiverCommand::RemoveState {
-            endpoint: request.endpoint,
-            session: session_of(request),
-            state: ForgettableState::InitInProgress,
-        });
+        self.outlets
+            .receiver_commands
+            .send(ReceiverCommand::RemoveState {
+                endpoint: request.endpoint,
+                session: session_of(request),
+                state: ForgettableState::InitInProgress,
+            });
     }
 
     /// What the image should be; nothing when nobody wants it.
@@ -219,8 +223,7 @@ impl Conductor {
         };
         if let Err(error) = outcome {
             let log = LogId::Image(id);
-            self.resource_commands
-                .send(ResourceCommand::RemoveLog { log });
+            self.outlets.remove_log(log);
             self.refuse_image(&pending.request, error.as_ref());
         }
     }
@@ -254,7 +257,7 @@ impl Conductor {
             plan.is_reliable,
             plan.is_group,
             plan.endpoint_channel.params.nak_delay_ns,
-            self.random.u64(..),
+            self.outlets.random.u64(..),
         );
         let config = self.image_config(pending, plan, join_position, cubic_counter_ids);
         let strategies = ImageStrategies {
@@ -267,7 +270,7 @@ impl Conductor {
             pending.first_pages,
             counters,
             strategies,
-            self.now_ns,
+            self.outlets.now_ns,
         );
         let receiving = ReceiverImage::new(ReceiverImageConfig {
             correlation_id: pending.correlation_id,
@@ -299,13 +302,14 @@ impl Conductor {
         let stream = (identity.stream_id, identity.session_id);
         for subscription in &self.subscriptions {
             if subscription.matches(stream, Origin::Received(endpoint))
-                && let Err(error) = self.outlets.link(&mut image, subscription, self.now_ns)
+                && let Err(error) = self.outlets.link(&mut image, subscription)
             {
                 self.outlets.errors.record(&error);
             }
         }
         self.images.push(image);
-        self.receiver_commands
+        self.outlets
+            .receiver_commands
             .send(ReceiverCommand::AddImage(Box::new(receiving)));
     }
 
@@ -323,7 +327,7 @@ impl Conductor {
             (types::PER_IMAGE_INDICATOR, "rcv-cc-cubic-rtt"),
             (types::PER_IMAGE_INDICATOR, "rcv-cc-cubic-wnd"),
         ];
-        let (context, now_ns) = (Arc::clone(&self.context), self.now_ns);
+        let (context, now_ns) = (Arc::clone(&self.context), self.outlets.now_ns);
         let indicators = || {
             let [rtt, window] = self.outlets.allocate_stream_counters(&owner, names)?;
             counter_ids.extend([rtt.id(), window.id()]);

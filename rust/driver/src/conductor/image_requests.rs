@@ -86,9 +86,9 @@ impl ImageRequests {
 impl Conductor {
     /// Takes a request of the receiver, or has the receiver forget that it asked.
     pub(super) fn on_create_image(&mut self, request: Box<ImageRequest>) {
-        if let Err(request) = self.image_requests.push(request, self.now_ns) {
+        if let Err(request) = self.image_requests.push(request, self.outlets.now_ns) {
             self.outlets
-                .system(SystemCounter::ConductorProxyFails)
+                .system_counter(SystemCounter::ConductorProxyFails)
                 .fetch_add(1);
             self.refuse_image(&request, None);
         }
@@ -96,15 +96,15 @@ impl Conductor {
 
     /// Begins with at most one image, and drops at most one request that is too old; returns the number of requests.
     pub(super) fn take_image_request(&mut self) -> usize {
-        if let Some(request) = self.image_requests.pop_expired(self.now_ns) {
+        if let Some(request) = self.image_requests.pop_expired(self.outlets.now_ns) {
             self.refuse_image(&request, None);
             return 1;
         }
         let has_room = self.pending_images.len() < MAX_IN_PROGRESS
-            && self.resource_commands.has_room(Lane::Images)
-            && self.receiver_commands.has_room();
+            && self.outlets.resource_commands.has_room(Lane::Images)
+            && self.outlets.receiver_commands.has_room();
         let Some(request) = has_room
-            .then(|| self.image_requests.pop(self.now_ns))
+            .then(|| self.image_requests.pop(self.outlets.now_ns))
             .flatten()
         else {
             return 0;

@@ -29,17 +29,19 @@ impl Conductor {
     /// Finds out what images need: missing data, room in the window, pages.
     pub(super) fn track_images(&mut self) -> usize {
         let mut work_count = 0;
-        let (now_ns, now_ms) = (self.now_ns, self.outlets.now_ms);
+        let (now_ns, now_ms) = (self.outlets.now_ns, self.outlets.now_ms);
         for image in &mut self.images {
             let report = (&mut self.loss_report, now_ms);
             work_count += usize::from(image.track_rebuild(now_ns, report));
             if let Some(pages) = image.page_request() {
                 let log = LogId::Image(image.config().correlation_id);
-                self.resource_commands.send(ResourceCommand::AllocateLog {
-                    log,
-                    pages,
-                    promise: 0,
-                });
+                self.outlets
+                    .resource_commands
+                    .send(ResourceCommand::AllocateLog {
+                        log,
+                        pages,
+                        promise: 0,
+                    });
                 work_count += 1;
             }
         }
@@ -51,7 +53,7 @@ impl Conductor {
         for index in (0..self.images.len()).rev() {
             let image = &mut self.images[index];
             let mut tether_actions = Vec::new();
-            let tick = image.on_tick(self.now_ns, |action| tether_actions.push(action));
+            let tick = image.on_tick(self.outlets.now_ns, |action| tether_actions.push(action));
             self.outlets.on_tether_actions(image, tether_actions);
             match tick {
                 ImageTick::Nothing => {}
@@ -70,15 +72,18 @@ impl Conductor {
             stream_id: config.stream_id,
             session_id: config.session_id,
         };
-        self.receiver_commands
+        self.outlets
+            .receiver_commands
             .send(ReceiverCommand::RemoveImage(correlation_id));
         self.outlets.announce_unavailable(image, None);
         if image.rejoins() {
-            self.receiver_commands.send(ReceiverCommand::RemoveState {
-                endpoint,
-                session,
-                state: ForgettableState::CoolDown,
-            });
+            self.outlets
+                .receiver_commands
+                .send(ReceiverCommand::RemoveState {
+                    endpoint,
+                    session,
+                    state: ForgettableState::CoolDown,
+                });
         }
         if let Some(endpoint) = self.receive_endpoint_mut(endpoint) {
             endpoint.remove_image();
@@ -99,8 +104,7 @@ impl Conductor {
         self.outlets.free_subscribers(&mut image);
         self.outlets.free_counters(image.counter_ids());
         let log = LogId::Image(image.config().correlation_id);
-        self.resource_commands
-            .send(ResourceCommand::RemoveLog { log });
+        self.outlets.remove_log(log);
     }
 }
 

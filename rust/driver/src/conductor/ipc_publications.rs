@@ -7,25 +7,15 @@ use aeron_protocol::uri::{ChannelUri, PublicationDefaults, PublicationParams, Se
 
 use super::Conductor;
 use super::client_proxy::PublicationCounterIds;
-use super::commands::bad_channel;
 use super::links::Source;
-use super::pending::Pending;
-use super::publications::{
-    PublicationRequest, response_correlation_id, session_clash, untethered_timeouts,
-};
+use super::pending::AwaitedLog;
+use super::publications::{response_correlation_id, session_clash, untethered_timeouts};
+use super::requests::{IpcPlan, PublicationRequest};
 use crate::config::Context;
 use crate::error::DriverError;
 use crate::log_storage::LogId;
 use crate::publication::IpcPublication;
 use crate::publication::ipc::State;
-use crate::resources::ResourceCommand;
-
-/// A publication that waits for its log.
-#[derive(Debug)]
-pub(super) struct IpcPlan {
-    pub(super) request: PublicationRequest,
-    pub(super) params: PublicationParams,
-}
 
 impl Conductor {
     pub(super) fn on_add_ipc_publication(
@@ -36,18 +26,18 @@ impl Conductor {
         let defaults = ipc_defaults(&self.context);
         let params = ChannelUri::from_bytes(channel)
             .and_then(|uri| PublicationParams::parse(&uri, &defaults, |_| None))
-            .map_err(|error| bad_channel(error, channel))?;
+            .map_err(|error| DriverError::bad_channel(error, channel))?;
         if self.join_ipc_publication(&request, &params)? {
             return Ok(());
         }
         self.request_publication_log(request.correlation_id, &params);
         let plan = IpcPlan { request, params };
-        self.await_log(Pending::IpcPublication(Box::new(plan)));
+        self.pending.await_log(AwaitedLog::Ipc(Box::new(plan)));
         Ok(())
     }
 
     /// Gives the client a reference to the shared publication, if there is one; returns whether there is.
-    pub(super) fn join_ipc_publication(
+    fn join_ipc_publication(
         &mut self,
         request: &PublicationRequest,
         params: &PublicationParams,
@@ -57,7 +47,7 @@ impl Conductor {
         {
             params
                 .check_agrees_with(&self.ipc_publications[index].config().existing())
-                .map_err(|error| bad_channel(error, request.channel.as_bytes()))?;
+                .map_err(|error| DriverError::bad_channel(error, request.channel.as_bytes()))?;
             self.refer_to_ipc(index, request)?;
             return Ok(true);
         }
@@ -80,7 +70,20 @@ impl Conductor {
         })
     }
 
-    pub(super) fn add_ipc_publication(
+    /// The log of a publication is there. Returns whether the publication uses the log.
+    pub(super) fn join_or_add_ipc_publication(
+        &mut self,
+        plan: &IpcPlan,
+        memory: &SharedBuffer,
+    ) -> Result<bool, DriverError> {
+        if self.join_ipc_publication(&plan.request, &plan.params)? {
+            return Ok(false);
+        }
+        self.add_ipc_publication(plan, memory)?;
+        Ok(true)
+    }
+
+    fn add_ipc_publication(
         &mut self,
         plan: &IpcPlan,
         memory: &SharedBuffer,
@@ -112,7 +115,7 @@ impl Conductor {
             image_liveness_timeout_ns,
             log,
             counters,
-            self.now_ns,
+            self.outlets.now_ns,
         ));
         let index = self.ipc_publications.len() - 1;
         self.refer_to_ipc(index, request).inspect_err(|_| {
@@ -169,8 +172,7 @@ impl Conductor {
         self.outlets.free_subscribers(&mut publication);
         self.outlets.free_counters(publication.counters().ids());
         let log = LogId::Publication(publication.config().registration_id);
-        self.resource_commands
-            .send(ResourceCommand::RemoveLog { log });
+        self.outlets.remove_log(log);
     }
 }
 

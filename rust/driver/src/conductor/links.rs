@@ -5,7 +5,9 @@ use std::sync::Arc;
 use aeron_memory::counters::{NewCounter, keys, types};
 use aeron_protocol::uri::{ReceiverGroup, SubscriptionParams};
 
-use super::{Conductor, Outlets};
+use super::Conductor;
+use super::outlets::Outlets;
+use super::requests::SubscriptionRequest;
 use crate::error::DriverError;
 use crate::media::UdpChannel;
 use crate::receiver::EndpointId;
@@ -48,16 +50,6 @@ pub(super) enum Origin<'a> {
     Sent(&'a UdpChannel),
     /// Received at the endpoint.
     Received(EndpointId),
-}
-
-/// Who asks for a subscription, and for what.
-#[derive(Clone, Debug)]
-pub(super) struct SubscriptionRequest {
-    pub(super) client_id: i64,
-    /// Of the subscription: the correlation id of the command that added it.
-    pub(super) registration_id: i64,
-    pub(super) stream_id: i32,
-    pub(super) channel: Arc<str>,
 }
 
 impl Subscription {
@@ -119,11 +111,11 @@ impl Conductor {
         let Some(subscription) = self.subscriptions.last() else {
             return;
         };
-        let (outlets, now_ns) = (&mut self.outlets, self.now_ns);
+        let outlets = &mut self.outlets;
         match subscription.source {
             Source::Ipc => {
                 for publication in &mut self.ipc_publications {
-                    outlets.link_if_matching(publication, Origin::Ipc, subscription, now_ns);
+                    outlets.link_if_matching(publication, Origin::Ipc, subscription);
                 }
             }
             Source::Spy(_) => {
@@ -131,14 +123,14 @@ impl Conductor {
                     let endpoint = publication.options().endpoint;
                     if let Some(channel) = self.send_endpoints.channel(endpoint) {
                         let origin = Origin::Sent(channel);
-                        outlets.link_if_matching(publication, origin, subscription, now_ns);
+                        outlets.link_if_matching(publication, origin, subscription);
                     }
                 }
             }
             Source::Network(_) => {
                 for image in &mut self.images {
                     let origin = Origin::Received(image.config().endpoint);
-                    outlets.link_if_matching(image, origin, subscription, now_ns);
+                    outlets.link_if_matching(image, origin, subscription);
                 }
             }
         }
@@ -149,7 +141,7 @@ impl Conductor {
         let publication = &mut self.ipc_publications[index];
         for subscription in &self.subscriptions {
             self.outlets
-                .link_if_matching(publication, Origin::Ipc, subscription, self.now_ns);
+                .link_if_matching(publication, Origin::Ipc, subscription);
         }
     }
 
@@ -162,7 +154,7 @@ impl Conductor {
         for subscription in &self.subscriptions {
             let origin = Origin::Sent(channel);
             self.outlets
-                .link_if_matching(publication, origin, subscription, self.now_ns);
+                .link_if_matching(publication, origin, subscription);
         }
     }
 
@@ -204,7 +196,6 @@ impl Outlets {
         stream: &mut dyn Stream,
         origin: Origin<'_>,
         subscription: &Subscription,
-        now_ns: i64,
     ) {
         let identity = stream.identity();
         let is_new = !stream.subscribers().contains(subscription.link_id);
@@ -216,7 +207,7 @@ impl Outlets {
                 return stream.await_pages();
             }
             // The subscription is there already, and its client has been told; only this image is missing.
-            if let Err(error) = self.link(stream, subscription, now_ns) {
+            if let Err(error) = self.link(stream, subscription) {
                 self.errors.record(&error);
             }
         }
@@ -227,7 +218,6 @@ impl Outlets {
         &mut self,
         stream: &mut dyn Stream,
         subscription: &Subscription,
-        now_ns: i64,
     ) -> Result<(), DriverError> {
         let (identity, join_position) = (stream.identity(), stream.join_position());
         let (registration_id, channel) = (subscription.registration_id, &*subscription.channel);
@@ -255,7 +245,7 @@ impl Outlets {
             Arc::clone(&subscription.channel),
             position,
             (subscription.is_tethered, subscription.rejoins),
-            now_ns,
+            self.now_ns,
         ));
         stream.on_subscriber_added();
         self.events

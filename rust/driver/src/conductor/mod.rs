@@ -18,12 +18,14 @@ mod links;
 mod network_publications;
 mod network_subscriptions;
 mod news;
+mod outlets;
 mod pending;
 mod publications;
 mod re_resolution;
 mod receive_destinations;
 mod receive_endpoints;
 mod rejections;
+mod requests;
 mod responses;
 mod send_endpoints;
 mod subscriptions;
@@ -59,7 +61,8 @@ use closing::DrainBegin;
 use image_creation::PendingImage;
 use image_requests::ImageRequests;
 use links::Subscription;
-use pending::{Pending, SlowCommand};
+use outlets::Outlets;
+use pending::PendingCommands;
 use re_resolution::ReResolution;
 use receive_endpoints::ReceiveEndpointRecord;
 use rejections::NotedRejections;
@@ -109,11 +112,8 @@ pub struct Conductor {
     context: Arc<Context>,
     commands: RingConsumer<SharedBuffer>,
     outlets: Outlets,
-    resource_commands: ResourceCommands,
     resource_replies: QueueConsumer<ResourceReply>,
-    sender_commands: QueueProducer<SenderCommand>,
     sender_events: QueueConsumer<SenderEvent>,
-    receiver_commands: QueueProducer<ReceiverCommand>,
     receiver_events: QueueConsumer<ReceiverEvent>,
     network: Box<dyn Network>,
     sender_ports: PortManager,
@@ -129,35 +129,20 @@ pub struct Conductor {
     receive_endpoints: Vec<ReceiveEndpointRecord>,
     images: Vec<PublicationImage>,
     subscriptions: Vec<Subscription>,
-    /// The client command in progress, with the request to the native resource agent that it waits for.
-    pending: Option<(i64, Pending)>,
-    slow_commands: Vec<SlowCommand>,
+    pending: PendingCommands,
     image_requests: ImageRequests,
     pending_images: Vec<PendingImage>,
     re_resolutions: Vec<ReResolution>,
     session_ids: SessionIds,
-    random: fastrand::Rng,
     system_socket_buffers: SocketBufferLengths,
     next_link_id: u64,
-    next_request_id: i64,
     /// Names endpoints and destinations.
     next_object_id: u64,
     next_receiver_id: i64,
     stall_tracker: StallTracker,
     blocked_command_timer: BlockedCommandTimer,
     timer_deadline_ns: i64,
-    now_ns: i64,
     command_body: Vec<u8>,
-}
-
-/// Where everything that others see of the conductor goes.
-pub(crate) struct Outlets {
-    events: ClientProxy,
-    counters: CountersManager<SharedBuffer>,
-    system: SystemCounters<SharedBuffer>,
-    errors: ErrorRecorder,
-    noted_rejections: NotedRejections,
-    now_ms: i64,
 }
 
 impl Conductor {
@@ -165,6 +150,7 @@ impl Conductor {
     pub fn new(context: Arc<Context>, parts: ConductorParts, now_ns: i64) -> Self {
         let mut random = fastrand::Rng::with_seed(parts.seed);
         let next_receiver_id = random.i64(..);
+        let first_session_id = random.i32(..);
         let sender_ports = PortManager::new(context.sender_wildcard_ports());
         let receiver_ports = PortManager::new(context.receiver_wildcard_ports());
         let reserved = context.publication_reserved_session_id_low
@@ -192,16 +178,19 @@ impl Conductor {
             outlets: Outlets {
                 events: ClientProxy::new(parts.events),
                 counters: parts.counters,
-                system: parts.system_counters,
+                system_counters: parts.system_counters,
                 errors: parts.errors,
                 noted_rejections: NotedRejections::default(),
+                resource_commands: parts.resource_commands,
+                sender_commands: parts.sender_commands,
+                receiver_commands: parts.receiver_commands,
+                last_lookup_id: 0,
+                random,
+                now_ns,
                 now_ms: 0,
             },
-            resource_commands: parts.resource_commands,
             resource_replies: parts.resource_replies,
-            sender_commands: parts.sender_commands,
             sender_events: parts.sender_events,
-            receiver_commands: parts.receiver_commands,
             receiver_events: parts.receiver_events,
             network: parts.network,
             sender_ports,
@@ -217,35 +206,30 @@ impl Conductor {
             receive_endpoints: Vec::new(),
             images: Vec::new(),
             subscriptions: Vec::new(),
-            pending: None,
-            slow_commands: Vec::new(),
+            pending: PendingCommands::default(),
             image_requests: ImageRequests::new(now_ns),
             pending_images: Vec::new(),
             re_resolutions: Vec::new(),
-            session_ids: SessionIds::new(random.i32(..), reserved),
-            random,
+            session_ids: SessionIds::new(first_session_id, reserved),
             system_socket_buffers: parts.system_socket_buffers,
             next_link_id: 0,
-            next_request_id: 0,
             next_object_id: 0,
             next_receiver_id,
             stall_tracker,
-            now_ns,
             command_body: Vec::new(),
         }
     }
 
     /// One duty cycle at `now_ns` (monotonic) and `now_ms` (epoch); answers how much was done.
     pub fn do_work(&mut self, now_ns: i64, now_ms: i64) -> usize {
-        self.now_ns = now_ns;
+        self.outlets.now_ns = now_ns;
         self.outlets.now_ms = now_ms;
         self.stall_tracker.on_duty_cycle(now_ns);
         if now_ns > self.timer_deadline_ns {
             self.on_timer();
             self.timer_deadline_ns = now_ns.saturating_add(self.context.timer_interval_ns);
         }
-        let mut work_count = self.resource_commands.flush();
-        work_count += self.sender_commands.flush() + self.receiver_commands.flush();
+        let mut work_count = self.outlets.flush();
         work_count += self.take_command();
         if self.is_drain_due() {
             self.drain();
@@ -264,8 +248,7 @@ impl Conductor {
     /// Ends everything: logs are given back. The counters stay: a client that misses its own believes that the driver, which it
     /// takes for alive until told otherwise, has given it up.
     pub fn close(&mut self) {
-        self.pending = None;
-        self.slow_commands.clear();
+        self.pending.clear();
         self.image_requests.clear();
         self.pending_images.clear();
         self.images.clear();
@@ -280,13 +263,11 @@ impl Conductor {
     }
 
     fn take_command(&mut self) -> usize {
-        let is_overloaded = self.resource_commands.is_overloaded()
-            || self.sender_commands.is_overloaded()
-            || self.receiver_commands.is_overloaded();
-        if self.pending.is_some() || is_overloaded {
+        if self.pending.is_busy() || self.outlets.is_overloaded() {
             return 0;
         }
-        if self.take_slow_command() {
+        if let Some(command) = self.pending.take_slow_ready() {
+            self.resume(command);
             return 1;
         }
         let mut taken = None;
@@ -309,22 +290,6 @@ impl Conductor {
     fn terminate(&self) {
         if self.context.termination_validator == TerminationValidator::Allow {
             self.is_terminated.store(true, Ordering::Release);
-        }
-    }
-}
-
-impl Outlets {
-    fn system(
-        &self,
-        counter: SystemCounter,
-    ) -> &aeron_memory::counters::AtomicCounter<SharedBuffer> {
-        self.system.get(counter)
-    }
-
-    /// Freeing what is not allocated only happens where a client tampered with the counter's record.
-    fn free_counter(&mut self, counter_id: i32) {
-        if let Err(error) = self.counters.free(counter_id, self.now_ms) {
-            self.errors.note(&format!("{error}\n"));
         }
     }
 }

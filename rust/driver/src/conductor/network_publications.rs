@@ -12,17 +12,18 @@ use aeron_protocol::uri::{
     ExistingPublication, PublicationDefaults, PublicationParams, ResponseCorrelation, SessionId,
 };
 
+use super::Conductor;
 use super::client_proxy::PublicationCounterIds;
-use super::commands::bad_channel;
-use super::counters::StreamOwner;
 use super::endpoints::{check_mtu, find_shared};
-use super::pending::Pending;
+use super::outlets::NULL_ID;
+use super::outlets::Outlets;
+use super::outlets::StreamOwner;
+use super::pending::AwaitedLog;
 use super::publications::{
-    NULL_ID, PublicationRequest, publisher_position_name, response_correlation_id, session_clash,
-    untethered_timeouts,
+    publisher_position_name, response_correlation_id, session_clash, untethered_timeouts,
 };
+use super::requests::{NetworkPlan, PublicationRequest};
 use super::send_endpoints::{check_send_timestamps, check_stated_buffer_lengths};
-use super::{Conductor, Outlets};
 use crate::error::DriverError;
 use crate::flow_control::FlowControlSpec;
 use crate::log_storage::LogId;
@@ -32,21 +33,11 @@ use crate::publication::{
     NetworkPublication, NetworkPublicationOptions, PublicationConfig, PublicationStatus,
     PublisherCounters,
 };
-use crate::resources::ResourceCommand;
 use crate::retransmit::{RetransmitConfig, RetransmitHandler};
 use crate::sender::{
     EndpointId, PublicationCounters, Response, SenderCommand, SenderPublication,
     SenderPublicationConfig,
 };
-
-/// A publication that waits for its log.
-#[derive(Debug)]
-pub(super) struct NetworkPlan {
-    pub(super) request: PublicationRequest,
-    channel: Arc<UdpChannel>,
-    params: PublicationParams,
-    flow_control: FlowControlSpec,
-}
 
 impl Conductor {
     pub(super) fn on_publication_channel(
@@ -57,7 +48,7 @@ impl Conductor {
         let params = self.network_publication_params(&channel)?;
         let flow_control =
             FlowControlSpec::of_channel(&channel.uri, channel.has_group_semantics(), &self.context)
-                .map_err(|error| bad_channel(error, channel.text.as_bytes()))?;
+                .map_err(|error| DriverError::bad_channel(error, channel.text.as_bytes()))?;
         self.check_response_channel(&params)?;
         let plan = NetworkPlan {
             request,
@@ -69,15 +60,12 @@ impl Conductor {
             return Ok(());
         }
         self.request_publication_log(plan.request.correlation_id, &plan.params);
-        self.await_log(Pending::NetworkPublication(Box::new(plan)));
+        self.pending.await_log(AwaitedLog::Network(Box::new(plan)));
         Ok(())
     }
 
     /// Gives the client a reference to the shared publication, if there is one; returns whether there is.
-    pub(super) fn join_network_publication(
-        &mut self,
-        plan: &NetworkPlan,
-    ) -> Result<bool, DriverError> {
+    fn join_network_publication(&mut self, plan: &NetworkPlan) -> Result<bool, DriverError> {
         let NetworkPlan {
             request,
             channel,
@@ -114,7 +102,7 @@ impl Conductor {
                 .map(|publication| publication.config().existing())
         };
         PublicationParams::parse(&channel.uri, &self.network_defaults(), tagged)
-            .map_err(|error| bad_channel(error, channel.text.as_bytes()))
+            .map_err(|error| DriverError::bad_channel(error, channel.text.as_bytes()))
     }
 
     fn network_defaults(&self) -> PublicationDefaults {
@@ -184,7 +172,7 @@ impl Conductor {
         let existing: ExistingPublication = publication.config().existing();
         params
             .check_agrees_with(&existing)
-            .map_err(|error| bad_channel(error, channel.text.as_bytes()))?;
+            .map_err(|error| DriverError::bad_channel(error, channel.text.as_bytes()))?;
         let requested = params.spies_simulate_connection;
         if requested == publication.options().spies_simulate_connection {
             return Ok(());
@@ -207,7 +195,20 @@ impl Conductor {
         )
     }
 
-    pub(super) fn add_network_publication(
+    /// The log of a publication is there. Returns whether the publication uses the log.
+    pub(super) fn join_or_add_network_publication(
+        &mut self,
+        plan: &NetworkPlan,
+        memory: &SharedBuffer,
+    ) -> Result<bool, DriverError> {
+        if self.join_network_publication(plan)? {
+            return Ok(false);
+        }
+        self.add_network_publication(plan, memory)?;
+        Ok(true)
+    }
+
+    fn add_network_publication(
         &mut self,
         plan: &NetworkPlan,
         memory: &SharedBuffer,
@@ -292,10 +293,11 @@ impl Conductor {
             log,
             counters,
             status,
-            self.now_ns,
+            self.outlets.now_ns,
         ));
         self.send_endpoints.add_publication(endpoint);
-        self.sender_commands
+        self.outlets
+            .sender_commands
             .send(SenderCommand::AddPublication(endpoint, Box::new(sending)));
     }
 
@@ -351,7 +353,7 @@ impl Conductor {
             response: response_role(params, config.response_correlation_id),
             connection_timeout_ns: self.context.publication_connection_timeout_ns,
         };
-        SenderPublication::new(sending, self.now_ns)
+        SenderPublication::new(sending, self.outlets.now_ns)
     }
 
     fn describe_network_log(
@@ -411,8 +413,7 @@ impl Conductor {
         self.outlets
             .free_counters(publication.counter_ids().iter().copied());
         let log = LogId::Publication(publication.config().registration_id);
-        self.resource_commands
-            .send(ResourceCommand::RemoveLog { log });
+        self.outlets.remove_log(log);
         self.release_send_endpoint(publication.options().endpoint);
     }
 }

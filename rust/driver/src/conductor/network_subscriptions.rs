@@ -6,8 +6,9 @@ use aeron_protocol::uri::{SubscriptionParams, key};
 
 use super::Conductor;
 use super::endpoints::{BufferLengths, check_buffer_length, check_timestamp_offset, find_shared};
-use super::links::{Source, Subscription, SubscriptionRequest};
+use super::links::{Source, Subscription};
 use super::receive_endpoints::ReceiveEndpointRecord;
+use super::requests::SubscriptionRequest;
 use crate::error::DriverError;
 use crate::media::UdpChannel;
 

@@ -1,7 +1,6 @@
 //! What the other agents tell the conductor.
 
 use super::Conductor;
-use super::pending::Resolved;
 use super::re_resolution::Whose;
 use crate::log_storage::LogId;
 use crate::receiver::ReceiverEvent;
@@ -48,7 +47,9 @@ impl Conductor {
                 log: LogId::Image(id),
                 result,
             } => self.on_image_log(id, result),
-            ResourceReply::CreatingLog { registration_id } => self.on_creating_log(registration_id),
+            ResourceReply::CreatingLog { registration_id } => {
+                self.pending.on_creating_log(registration_id);
+            }
             ResourceReply::LogAllocated {
                 log: LogId::Publication(id),
                 result,
@@ -57,13 +58,9 @@ impl Conductor {
                 log: LogId::Image(id),
                 result,
             } => self.on_image_pages(id, result),
-            ResourceReply::LookingUp { id } => self.on_looking_up(id),
-            ResourceReply::ChannelResolved { id, result } => {
-                self.on_resolved(id, Resolved::Channel(result));
-            }
-            ResourceReply::NameResolved { id, result } => {
-                self.on_resolved(id, Resolved::Name(result));
-            }
+            ResourceReply::LookingUp { id } => self.pending.on_looking_up(id),
+            ResourceReply::ChannelResolved { id, result } => self.on_channel_resolved(id, result),
+            ResourceReply::NameResolved { id, result } => self.on_address_resolved(id, result),
         }
     }
 

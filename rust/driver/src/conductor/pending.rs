@@ -1,344 +1,294 @@
-//! The client command that waits for the native resource agent. Until it is done the conductor executes no other, so that
-//! the replies have the order of the commands. One exception: while names are resolved for long, or a long log is created, the conductor
-//! executes other commands.
+//! The client commands that wait for the native resource agent. Until the command in progress is done the conductor executes no
+//! other, so that the replies have the order of the commands. One exception: while names are resolved for long, or a long log is
+//! created, the command steps aside and the conductor executes others.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use aeron_memory::buffer::SharedBuffer;
 
-use super::Conductor;
-use super::destinations::DestinationChange;
-use super::ipc_publications::IpcPlan;
-use super::links::SubscriptionRequest;
-use super::network_publications::NetworkPlan;
-use super::publications::PublicationRequest;
-use super::receive_destinations::ReceiveDestinationChange;
+use super::outlets::Outlets;
+use super::requests::{
+    DestinationChange, IpcPlan, NetworkPlan, PublicationRequest, ReceiveDestinationChange,
+    SubscriptionRequest,
+};
 use crate::error::DriverError;
 use crate::log_storage::LogId;
-use crate::media::{ChannelRole, UdpChannel};
-use crate::resources::{Lookup, ResourceCommand};
+use crate::media::UdpChannel;
 
 /// Commands that step aside; with so many of them one more holds up the others.
 const MAX_SLOW_COMMANDS: usize = 1024;
 
-/// What is done next with a command, once what it waits for is there.
+/// A command that waits for the log of its publication.
 #[derive(Debug)]
-pub(super) enum Pending {
-    /// Waits for its log.
-    IpcPublication(Box<IpcPlan>),
-    /// Waits for its channel.
-    PublicationChannel(PublicationRequest),
-    /// Waits for its log.
-    NetworkPublication(Box<NetworkPlan>),
-    /// Waits for its channel.
+pub(super) enum AwaitedLog {
+    Ipc(Box<IpcPlan>),
+    Network(Box<NetworkPlan>),
+}
+
+/// A command that waits for the addresses of its channel.
+#[derive(Debug)]
+pub(super) enum AwaitedChannel {
+    Publication(PublicationRequest),
     Subscription(SubscriptionRequest),
-    /// Waits for its channel.
     Spy(SubscriptionRequest),
-    /// Waits for the address of the destination.
-    Destination(DestinationChange),
-    /// Waits for the channel of the destination.
     ReceiveDestination(ReceiveDestinationChange),
 }
 
-/// A command that has stepped aside, and the answer to its request once that is there.
+/// A command that can go on: what it waited for is there, or cannot be had.
 #[derive(Debug)]
-pub(super) struct SlowCommand {
+pub(super) enum ReadyCommand {
+    Log(AwaitedLog, Result<SharedBuffer, DriverError>),
+    Channel(AwaitedChannel, Result<Arc<UdpChannel>, DriverError>),
+    Address(DestinationChange, Result<SocketAddr, DriverError>),
+}
+
+/// The commands that wait.
+#[derive(Debug, Default)]
+pub(super) struct PendingCommands {
+    in_progress: Option<PendingCommand>,
+    /// Commands that have stepped aside, oldest first.
+    slow: Vec<PendingCommand>,
+}
+
+#[derive(Debug)]
+enum PendingCommand {
+    /// Requested by the registration id of the publication.
+    Log(Waiting<AwaitedLog, SharedBuffer>),
+    /// Requested by the id of a lookup.
+    Channel(Waiting<AwaitedChannel, Arc<UdpChannel>>),
+    /// Requested by the id of a lookup.
+    Address(Waiting<DestinationChange, SocketAddr>),
+}
+
+/// A command, its request to the native resource agent, and the result of the request once it is there.
+#[derive(Debug)]
+struct Waiting<C, R> {
+    command: C,
     request_id: i64,
-    pending: Pending,
-    answer: Option<Resolved>,
+    result: Option<Result<R, DriverError>>,
 }
 
-/// The result of a request to the native resource agent.
-#[derive(Debug)]
-pub(super) enum Resolved {
-    /// Of a whole channel.
-    Channel(Result<Arc<UdpChannel>, DriverError>),
-    /// Of one name.
-    Name(Result<SocketAddr, DriverError>),
-    /// The log of a publication.
-    Log(Result<SharedBuffer, DriverError>),
-}
+/// The place for the result of a request.
+type ResultSlot<'a, R> = &'a mut Option<Result<R, DriverError>>;
 
-impl Pending {
-    /// Who waits for a channel, if it is known.
-    fn client_id(&self) -> Option<i64> {
-        match self {
-            Self::PublicationChannel(request) => Some(request.client_id),
-            Self::Subscription(request) | Self::Spy(request) => Some(request.client_id),
-            Self::ReceiveDestination(change) => Some(change.request.client_id),
-            Self::IpcPublication(plan) => Some(plan.request.client_id),
-            Self::NetworkPublication(plan) => Some(plan.request.client_id),
-            Self::Destination(_) => None,
-        }
+impl PendingCommands {
+    /// Whether a command is in progress.
+    pub(super) fn is_busy(&self) -> bool {
+        self.in_progress.is_some()
     }
 
-    fn correlation_id(&self) -> i64 {
-        match self {
-            Self::IpcPublication(plan) => plan.request.correlation_id,
-            Self::PublicationChannel(request) => request.correlation_id,
-            Self::NetworkPublication(plan) => plan.request.correlation_id,
-            Self::Subscription(request) | Self::Spy(request) => request.registration_id,
-            Self::Destination(change) => change.correlation_id,
-            Self::ReceiveDestination(change) => change.correlation_id,
-        }
+    /// The command in progress waits for the log of a publication.
+    pub(super) fn await_log(&mut self, command: AwaitedLog) {
+        let registration_id = command.request().correlation_id;
+        self.in_progress = Some(PendingCommand::Log(Waiting::new(command, registration_id)));
     }
 
-    fn describe(&self) -> String {
-        let (channel, stream_id) = match self {
-            Self::IpcPublication(plan) => return plan.request.describe(),
-            Self::PublicationChannel(request) => return request.describe(),
-            Self::NetworkPublication(plan) => return plan.request.describe(),
-            Self::Subscription(request) | Self::Spy(request) => {
-                (&request.channel, request.stream_id)
-            }
-            Self::Destination(change) => return format!("destination={}", change.endpoint_name),
-            Self::ReceiveDestination(change) => {
-                return format!("destination={}", change.request.channel);
-            }
-        };
-        format!("channel={channel} streamId={stream_id}")
-    }
-}
-
-impl Conductor {
-    /// Has a channel's names resolved; `pending` goes on with it.
-    pub(super) fn resolve_channel(
-        &mut self,
-        channel: &[u8],
-        role: ChannelRole,
-        pending: Pending,
-    ) -> Result<(), DriverError> {
-        let id = self.next_request_id();
-        let what = Lookup::Channel {
-            channel: channel.into(),
-            role,
-        };
-        self.resource_commands
-            .send(ResourceCommand::LookUp { id, what });
-        self.pending = Some((id, pending));
-        Ok(())
+    /// The command in progress waits for the channel of a lookup.
+    pub(super) fn await_channel(&mut self, command: AwaitedChannel, lookup_id: i64) {
+        self.in_progress = Some(PendingCommand::Channel(Waiting::new(command, lookup_id)));
     }
 
-    /// Has the name of a destination resolved.
-    pub(super) fn resolve_destination(&mut self, change: DestinationChange) {
-        let id = self.next_request_id();
-        let what = Lookup::Name {
-            name: change.endpoint_name.to_string(),
-            parameter: aeron_protocol::uri::key::ENDPOINT,
-        };
-        self.resource_commands
-            .send(ResourceCommand::LookUp { id, what });
-        self.pending = Some((id, Pending::Destination(change)));
+    /// The command in progress waits for the address of a lookup.
+    pub(super) fn await_address(&mut self, change: DestinationChange, lookup_id: i64) {
+        self.in_progress = Some(PendingCommand::Address(Waiting::new(change, lookup_id)));
     }
 
-    /// `pending` goes on when its log is there.
-    pub(super) fn await_log(&mut self, pending: Pending) {
-        self.pending = Some((NO_REQUEST, pending));
-    }
-
-    pub(super) fn next_request_id(&mut self) -> i64 {
-        self.next_request_id += 1;
-        self.next_request_id
-    }
-
-    /// The addresses that a command waits for take long: others are taken meanwhile.
-    pub(super) fn on_looking_up(&mut self, request_id: i64) {
-        if self.slow_commands.len() < MAX_SLOW_COMMANDS
-            && let Some(pending) = self.take_pending(request_id)
-        {
-            self.step_aside(request_id, pending);
-        }
+    /// The lookup that a command waits for takes long: others are taken meanwhile.
+    pub(super) fn on_looking_up(&mut self, lookup_id: i64) {
+        self.step_aside(|command| match command {
+            PendingCommand::Log(_) => false,
+            PendingCommand::Channel(waiting) => waiting.request_id == lookup_id,
+            PendingCommand::Address(waiting) => waiting.request_id == lookup_id,
+        });
     }
 
     /// The log that a command waits for takes long: others are taken meanwhile.
     pub(super) fn on_creating_log(&mut self, registration_id: i64) {
-        if self.slow_commands.len() < MAX_SLOW_COMMANDS
-            && let Some(pending) = self.take_pending_publication(registration_id)
-        {
-            self.step_aside(NO_REQUEST, pending);
-        }
-    }
-
-    fn step_aside(&mut self, request_id: i64, pending: Pending) {
-        self.slow_commands.push(SlowCommand {
-            request_id,
-            pending,
-            answer: None,
+        self.step_aside(|command| match command {
+            PendingCommand::Log(waiting) => waiting.request_id == registration_id,
+            PendingCommand::Channel(_) | PendingCommand::Address(_) => false,
         });
     }
 
-    pub(super) fn on_resolved(&mut self, request_id: i64, answer: Resolved) {
-        if let Some(pending) = self.take_pending(request_id) {
-            return self.go_on(pending, answer);
-        }
-        let mut slow_commands = self.slow_commands.iter_mut();
-        if let Some(slow) = slow_commands.find(|slow| slow.request_id == request_id) {
-            slow.answer = Some(answer);
-        } else if let Resolved::Name(result) = answer {
-            self.on_re_resolved(request_id, result);
+    fn step_aside(&mut self, is_meant: impl Fn(&PendingCommand) -> bool) {
+        if self.slow.len() < MAX_SLOW_COMMANDS {
+            self.slow
+                .extend(self.in_progress.take_if(|command| is_meant(command)));
         }
     }
 
-    /// Goes on with a command that had stepped aside; answers whether there was one. To be called when no other is in progress: the
-    /// two could want the same endpoint or publication.
-    pub(super) fn take_slow_command(&mut self) -> bool {
-        let is_answered = |slow: &SlowCommand| slow.answer.is_some();
-        let Some(index) = self.slow_commands.iter().position(is_answered) else {
-            return false;
-        };
-        let slow = self.slow_commands.remove(index);
-        if let Some(answer) = slow.answer {
-            self.go_on(slow.pending, answer);
-        }
-        true
+    /// The place for a log, if a command waits for it.
+    pub(super) fn log_slot(
+        &mut self,
+        registration_id: i64,
+    ) -> Option<ResultSlot<'_, SharedBuffer>> {
+        self.all().find_map(|command| match command {
+            PendingCommand::Log(waiting) => waiting.slot_of(registration_id),
+            _ => None,
+        })
     }
 
-    /// What the client still waits for is not made: it is gone.
-    pub(super) fn forget_slow_commands(&mut self, client_id: i64) {
-        self.forget_those(|slow| slow.pending.client_id() == Some(client_id));
+    /// The place for a channel, if a command waits for it.
+    pub(super) fn channel_slot(
+        &mut self,
+        lookup_id: i64,
+    ) -> Option<ResultSlot<'_, Arc<UdpChannel>>> {
+        self.all().find_map(|command| match command {
+            PendingCommand::Channel(waiting) => waiting.slot_of(lookup_id),
+            _ => None,
+        })
     }
 
-    /// What the command with this correlation id adds is not wanted any more; answers whether the command had stepped aside.
-    pub(super) fn forget_slow_command(&mut self, correlation_id: i64) -> bool {
-        self.forget_those(|slow| slow.pending.correlation_id() == correlation_id)
+    /// The place for an address, if a command waits for it.
+    pub(super) fn address_slot(&mut self, lookup_id: i64) -> Option<ResultSlot<'_, SocketAddr>> {
+        self.all().find_map(|command| match command {
+            PendingCommand::Address(waiting) => waiting.slot_of(lookup_id),
+            _ => None,
+        })
+    }
+
+    fn all(&mut self) -> impl Iterator<Item = &mut PendingCommand> {
+        self.in_progress.iter_mut().chain(&mut self.slow)
+    }
+
+    /// Takes the command in progress out, if it can go on.
+    pub(super) fn take_ready(&mut self) -> Option<ReadyCommand> {
+        self.in_progress
+            .take_if(|command| command.is_ready())
+            .and_then(PendingCommand::into_ready)
+    }
+
+    /// Takes the oldest command out that had stepped aside and can go on. To be called when no other is in progress: the two could
+    /// want the same endpoint or publication.
+    pub(super) fn take_slow_ready(&mut self) -> Option<ReadyCommand> {
+        let index = self.slow.iter().position(PendingCommand::is_ready)?;
+        self.slow.remove(index).into_ready()
+    }
+
+    /// Forgets the slow commands of a client that is gone. Destinations are changed nevertheless.
+    pub(super) fn forget_client(&mut self, client_id: i64, outlets: &mut Outlets) {
+        self.forget(|command| command.client_id() == Some(client_id), outlets);
+    }
+
+    /// Forgets the slow command with this correlation id, because what it adds is not wanted any more. Returns whether the command
+    /// had stepped aside.
+    pub(super) fn forget_command(&mut self, correlation_id: i64, outlets: &mut Outlets) -> bool {
+        self.forget(
+            |command| command.correlation_id() == correlation_id,
+            outlets,
+        )
     }
 
     /// Forgets slow commands, and removes the logs that were created for them; returns whether there was one. A log that is still
     /// being created is removed as soon as it is complete.
-    fn forget_those(&mut self, is_meant: impl FnMut(&mut SlowCommand) -> bool) -> bool {
-        let forgotten: Vec<_> = self.slow_commands.extract_if(.., is_meant).collect();
-        for slow in &forgotten {
-            if let Some(Resolved::Log(Ok(_))) = slow.answer {
-                self.remove_publication_log(slow.pending.correlation_id());
+    fn forget(
+        &mut self,
+        is_meant: impl Fn(&PendingCommand) -> bool,
+        outlets: &mut Outlets,
+    ) -> bool {
+        let forgotten: Vec<_> = self
+            .slow
+            .extract_if(.., |command| is_meant(command))
+            .collect();
+        for command in &forgotten {
+            if let PendingCommand::Log(waiting) = command
+                && let Some(Ok(_)) = waiting.result
+            {
+                outlets.remove_log(LogId::Publication(waiting.request_id));
             }
         }
         !forgotten.is_empty()
     }
 
-    fn remove_publication_log(&mut self, registration_id: i64) {
-        let log = LogId::Publication(registration_id);
-        self.resource_commands
-            .send(ResourceCommand::RemoveLog { log });
-    }
-
-    /// Goes on with a command whose addresses are known, or are not to be found, or whose log was created late.
-    fn go_on(&mut self, pending: Pending, answer: Resolved) {
-        let (correlation_id, description) = (pending.correlation_id(), pending.describe());
-        let outcome = match (pending, answer) {
-            (pending, Resolved::Log(Ok(memory))) => self.on_late_publication_log(&pending, &memory),
-            (_, Resolved::Log(Err(error))) => Err(error),
-            (Pending::Destination(change), Resolved::Name(result)) => {
-                self.on_destination_resolved(&change, result);
-                Ok(())
-            }
-            (pending, Resolved::Channel(Ok(channel))) => self.on_channel(pending, channel),
-            (_, Resolved::Channel(Err(error)) | Resolved::Name(Err(error))) => Err(error),
-            (_, Resolved::Name(Ok(_))) => Ok(()),
-        };
-        self.answer_failure(correlation_id, &description, outcome);
-    }
-
-    fn on_channel(
-        &mut self,
-        pending: Pending,
-        channel: Arc<UdpChannel>,
-    ) -> Result<(), DriverError> {
-        match pending {
-            Pending::PublicationChannel(request) => self.on_publication_channel(request, channel),
-            Pending::Subscription(request) => self.on_subscription_channel(request, channel),
-            Pending::Spy(request) => self.on_spy_channel(request, channel),
-            Pending::ReceiveDestination(change) => {
-                self.on_receive_destination_channel(change, channel)
-            }
-            Pending::IpcPublication(_)
-            | Pending::NetworkPublication(_)
-            | Pending::Destination(_) => Ok(()),
-        }
-    }
-
-    /// The log that the pending command waits for is there, or cannot be made.
-    pub(super) fn on_publication_log(
-        &mut self,
-        registration_id: i64,
-        result: Result<SharedBuffer, DriverError>,
-    ) {
-        if let Some(pending) = self.take_pending_publication(registration_id) {
-            let description = pending.describe();
-            let outcome = result.and_then(|memory| self.add_publication(&pending, &memory));
-            return self.answer_failure(registration_id, &description, outcome);
-        }
-        let mut slow_commands = self.slow_commands.iter_mut();
-        let slow = slow_commands.find(|slow| slow.pending.correlation_id() == registration_id);
-        match slow {
-            Some(slow) => slow.answer = Some(Resolved::Log(result)),
-            // The client has gone, or does not want the publication any more.
-            None if result.is_ok() => self.remove_publication_log(registration_id),
-            None => {}
-        }
-    }
-
-    /// While the command stood aside, another may have added the same publication, or one with the same session.
-    fn on_late_publication_log(
-        &mut self,
-        pending: &Pending,
-        memory: &SharedBuffer,
-    ) -> Result<(), DriverError> {
-        let joined = match pending {
-            Pending::IpcPublication(plan) => self.join_ipc_publication(&plan.request, &plan.params),
-            Pending::NetworkPublication(plan) => self.join_network_publication(plan),
-            _ => Ok(false),
-        };
-        match joined {
-            Ok(false) => self.add_publication(pending, memory),
-            Ok(true) => {
-                self.remove_publication_log(pending.correlation_id());
-                Ok(())
-            }
-            Err(error) => {
-                self.remove_publication_log(pending.correlation_id());
-                Err(error)
-            }
-        }
-    }
-
-    /// Adds the publication after its log was created. Removes the log if that fails.
-    fn add_publication(
-        &mut self,
-        pending: &Pending,
-        memory: &SharedBuffer,
-    ) -> Result<(), DriverError> {
-        let added = match pending {
-            Pending::IpcPublication(plan) => self.add_ipc_publication(plan, memory),
-            Pending::NetworkPublication(plan) => self.add_network_publication(plan, memory),
-            _ => Ok(()),
-        };
-        added.inspect_err(|_| self.remove_publication_log(pending.correlation_id()))
-    }
-
-    fn answer_failure(
-        &mut self,
-        correlation_id: i64,
-        description: &str,
-        outcome: Result<(), DriverError>,
-    ) {
-        if let Err(error) = outcome {
-            self.outlets
-                .refuse(correlation_id, &error.context(description));
-        }
-    }
-
-    fn take_pending_publication(&mut self, registration_id: i64) -> Option<Pending> {
-        let is_it = |pending: &Pending| pending.correlation_id() == registration_id;
-        let (_, pending) = self.pending.take_if(|(_, pending)| is_it(pending))?;
-        Some(pending)
-    }
-
-    fn take_pending(&mut self, id: i64) -> Option<Pending> {
-        let (_, pending) = self.pending.take_if(|(waits_for, _)| *waits_for == id)?;
-        Some(pending)
+    /// Drops all commands.
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
     }
 }
 
-/// The id of what waits for something else than a name.
-const NO_REQUEST: i64 = 0;
+impl<C, R> Waiting<C, R> {
+    fn new(command: C, request_id: i64) -> Self {
+        Self {
+            command,
+            request_id,
+            result: None,
+        }
+    }
+
+    fn slot_of(&mut self, request_id: i64) -> Option<ResultSlot<'_, R>> {
+        (self.request_id == request_id).then_some(&mut self.result)
+    }
+}
+
+impl PendingCommand {
+    fn is_ready(&self) -> bool {
+        match self {
+            Self::Log(waiting) => waiting.result.is_some(),
+            Self::Channel(waiting) => waiting.result.is_some(),
+            Self::Address(waiting) => waiting.result.is_some(),
+        }
+    }
+
+    fn into_ready(self) -> Option<ReadyCommand> {
+        Some(match self {
+            Self::Log(waiting) => ReadyCommand::Log(waiting.command, waiting.result?),
+            Self::Channel(waiting) => ReadyCommand::Channel(waiting.command, waiting.result?),
+            Self::Address(waiting) => ReadyCommand::Address(waiting.command, waiting.result?),
+        })
+    }
+
+    /// The client that waits; the command of a destination does not keep it.
+    fn client_id(&self) -> Option<i64> {
+        match self {
+            Self::Log(waiting) => Some(waiting.command.request().client_id),
+            Self::Channel(waiting) => Some(waiting.command.client_id()),
+            Self::Address(_) => None,
+        }
+    }
+
+    fn correlation_id(&self) -> i64 {
+        match self {
+            Self::Log(waiting) => waiting.command.request().correlation_id,
+            Self::Channel(waiting) => waiting.command.correlation_id(),
+            Self::Address(waiting) => waiting.command.correlation_id,
+        }
+    }
+}
+
+impl AwaitedLog {
+    /// The client's request for the publication.
+    pub(super) fn request(&self) -> &PublicationRequest {
+        match self {
+            Self::Ipc(plan) => &plan.request,
+            Self::Network(plan) => &plan.request,
+        }
+    }
+}
+
+impl AwaitedChannel {
+    fn client_id(&self) -> i64 {
+        match self {
+            Self::Publication(request) => request.client_id,
+            Self::Subscription(request) | Self::Spy(request) => request.client_id,
+            Self::ReceiveDestination(change) => change.request.client_id,
+        }
+    }
+
+    pub(super) fn correlation_id(&self) -> i64 {
+        match self {
+            Self::Publication(request) => request.correlation_id,
+            Self::Subscription(request) | Self::Spy(request) => request.registration_id,
+            Self::ReceiveDestination(change) => change.correlation_id,
+        }
+    }
+
+    /// The command in an error text.
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Self::Publication(request) => request.describe(),
+            Self::Subscription(request) | Self::Spy(request) => request.describe(),
+            Self::ReceiveDestination(change) => format!("destination={}", change.request.channel),
+        }
+    }
+}

@@ -1,7 +1,5 @@
 //! What the commands about publications have in common: who refers to them, what they are made of.
 
-use std::sync::Arc;
-
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::{AtomicCounter, types};
 use aeron_memory::directory::publication_log;
@@ -15,10 +13,12 @@ use aeron_protocol::uri::{
     InitialPosition, PublicationParams, ResponseCorrelation, Transport, UntetheredTimeouts,
 };
 
+use super::Conductor;
 use super::clients::PublicationReference;
-use super::counters::StreamOwner;
-use super::pending::Pending;
-use super::{Conductor, Outlets};
+use super::outlets::NULL_ID;
+use super::outlets::Outlets;
+use super::pending::AwaitedChannel;
+use super::requests::PublicationRequest;
 use crate::config::Context;
 use crate::error::DriverError;
 use crate::log_storage::LogId;
@@ -26,18 +26,6 @@ use crate::media::ChannelRole;
 use crate::publication::{PublicationConfig, PublisherCounters, PublisherPages};
 use crate::resources::ResourceCommand;
 use crate::stream::{PageRequest, TetherTimeouts};
-
-pub(super) const NULL_ID: i64 = -1;
-
-/// Who asks for a publication, and for what.
-#[derive(Clone, Debug)]
-pub(super) struct PublicationRequest {
-    pub(super) client_id: i64,
-    pub(super) correlation_id: i64,
-    pub(super) stream_id: i32,
-    pub(super) is_exclusive: bool,
-    pub(super) channel: Arc<str>,
-}
 
 impl Conductor {
     pub(super) fn on_add_publication(
@@ -52,11 +40,13 @@ impl Conductor {
             is_exclusive,
             channel: String::from_utf8_lossy(command.channel).into(),
         };
-        match Transport::of(command.channel) {
-            Transport::Ipc => self.on_add_ipc_publication(request, command.channel),
+        let channel = command.channel;
+        match Transport::of(channel) {
+            Transport::Ipc => self.on_add_ipc_publication(request, channel),
             Transport::Network => {
-                let pending = Pending::PublicationChannel(request);
-                self.resolve_channel(command.channel, ChannelRole::Publication, pending)
+                let command = AwaitedChannel::Publication(request);
+                self.resolve_channel(channel, ChannelRole::Publication, command);
+                Ok(())
             }
             Transport::Spy => {
                 let text = format!(
@@ -76,7 +66,8 @@ impl Conductor {
             .known_client(command.client_id)
             .and_then(|client| client.remove_publication(command.registration_id));
         let Some(reference) = reference else {
-            if self.forget_slow_command(command.registration_id) {
+            let id = command.registration_id;
+            if self.pending.forget_command(id, &mut self.outlets) {
                 self.outlets
                     .events
                     .on_operation_success(command.correlation_id);
@@ -125,7 +116,7 @@ impl Conductor {
             if self.network_publications[index].end_waiting() {
                 self.link_network_publication(index);
             }
-            self.network_publications[index].remove_reference(self.now_ns);
+            self.network_publications[index].remove_reference(self.outlets.now_ns);
         }
     }
 
@@ -178,7 +169,7 @@ impl Conductor {
     /// Publishes positions and limits, and asks for the pages that the next limits need.
     pub(super) fn update_publications(&mut self) -> usize {
         let mut work_count = 0;
-        let commands = &mut self.resource_commands;
+        let commands = &mut self.outlets.resource_commands;
         let mut ask = |id: i64, request: Option<PublisherPages>| {
             let log = LogId::Publication(id);
             let allocate = |PublisherPages { pages, promise }| ResourceCommand::AllocateLog {
@@ -213,18 +204,20 @@ impl Conductor {
             length: HEADER_LENGTH,
         };
         let page_size = self.context.file_page_size as i64;
-        self.resource_commands.send(ResourceCommand::CreateLog {
-            log: LogId::Publication(id),
-            length: log_length(params.term_length.into(), page_size)
-                .expect("term length and page size are validated"),
-            sparse: params.is_sparse.then_some(first_frame),
-        });
+        self.outlets
+            .resource_commands
+            .send(ResourceCommand::CreateLog {
+                log: LogId::Publication(id),
+                length: log_length(params.term_length.into(), page_size)
+                    .expect("term length and page size are validated"),
+                sparse: params.is_sparse.then_some(first_frame),
+            });
     }
 
     /// Where the channel says, or at the beginning of a random term.
     pub(super) fn initial_position(&mut self, params: &PublicationParams) -> InitialPosition {
         params.initial_position.unwrap_or_else(|| {
-            let initial_term_id = self.random.i32(..);
+            let initial_term_id = self.outlets.random.i32(..);
             InitialPosition {
                 initial_term_id,
                 term_id: initial_term_id,
@@ -298,23 +291,6 @@ impl Conductor {
                 config.stream_id,
                 config.initial_position.initial_term_id,
             )
-        }
-    }
-}
-
-impl PublicationRequest {
-    pub(super) fn describe(&self) -> String {
-        format!("channel={} streamId={}", self.channel, self.stream_id)
-    }
-
-    /// Whose the counters of the publication are.
-    pub(super) fn counter_owner(&self, session_id: i32) -> StreamOwner<'_> {
-        StreamOwner {
-            registration_id: self.correlation_id,
-            owner_id: self.client_id,
-            session_id,
-            stream_id: self.stream_id,
-            channel: &self.channel,
         }
     }
 }

@@ -8,7 +8,7 @@ use aeron_protocol::uri::key;
 use super::Conductor;
 use crate::error::DriverError;
 use crate::receiver::{self, DestinationId, ReceiverCommand};
-use crate::resources::{Lookup, ResourceCommand};
+use crate::resources::Lookup;
 use crate::sender::{self, SenderCommand};
 
 /// A name that is looked up again.
@@ -38,17 +38,14 @@ impl Conductor {
         if self.re_resolutions.iter().any(is_asked) {
             return;
         }
-        let id = self.next_request_id();
         let parameter = match whose {
             Whose::Sender(_) => key::ENDPOINT,
             Whose::Receiver(..) => key::CONTROL,
         };
-        let what = Lookup::Name {
+        let id = self.outlets.look_up(Lookup::Name {
             name: name.to_string(),
             parameter,
-        };
-        self.resource_commands
-            .send(ResourceCommand::LookUp { id, what });
+        });
         self.re_resolutions.push(ReResolution {
             id,
             whose,
@@ -72,14 +69,17 @@ impl Conductor {
         }
         match waiting.whose {
             Whose::Sender(endpoint) => {
-                self.sender_commands.send(SenderCommand::ResolutionChange {
-                    endpoint,
-                    name: waiting.name,
-                    address,
-                });
+                self.outlets
+                    .sender_commands
+                    .send(SenderCommand::ResolutionChange {
+                        endpoint,
+                        name: waiting.name,
+                        address,
+                    });
             }
             Whose::Receiver(endpoint, destination) => {
-                self.receiver_commands
+                self.outlets
+                    .receiver_commands
                     .send(ReceiverCommand::ResolutionChange {
                         endpoint,
                         destination,

@@ -10,24 +10,12 @@ use aeron_protocol::command::Destination;
 use aeron_protocol::uri::{ChannelUri, ControlMode, Transport};
 
 use super::Conductor;
-use super::commands::bad_channel;
-use super::destinations::Change;
-use super::links::{Source, Subscription, SubscriptionRequest};
-use super::pending::Pending;
+use super::links::{Source, Subscription};
+use super::pending::AwaitedChannel;
+use super::requests::{Change, ReceiveDestinationChange, SubscriptionRequest};
 use crate::error::DriverError;
 use crate::media::{ChannelRole, UdpChannel};
 use crate::receiver::{EndpointId, ReceiverCommand};
-
-/// A destination of a subscription that comes or goes.
-#[derive(Clone, Debug)]
-pub(super) struct ReceiveDestinationChange {
-    change: Change,
-    pub(super) correlation_id: i64,
-    endpoint: EndpointId,
-    /// What the destination is to the client: the subscription, with the channel of the destination.
-    pub(super) request: SubscriptionRequest,
-    is_spy: bool,
-}
 
 impl Conductor {
     pub(super) fn on_change_receive_destination(
@@ -40,7 +28,7 @@ impl Conductor {
             return self.remove_local_destination(command);
         }
         let uri = ChannelUri::from_bytes(command.channel)
-            .map_err(|error| bad_channel(error, command.channel))?;
+            .map_err(|error| DriverError::bad_channel(error, command.channel))?;
         let (endpoint, request) = self.manual_subscription(command)?;
         let is_spy = match transport {
             Transport::Ipc => return self.add_ipc_destination(&uri, request, command),
@@ -58,7 +46,12 @@ impl Conductor {
             request,
             is_spy,
         };
-        self.resolve_channel(command.channel, role, Pending::ReceiveDestination(change))
+        self.resolve_channel(
+            command.channel,
+            role,
+            AwaitedChannel::ReceiveDestination(change),
+        );
+        Ok(())
     }
 
     /// The endpoint of a subscription whose destinations its client manages, and the subscription with the destination's channel.
@@ -112,7 +105,7 @@ impl Conductor {
     ) -> Result<(), DriverError> {
         let params = self
             .parse_subscription(uri)
-            .map_err(|error| bad_channel(error, command.channel))?;
+            .map_err(|error| DriverError::bad_channel(error, command.channel))?;
         self.add_subscription(request, &params, Source::Ipc);
         self.outlets
             .events
@@ -150,7 +143,8 @@ impl Conductor {
                     .receive_endpoint(endpoint)
                     .and_then(|endpoint| endpoint.destination_with(&channel.canonical_form));
                 if let Some(destination) = destination {
-                    self.receiver_commands
+                    self.outlets
+                        .receiver_commands
                         .send(ReceiverCommand::RemoveDestination {
                             endpoint,
                             destination,

@@ -140,10 +140,12 @@ impl Conductor {
             channel.text.clone(),
             self.context.stream_session_limit as usize,
         );
-        self.receiver_commands.send(ReceiverCommand::AddEndpoint {
-            endpoint: Box::new(endpoint),
-            destinations,
-        });
+        self.outlets
+            .receiver_commands
+            .send(ReceiverCommand::AddEndpoint {
+                endpoint: Box::new(endpoint),
+                destinations,
+            });
         self.receive_endpoints.push(ReceiveEndpointRecord {
             id,
             channel: Arc::clone(channel),
@@ -221,7 +223,8 @@ impl Conductor {
         if let Some(endpoint) = self.receive_endpoint_mut(id) {
             endpoint.destinations.push(record);
         }
-        self.receiver_commands
+        self.outlets
+            .receiver_commands
             .send(ReceiverCommand::AddDestination {
                 endpoint: id,
                 destination: Box::new(destination),
@@ -323,7 +326,8 @@ impl Conductor {
                 let count = interests.streams.entry(stream_id).or_default();
                 *count += 1;
                 if *count == 1 {
-                    self.receiver_commands
+                    self.outlets
+                        .receiver_commands
                         .send(ReceiverCommand::AddSubscription {
                             endpoint: id,
                             stream_id,
@@ -344,7 +348,8 @@ impl Conductor {
         let count = endpoint.interests.sessions.entry(session).or_default();
         *count += 1;
         if *count == 1 {
-            self.receiver_commands
+            self.outlets
+                .receiver_commands
                 .send(ReceiverCommand::AddSubscriptionBySession {
                     endpoint: id,
                     session,
@@ -396,7 +401,7 @@ impl Conductor {
         };
         command
             .into_iter()
-            .for_each(|command| self.receiver_commands.send(command));
+            .for_each(|command| self.outlets.receiver_commands.send(command));
         self.close_unused_receive_endpoint(id);
     }
 
@@ -408,7 +413,8 @@ impl Conductor {
         if endpoint.is_unused() && endpoint.is_active() {
             endpoint.state = EndpointState::Closing;
             endpoint.status.set(types::CHANNEL_CLOSING);
-            self.receiver_commands
+            self.outlets
+                .receiver_commands
                 .send(ReceiverCommand::RemoveEndpoint(id));
         }
     }

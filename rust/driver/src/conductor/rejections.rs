@@ -1,8 +1,8 @@
-//! Rejections of publications by receivers: told to clients, and written into the error log as far as there is room for them.
+//! Rejections of publications by receivers, written into the error log as far as there is room for them.
 
 use std::collections::HashSet;
 
-use super::Outlets;
+use crate::diagnostics::ErrorRecorder;
 use crate::sender::PublicationErrorReport;
 
 /// Rejections with different texts that get an entry of their own in the error log. All others share one entry.
@@ -16,23 +16,8 @@ pub const MAX_NOTED_REJECTIONS: usize = 64;
 pub(super) struct NotedRejections(HashSet<Box<str>>);
 
 impl NotedRejections {
-    /// Whether the text has an entry of its own, or gets one now.
-    fn admit(&mut self, text: &str) -> bool {
-        if self.0.contains(text) {
-            return true;
-        }
-        let has_room = self.0.len() < MAX_NOTED_REJECTIONS;
-        if has_room {
-            self.0.insert(text.into());
-        }
-        has_room
-    }
-}
-
-impl Outlets {
-    /// Tells clients, and the error log, that a publication is refused.
-    pub(super) fn announce_publication_error(&mut self, report: &PublicationErrorReport) {
-        self.events.on_publication_error(report);
+    /// Writes a rejection into the error log.
+    pub(super) fn note(&mut self, report: &PublicationErrorReport, errors: &ErrorRecorder) {
         let text = format!(
             "onPublicationError: registrationId={}, destinationRegistrationId={}, sessionId={}, streamId={}, \
              receiverId={}, groupId={}, errorCode={}, errorMessage={}\n",
@@ -45,12 +30,24 @@ impl Outlets {
             report.error_code,
             String::from_utf8_lossy(&report.message),
         );
-        if self.noted_rejections.admit(&text) {
-            self.errors.note(&text);
+        if self.admit(&text) {
+            errors.note(&text);
         } else {
-            self.errors.note(&format!(
+            errors.note(&format!(
                 "onPublicationError: more than {MAX_NOTED_REJECTIONS} different ones, the others are counted here\n"
             ));
         }
+    }
+
+    /// Whether the text has an entry of its own, or gets one now.
+    fn admit(&mut self, text: &str) -> bool {
+        if self.0.contains(text) {
+            return true;
+        }
+        let has_room = self.0.len() < MAX_NOTED_REJECTIONS;
+        if has_room {
+            self.0.insert(text.into());
+        }
+        has_room
     }
 }

@@ -100,7 +100,8 @@ impl Conductor {
                 stream_id,
                 session_id,
             };
-            self.receiver_commands
+            self.outlets
+                .receiver_commands
                 .send(ReceiverCommand::RequestSetup { endpoint, session });
         }
     }

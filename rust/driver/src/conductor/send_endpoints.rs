@@ -134,8 +134,9 @@ impl Conductor {
             destinations,
             send_timestamp_offset: channel.params.timestamp_offsets.channel_send,
         };
-        let endpoint = SendEndpoint::new(config, self.now_ns);
-        self.sender_commands
+        let endpoint = SendEndpoint::new(config, self.outlets.now_ns);
+        self.outlets
+            .sender_commands
             .send(SenderCommand::AddEndpoint(Box::new(endpoint)));
         self.send_endpoints.0.push(SendEndpointRecord {
             id,
@@ -259,7 +260,9 @@ impl Conductor {
         if endpoint.publication_count == 0 && endpoint.state == EndpointState::Active {
             endpoint.state = EndpointState::Closing;
             endpoint.status.set(types::CHANNEL_CLOSING);
-            self.sender_commands.send(SenderCommand::RemoveEndpoint(id));
+            self.outlets
+                .sender_commands
+                .send(SenderCommand::RemoveEndpoint(id));
         }
     }
 

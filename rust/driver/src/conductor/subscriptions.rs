@@ -10,10 +10,10 @@ use aeron_protocol::uri::{
 };
 
 use super::Conductor;
-use super::commands::bad_channel;
-use super::links::{Source, Subscription, SubscriptionRequest};
-use super::pending::Pending;
+use super::links::{Source, Subscription};
+use super::pending::AwaitedChannel;
 use super::publications::untethered_timeouts;
+use super::requests::SubscriptionRequest;
 use crate::config::Context;
 use crate::error::DriverError;
 use crate::media::{ChannelRole, UdpChannel};
@@ -32,12 +32,14 @@ impl Conductor {
         match Transport::of(command.channel) {
             Transport::Ipc => self.add_ipc_subscription(request, command.channel),
             Transport::Spy => {
-                let pending = Pending::Spy(request);
-                self.resolve_channel(command.channel, ChannelRole::Spy, pending)
+                let awaited = AwaitedChannel::Spy(request);
+                self.resolve_channel(command.channel, ChannelRole::Spy, awaited);
+                Ok(())
             }
             Transport::Network => {
-                let pending = Pending::Subscription(request);
-                self.resolve_channel(command.channel, ChannelRole::Subscription, pending)
+                let awaited = AwaitedChannel::Subscription(request);
+                self.resolve_channel(command.channel, ChannelRole::Subscription, awaited);
+                Ok(())
             }
         }
     }
@@ -49,7 +51,7 @@ impl Conductor {
     ) -> Result<(), DriverError> {
         let params = ChannelUri::from_bytes(channel)
             .and_then(|uri| self.parse_subscription(&uri))
-            .map_err(|error| bad_channel(error, channel))?;
+            .map_err(|error| DriverError::bad_channel(error, channel))?;
         self.finish_subscription(request, &params, Source::Ipc, NO_COUNTER_ID)
     }
 
@@ -87,7 +89,11 @@ impl Conductor {
     ) -> Result<(), DriverError> {
         let registration_id = command.registration_id;
         let is_it = |subscription: &Subscription| subscription.registration_id == registration_id;
-        if self.remove_subscriptions(is_it) == 0 && !self.forget_slow_command(registration_id) {
+        if self.remove_subscriptions(is_it) == 0
+            && !self
+                .pending
+                .forget_command(registration_id, &mut self.outlets)
+        {
             return Err(DriverError::coded(
                 ErrorCode::UnknownSubscription,
                 format_args!(
@@ -123,7 +129,7 @@ impl Conductor {
         channel: &UdpChannel,
     ) -> Result<SubscriptionParams, DriverError> {
         self.parse_subscription(&channel.uri)
-            .map_err(|error| bad_channel(error, channel.text.as_bytes()))
+            .map_err(|error| DriverError::bad_channel(error, channel.text.as_bytes()))
     }
 
     pub(super) fn parse_subscription(

@@ -62,10 +62,10 @@ impl Conductor {
     /// Announces the client's end, then ends what it owns.
     fn end_client(&mut self, index: usize) {
         let client = self.clients.swap_remove(index);
-        self.forget_slow_commands(client.id());
+        self.pending.forget_client(client.id(), &mut self.outlets);
         if !client.is_closed() {
             self.outlets
-                .system(SystemCounter::ClientTimeouts)
+                .system_counter(SystemCounter::ClientTimeouts)
                 .add_release(1);
             self.outlets.events.on_client_timeout(client.id());
         }
@@ -89,7 +89,8 @@ impl Conductor {
         for index in (0..self.ipc_publications.len()).rev() {
             let publication = &mut self.ipc_publications[index];
             let mut tether_actions = Vec::new();
-            let tick = publication.on_tick(self.now_ns, |action| tether_actions.push(action));
+            let tick =
+                publication.on_tick(self.outlets.now_ns, |action| tether_actions.push(action));
             self.outlets.on_tether_actions(publication, tether_actions);
             match tick {
                 Tick::Nothing | Tick::Release => {}
@@ -109,7 +110,8 @@ impl Conductor {
         for index in (0..self.network_publications.len()).rev() {
             let publication = &mut self.network_publications[index];
             let mut tether_actions = Vec::new();
-            let tick = publication.on_tick(self.now_ns, |action| tether_actions.push(action));
+            let tick =
+                publication.on_tick(self.outlets.now_ns, |action| tether_actions.push(action));
             self.outlets.on_tether_actions(publication, tether_actions);
             match tick {
                 Tick::Nothing | Tick::Available => {}
@@ -121,7 +123,8 @@ impl Conductor {
                 Tick::Unblocked => self.count_unblocked(),
                 Tick::Release => {
                     let id = publication.config().registration_id;
-                    self.sender_commands
+                    self.outlets
+                        .sender_commands
                         .send(SenderCommand::RemovePublication(id));
                 }
                 Tick::EndOfLife => self.delete_network_publication(index),
@@ -132,14 +135,14 @@ impl Conductor {
     fn count_revoked(&self, is_revoked: bool) {
         if is_revoked {
             self.outlets
-                .system(SystemCounter::PublicationsRevoked)
+                .system_counter(SystemCounter::PublicationsRevoked)
                 .add_release(1);
         }
     }
 
     fn count_unblocked(&self) {
         self.outlets
-            .system(SystemCounter::UnblockedPublications)
+            .system_counter(SystemCounter::UnblockedPublications)
             .add_release(1);
     }
 
@@ -149,11 +152,11 @@ impl Conductor {
         let timeout_ns = self.context.client_liveness_timeout_ns;
         if self
             .blocked_command_timer
-            .is_blocked(positions, self.now_ns, timeout_ns)
+            .is_blocked(positions, self.outlets.now_ns, timeout_ns)
             && self.commands.unblock()
         {
             self.outlets
-                .system(SystemCounter::UnblockedCommands)
+                .system_counter(SystemCounter::UnblockedCommands)
                 .add_release(1);
         }
     }

@@ -1,0 +1,167 @@
+//! What all owners of the conductor use: the queues to the other agents, the events, the counters, the error log and the time.
+
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::counters::system::{SystemCounter, SystemCounters};
+use aeron_memory::counters::{AtomicCounter, CountersManager, NewCounter, keys};
+use aeron_protocol::ErrorCode;
+
+use super::client_proxy::ClientProxy;
+use super::rejections::NotedRejections;
+use crate::diagnostics::ErrorRecorder;
+use crate::error::DriverError;
+use crate::log_storage::LogId;
+use crate::queue::QueueProducer;
+use crate::receiver::ReceiverCommand;
+use crate::resources::{Lookup, ResourceCommand, ResourceCommands};
+use crate::sender::{PublicationErrorReport, SenderCommand};
+
+/// The id of nothing: no registration, no client, no receiver, no tag.
+pub(super) const NULL_ID: i64 = -1;
+
+/// See the [module](self).
+pub(super) struct Outlets {
+    /// Events to clients.
+    pub(super) events: ClientProxy,
+    pub(super) counters: CountersManager<SharedBuffer>,
+    pub(super) system_counters: SystemCounters<SharedBuffer>,
+    pub(super) errors: ErrorRecorder,
+    pub(super) noted_rejections: NotedRejections,
+    pub(super) resource_commands: ResourceCommands,
+    pub(super) sender_commands: QueueProducer<SenderCommand>,
+    pub(super) receiver_commands: QueueProducer<ReceiverCommand>,
+    /// The id of the newest lookup.
+    pub(super) last_lookup_id: i64,
+    /// Source of initial term ids and of the seeds of NAK delays.
+    pub(super) random: fastrand::Rng,
+    /// The time of the duty cycle, monotonic.
+    pub(super) now_ns: i64,
+    /// The time of the duty cycle, since the epoch.
+    pub(super) now_ms: i64,
+}
+
+/// The owner of the counters of a stream, and the text of their labels.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StreamOwner<'a> {
+    pub(super) registration_id: i64,
+    /// The client that owns them, or [`NULL_ID`].
+    pub(super) owner_id: i64,
+    pub(super) session_id: i32,
+    pub(super) stream_id: i32,
+    pub(super) channel: &'a str,
+}
+
+impl Outlets {
+    /// Sends the commands that wait for room in a queue; returns their number.
+    pub(super) fn flush(&mut self) -> usize {
+        self.resource_commands.flush()
+            + self.sender_commands.flush()
+            + self.receiver_commands.flush()
+    }
+
+    /// Whether another agent has too many commands to take more.
+    pub(super) fn is_overloaded(&self) -> bool {
+        self.resource_commands.is_overloaded()
+            || self.sender_commands.is_overloaded()
+            || self.receiver_commands.is_overloaded()
+    }
+
+    /// Tells a client and the error log that its command failed.
+    pub(super) fn refuse(&mut self, correlation_id: i64, error: &DriverError) {
+        self.errors.record(error);
+        self.events.on_error(correlation_id, error);
+    }
+
+    /// Tells clients, and the error log, that a publication is refused.
+    pub(super) fn announce_publication_error(&mut self, report: &PublicationErrorReport) {
+        self.events.on_publication_error(report);
+        self.noted_rejections.note(report, &self.errors);
+    }
+
+    /// Asks for addresses; returns the id of the request.
+    pub(super) fn look_up(&mut self, what: Lookup) -> i64 {
+        self.last_lookup_id += 1;
+        let id = self.last_lookup_id;
+        self.resource_commands
+            .send(ResourceCommand::LookUp { id, what });
+        id
+    }
+
+    /// Has a log removed that no client is told of any more.
+    pub(super) fn remove_log(&mut self, log: LogId) {
+        self.resource_commands
+            .send(ResourceCommand::RemoveLog { log });
+    }
+
+    pub(super) fn system_counter(&self, counter: SystemCounter) -> &AtomicCounter<SharedBuffer> {
+        self.system_counters.get(counter)
+    }
+
+    pub(super) fn allocate_counter(
+        &mut self,
+        new: &NewCounter<'_>,
+    ) -> Result<AtomicCounter<SharedBuffer>, DriverError> {
+        self.counters.allocate(new, self.now_ms).map_err(|error| {
+            DriverError::coded(
+                ErrorCode::GenericError,
+                format_args!("failed to allocate counter: {error}"),
+            )
+        })
+    }
+
+    /// Allocates counters of a stream by type and name; all or, when there is no room, none.
+    pub(super) fn allocate_stream_counters<const N: usize>(
+        &mut self,
+        owner: &StreamOwner<'_>,
+        names: [(i32, &str); N],
+    ) -> Result<[AtomicCounter<SharedBuffer>; N], DriverError> {
+        let mut allocated = Vec::with_capacity(N);
+        for (type_id, name) in names {
+            match self.allocate_stream_counter(owner, type_id, name) {
+                Ok(counter) => allocated.push(counter),
+                Err(error) => {
+                    self.free_counters(allocated.iter().map(AtomicCounter::id));
+                    return Err(error);
+                }
+            }
+        }
+        Ok(allocated
+            .try_into()
+            .expect("there are as many counters as names"))
+    }
+
+    pub(super) fn allocate_stream_counter(
+        &mut self,
+        owner: &StreamOwner<'_>,
+        type_id: i32,
+        name: &str,
+    ) -> Result<AtomicCounter<SharedBuffer>, DriverError> {
+        let StreamOwner {
+            registration_id,
+            session_id,
+            stream_id,
+            channel,
+            ..
+        } = *owner;
+        self.allocate_counter(&NewCounter {
+            type_id,
+            key: &keys::stream_key(registration_id, session_id, stream_id, channel),
+            label: keys::stream_label(name, registration_id, session_id, stream_id, channel)
+                .as_bytes(),
+            registration_id,
+            owner_id: owner.owner_id,
+            reference_id: 0,
+            value: 0,
+        })
+    }
+
+    /// Freeing what is not allocated only happens where a client tampered with the counter's record.
+    pub(super) fn free_counter(&mut self, counter_id: i32) {
+        if let Err(error) = self.counters.free(counter_id, self.now_ms) {
+            self.errors.note(&format!("{error}\n"));
+        }
+    }
+
+    pub(super) fn free_counters(&mut self, ids: impl IntoIterator<Item = i32>) {
+        ids.into_iter().for_each(|id| self.free_counter(id));
+    }
+}
