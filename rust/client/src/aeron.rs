@@ -15,7 +15,8 @@ use crate::counter::{self, Counter};
 #[cfg(doc)]
 use crate::error::Error;
 use crate::error::{CloseCause, Result};
-use crate::handlers::{CloseHandler, CounterHandler, ImageHandler};
+use crate::handlers::{CloseHandler, CounterHandler};
+use crate::image::ImageHandler;
 use crate::lifetime::ResourceKind;
 use crate::log_source::LogSource;
 use crate::operation::{CommandSteps, PendingOperation, RemovalSteps};

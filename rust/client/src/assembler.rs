@@ -19,8 +19,9 @@ use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::log::frame::{MAX_MESSAGE_LENGTH, flags};
 use aeron_memory::words::Words;
 
+use crate::action::Action;
 use crate::error::Error;
-use crate::fragment::{Action, AssembledHeader, Fragment};
+use crate::fragment::{AssembledHeader, Fragment};
 
 /// Puts together the messages of any number of sessions.
 #[derive(Default)]

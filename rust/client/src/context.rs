@@ -11,9 +11,8 @@ use aeron_agent::{
 use aeron_memory::directory;
 
 use crate::error::{Error, Result};
-use crate::handlers::{
-    CloseHandler, CounterHandler, ErrorHandler, ImageHandler, PublicationErrorHandler,
-};
+use crate::handlers::{CloseHandler, CounterHandler, ErrorHandler, PublicationErrorHandler};
+use crate::image::ImageHandler;
 
 /// Longest client name, in bytes.
 pub const MAX_CLIENT_NAME_LENGTH: usize = 100;

@@ -295,13 +295,3 @@ pub enum TryPollError<E> {
     #[error("{0}")]
     Handler(E),
 }
-
-impl TryPollError<std::convert::Infallible> {
-    /// The error of a poll whose handler does not fail.
-    pub(crate) fn without_handler_error(self) -> Error {
-        match self {
-            Self::Poll(error) => error,
-            Self::Handler(never) => match never {},
-        }
-    }
-}

@@ -11,19 +11,6 @@ use aeron_memory::words::Words;
 
 use crate::image::Image;
 
-/// What a controlled handler wants to happen next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
-    /// The fragment is not consumed and is delivered again; this poll of the image ends.
-    Abort = 1,
-    /// The fragment is consumed; this poll of the image ends.
-    Break = 2,
-    /// The fragment is consumed, the position is published at once; the poll goes on.
-    Commit = 3,
-    /// The fragment is consumed; the poll goes on.
-    Continue = 4,
-}
-
 /// A fragment of a message, a whole message in one fragment, or a message that an assembler put together.
 #[derive(Clone, Copy)]
 pub struct Fragment<'a> {

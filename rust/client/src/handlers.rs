@@ -15,10 +15,7 @@ use aeron_memory::counters::CountersReader;
 
 use crate::context::HandlerMode;
 use crate::error::Error;
-use crate::image::Image;
 
-/// Called with an image that became available, or is closed and gone.
-pub type ImageHandler = Arc<dyn Fn(&Image) + Send + Sync>;
 /// Called with the reader of all counters, the counter's registration id and its counter id.
 pub type CounterHandler = Arc<dyn Fn(&CountersReader<SharedBuffer>, i64, i32) + Send + Sync>;
 /// Called once when the client is closed.

@@ -22,6 +22,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod action;
 mod aeron;
 mod assembler;
 mod batch;
@@ -56,6 +57,7 @@ pub use aeron_memory::log::reader::Block;
 pub use aeron_memory::log::{AppendError, Claim, LogBuffers};
 pub use aeron_protocol::ErrorCode;
 
+pub use crate::action::{Action, HandlerOutcome};
 pub use crate::aeron::{Aeron, SubscriptionHandlers};
 pub use crate::assembler::{FragmentAssembler, ImageFragmentAssembler};
 pub use crate::batch::{Batch, BatchLimits, Columns, MAX_BATCH_BYTES};
@@ -64,12 +66,11 @@ pub use crate::connect::{is_driver_active, next_correlation_id, request_driver_t
 pub use crate::context::{Context, DriverInvoker, DriverTurn, HandlerMode, InterruptCheck};
 pub use crate::counter::Counter;
 pub use crate::error::{CloseCause, DriverTimeout, Error, Result, TryPollError};
-pub use crate::fragment::{Action, Fragment, Header};
+pub use crate::fragment::{Fragment, Header};
 pub use crate::handlers::{
-    CloseHandler, CounterHandler, ErrorHandler, ImageHandler, PublicationErrorFrame,
-    PublicationErrorHandler,
+    CloseHandler, CounterHandler, ErrorHandler, PublicationErrorFrame, PublicationErrorHandler,
 };
-pub use crate::image::Image;
+pub use crate::image::{Image, ImageHandler};
 pub use crate::log_source::LogSource;
 pub use crate::operation::PendingOperation;
 pub use crate::publication::{

@@ -49,7 +49,7 @@ impl PyImage {
         #[pyo3(from_py_with = argument::copy)] copy: bool,
     ) -> PyResult<usize> {
         let (image, header) = (self.get()?, Bound::new(handler.py(), PyHeader::default())?);
-        let poll = |each: &mut OnFragment<'_>| image.try_controlled_poll(each, fragment_limit);
+        let poll = |each: &mut OnFragment<'_>| image.controlled_poll(each, fragment_limit);
         let count = Handler::run(handler, &header, Payload::new(copy), poll, always_continue)?;
         unless_ended(self.get()?, count)
     }
@@ -63,7 +63,7 @@ impl PyImage {
         #[pyo3(from_py_with = argument::copy)] copy: bool,
     ) -> PyResult<usize> {
         let (image, header) = (self.get()?, Bound::new(handler.py(), PyHeader::default())?);
-        let poll = |each: &mut OnFragment<'_>| image.try_controlled_poll(each, fragment_limit);
+        let poll = |each: &mut OnFragment<'_>| image.controlled_poll(each, fragment_limit);
         let count = Handler::run(handler, &header, Payload::new(copy), poll, action_of)?;
         unless_ended(self.get()?, count)
     }
@@ -79,7 +79,7 @@ impl PyImage {
     ) -> PyResult<usize> {
         let (image, header) = (self.get()?, Bound::new(handler.py(), PyHeader::default())?);
         let poll = |each: &mut OnFragment<'_>| {
-            image.try_bounded_controlled_poll(each, limit_position, fragment_limit)
+            image.bounded_controlled_poll(each, limit_position, fragment_limit)
         };
         let count = Handler::run(handler, &header, Payload::new(copy), poll, always_continue)?;
         unless_ended(self.get()?, count)
@@ -96,7 +96,7 @@ impl PyImage {
     ) -> PyResult<usize> {
         let (image, header) = (self.get()?, Bound::new(handler.py(), PyHeader::default())?);
         let poll = |each: &mut OnFragment<'_>| {
-            image.try_bounded_controlled_poll(each, limit_position, fragment_limit)
+            image.bounded_controlled_poll(each, limit_position, fragment_limit)
         };
         let count = Handler::run(handler, &header, Payload::new(copy), poll, action_of)?;
         unless_ended(self.get()?, count)

@@ -166,8 +166,7 @@ impl PySubscription {
         #[pyo3(from_py_with = argument::copy)] copy: bool,
     ) -> PyResult<usize> {
         let (subscription, header) = (self.get()?, self.header.bind(handler.py()));
-        let poll =
-            |each: &mut OnFragment<'_>| subscription.try_controlled_poll(each, fragment_limit);
+        let poll = |each: &mut OnFragment<'_>| subscription.controlled_poll(each, fragment_limit);
         let count = PollHandler::run(handler, header, Payload::new(copy), poll, always_continue)?;
         unless_ended(self.get()?, count)
     }
@@ -181,8 +180,7 @@ impl PySubscription {
         #[pyo3(from_py_with = argument::copy)] copy: bool,
     ) -> PyResult<usize> {
         let (subscription, header) = (self.get()?, self.header.bind(handler.py()));
-        let poll =
-            |each: &mut OnFragment<'_>| subscription.try_controlled_poll(each, fragment_limit);
+        let poll = |each: &mut OnFragment<'_>| subscription.controlled_poll(each, fragment_limit);
         let count = PollHandler::run(handler, header, Payload::new(copy), poll, action_of)?;
         unless_ended(self.get()?, count)
     }

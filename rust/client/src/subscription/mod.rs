@@ -10,15 +10,16 @@ use aeron_memory::log::reader::Block;
 use aeron_protocol::uri::Transport;
 use spin::mutex::SpinMutex;
 
+use crate::action::HandlerOutcome;
 use crate::aeron::SubscriptionHandlers;
 use crate::batch::{Batch, BatchLimits};
 use crate::channel_status;
 use crate::client::Client;
-use crate::error::{CloseCause, Error, Result, TryPollError};
-use crate::fragment::{Action, Fragment};
-use crate::handlers::{ImageHandler, lock};
+use crate::error::{CloseCause, Error, Result};
+use crate::fragment::Fragment;
+use crate::handlers::lock;
 use crate::idle_work::IdlePart;
-use crate::image::Image;
+use crate::image::{Image, ImageHandler};
 use crate::lifetime::Lifetime;
 use crate::operation::{CommandSteps, PendingOperation};
 use crate::proxy::DestinationCommand;
@@ -392,64 +393,46 @@ impl Subscription {
         }
     }
 
-    /// Hands at most `limit` fragments of all images to `handler`, taking turns in which image comes first; answers how
-    /// many. If the handler panics, what it was given counts as consumed.
+    /// Calls `handler` for up to `limit` fragments of all images, which take turns in being first. Returns the number of
+    /// fragments.
+    ///
+    /// The handler returns `()`, an [`Action`](crate::Action), or a `Result` of either; an error consumes the fragment and ends
+    /// the poll. If the handler panics, what it was given counts as consumed.
     ///
     /// # Errors
-    /// [`Error::InUse`]; [`Error::CorruptLog`], which closes the image concerned.
+    /// [`Error::InUse`]; [`Error::CorruptLog`], which closes the image concerned; the handler's error.
     #[inline]
-    pub fn poll(&self, handler: impl FnMut(Fragment<'_>), limit: usize) -> Result<usize> {
+    pub fn poll<O: HandlerOutcome>(
+        &self,
+        handler: impl FnMut(Fragment<'_>) -> O,
+        limit: usize,
+    ) -> std::result::Result<usize, O::PollError> {
         self.poller()?.poll(handler, limit)
     }
 
-    /// As [`poll`](Self::poll) with a handler that may fail: the failing fragment is consumed and ends the poll.
-    ///
-    /// # Errors
-    /// The handler's error; those of [`poll`](Self::poll).
-    #[inline]
-    pub fn try_poll<E>(
-        &self,
-        handler: impl FnMut(Fragment<'_>) -> std::result::Result<(), E>,
-        limit: usize,
-    ) -> std::result::Result<usize, TryPollError<E>> {
-        self.poller()?.try_poll(handler, limit)
-    }
-
-    /// As [`poll`](Self::poll), the handler deciding after each fragment how to go on with its image.
+    /// As [`poll`](Self::poll), under Aeron's name for a handler that returns an [`Action`](crate::Action). The action concerns
+    /// the image that the fragment came from.
     ///
     /// # Errors
     /// As [`poll`](Self::poll).
     #[inline]
-    pub fn controlled_poll(
+    pub fn controlled_poll<O: HandlerOutcome>(
         &self,
-        handler: impl FnMut(Fragment<'_>) -> Action,
+        handler: impl FnMut(Fragment<'_>) -> O,
         limit: usize,
-    ) -> Result<usize> {
-        self.poller()?.controlled_poll(handler, limit)
+    ) -> std::result::Result<usize, O::PollError> {
+        self.poll(handler, limit)
     }
 
-    /// As [`controlled_poll`](Self::controlled_poll) with a handler that may fail.
-    ///
-    /// # Errors
-    /// The handler's error; those of [`poll`](Self::poll).
-    #[inline]
-    pub fn try_controlled_poll<E>(
-        &self,
-        handler: impl FnMut(Fragment<'_>) -> std::result::Result<Action, E>,
-        limit: usize,
-    ) -> std::result::Result<usize, TryPollError<E>> {
-        self.poller()?.try_controlled_poll(handler, limit)
-    }
-
-    /// Hands one block of at most `limit` bytes of each image to `handler`, see [`Image::block_poll`]; answers the bytes.
+    /// Calls `handler` with one block of at most `limit` bytes of each image, see [`Image::block_poll`]. Returns the bytes.
     ///
     /// # Errors
     /// As [`poll`](Self::poll).
-    pub fn block_poll(
+    pub fn block_poll<O: HandlerOutcome>(
         &self,
-        handler: impl FnMut(&Block<'_, SharedBuffer>),
+        handler: impl FnMut(&Block<'_, SharedBuffer>) -> O,
         limit: usize,
-    ) -> Result<usize> {
+    ) -> std::result::Result<usize, O::PollError> {
         self.poller()?.block_poll(handler, limit)
     }
 
@@ -457,11 +440,11 @@ impl Subscription {
     ///
     /// # Errors
     /// As [`poll`](Self::poll).
-    pub fn raw_poll(
+    pub fn raw_poll<O: HandlerOutcome>(
         &self,
-        handler: impl FnMut(&Image, u64, &Block<'_, SharedBuffer>),
+        handler: impl FnMut(&Image, u64, &Block<'_, SharedBuffer>) -> O,
         limit: usize,
-    ) -> Result<usize> {
+    ) -> std::result::Result<usize, O::PollError> {
         self.poller()?.raw_poll(handler, limit)
     }
 

@@ -1,6 +1,5 @@
 //! [`Poller`]: the loop over a subscription's images.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -9,9 +8,10 @@ use aeron_memory::log::reader::Block;
 use spin::mutex::SpinMutexGuard;
 
 use super::SubscriptionCore;
+use crate::action::HandlerOutcome;
 use crate::batch::{Batch, BatchLimits, PartialMessages};
-use crate::error::{Result, TryPollError};
-use crate::fragment::{Action, Fragment};
+use crate::error::Result;
+use crate::fragment::Fragment;
 use crate::handlers::lock;
 use crate::image::Image;
 
@@ -42,30 +42,16 @@ impl Poller<'_> {
     /// # Errors
     /// See [`Subscription::poll`](super::Subscription::poll).
     #[inline]
-    pub fn poll(&mut self, mut handler: impl FnMut(Fragment<'_>), limit: usize) -> Result<usize> {
-        self.controlled_poll(
-            |fragment| {
-                handler(fragment);
-                Action::Continue
-            },
-            limit,
-        )
-    }
-
-    /// See [`Subscription::try_poll`](super::Subscription::try_poll).
-    ///
-    /// # Errors
-    /// See [`Subscription::try_poll`](super::Subscription::try_poll).
-    #[inline]
-    pub fn try_poll<E>(
+    pub fn poll<O: HandlerOutcome>(
         &mut self,
-        mut handler: impl FnMut(Fragment<'_>) -> std::result::Result<(), E>,
+        mut handler: impl FnMut(Fragment<'_>) -> O,
         limit: usize,
-    ) -> std::result::Result<usize, TryPollError<E>> {
-        self.try_controlled_poll(
-            |fragment| handler(fragment).map(|()| Action::Continue),
-            limit,
-        )
+    ) -> std::result::Result<usize, O::PollError> {
+        self.look(|state| {
+            state
+                .turns
+                .take(limit, |image, left| image.poll(&mut handler, left))
+        })
     }
 
     /// See [`Subscription::controlled_poll`](super::Subscription::controlled_poll).
@@ -73,65 +59,35 @@ impl Poller<'_> {
     /// # Errors
     /// See [`Subscription::poll`](super::Subscription::poll).
     #[inline]
-    pub fn controlled_poll(
+    pub fn controlled_poll<O: HandlerOutcome>(
         &mut self,
-        mut handler: impl FnMut(Fragment<'_>) -> Action,
+        handler: impl FnMut(Fragment<'_>) -> O,
         limit: usize,
-    ) -> Result<usize> {
-        let polled = self.look(|state| {
-            state.turns.take(limit, |image, left| {
-                image
-                    .controlled_poll(&mut handler, left)
-                    .map_err(TryPollError::<Infallible>::Poll)
-            })
-        });
-        polled.map_err(TryPollError::without_handler_error)
-    }
-
-    /// See [`Subscription::try_controlled_poll`](super::Subscription::try_controlled_poll).
-    ///
-    /// # Errors
-    /// See [`Subscription::try_poll`](super::Subscription::try_poll).
-    #[inline]
-    pub fn try_controlled_poll<E>(
-        &mut self,
-        mut handler: impl FnMut(Fragment<'_>) -> std::result::Result<Action, E>,
-        limit: usize,
-    ) -> std::result::Result<usize, TryPollError<E>> {
-        self.look(|state| {
-            state.turns.take(limit, |image, left| {
-                image.try_controlled_poll(&mut handler, left)
-            })
-        })
+    ) -> std::result::Result<usize, O::PollError> {
+        self.poll(handler, limit)
     }
 
     /// See [`Subscription::block_poll`](super::Subscription::block_poll).
     ///
     /// # Errors
     /// See [`Subscription::poll`](super::Subscription::poll).
-    pub fn block_poll(
+    pub fn block_poll<O: HandlerOutcome>(
         &mut self,
-        mut handler: impl FnMut(&Block<'_, SharedBuffer>),
+        mut handler: impl FnMut(&Block<'_, SharedBuffer>) -> O,
         limit: usize,
-    ) -> Result<usize> {
-        self.look(|state| {
-            let mut bytes = 0;
-            for image in state.turns.images.iter() {
-                bytes += image.block_poll(&mut handler, limit)?;
-            }
-            Ok(bytes)
-        })
+    ) -> std::result::Result<usize, O::PollError> {
+        self.raw_poll(|_, _, block| handler(block), limit)
     }
 
     /// See [`Subscription::raw_poll`](super::Subscription::raw_poll).
     ///
     /// # Errors
     /// See [`Subscription::poll`](super::Subscription::poll).
-    pub fn raw_poll(
+    pub fn raw_poll<O: HandlerOutcome>(
         &mut self,
-        mut handler: impl FnMut(&Image, u64, &Block<'_, SharedBuffer>),
+        mut handler: impl FnMut(&Image, u64, &Block<'_, SharedBuffer>) -> O,
         limit: usize,
-    ) -> Result<usize> {
+    ) -> std::result::Result<usize, O::PollError> {
         self.look(|state| {
             let mut bytes = 0;
             for image in state.turns.images.iter() {
@@ -149,18 +105,15 @@ impl Poller<'_> {
     /// # Errors
     /// See [`Subscription::poll`](super::Subscription::poll).
     pub fn poll_batch(&mut self, batch: &mut Batch, limits: BatchLimits) -> Result<usize> {
-        let polled = self.look(|PollState { turns, partial, .. }| {
+        self.look(|PollState { turns, partial, .. }| {
             turns.take(limits.messages, |image, left| {
                 let limits = BatchLimits {
                     messages: left,
                     ..limits
                 };
-                batch
-                    .poll_image(image, partial, limits)
-                    .map_err(TryPollError::<Infallible>::Poll)
+                batch.poll_image(image, partial, limits)
             })
-        });
-        polled.map_err(TryPollError::without_handler_error)
+        })
     }
 
     /// Polls the images as they are after idle work of the client, if it was time for that.
@@ -205,8 +158,8 @@ impl Turns {
     fn take<E>(
         &mut self,
         limit: usize,
-        mut poll: impl FnMut(&Image, usize) -> std::result::Result<usize, TryPollError<E>>,
-    ) -> std::result::Result<usize, TryPollError<E>> {
+        mut poll: impl FnMut(&Image, usize) -> std::result::Result<usize, E>,
+    ) -> std::result::Result<usize, E> {
         let (later, first) = self.images.split_at(self.next.min(self.images.len()));
         self.next = if first.len() > 1 { later.len() + 1 } else { 0 };
         let mut count = 0;

@@ -6,10 +6,11 @@ use aeron_memory::log::clean::clean;
 use aeron_memory::log::frame::{HEADER_LENGTH, MAX_MESSAGE_LENGTH, flags};
 use aeron_memory::words::Words;
 
+use crate::action::Action;
 use crate::aeron::Aeron;
 use crate::assembler::{FragmentAssembler, ImageFragmentAssembler};
 use crate::batch::{Batch, BatchLimits};
-use crate::fragment::{Action, Fragment};
+use crate::fragment::Fragment;
 use crate::publication::ExclusivePublication;
 use crate::subscription::Subscription;
 use crate::testing::{FIRST_SESSION_ID, FakeDriver};
@@ -201,7 +202,7 @@ fn aborting_the_last_fragment_delivers_the_whole_message_again() {
     assert_eq!(
         streams
             .subscription
-            .poll(|_| panic!("all consumed"), 10)
+            .poll(|_| -> () { panic!("all consumed") }, 10)
             .unwrap(),
         0
     );

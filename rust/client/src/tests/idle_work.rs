@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use crate::action::Action;
 use crate::aeron::Aeron;
-use crate::fragment::Action;
 use crate::handlers::lock;
 use crate::publication::ExclusivePublication;
 use crate::subscription::Subscription;
@@ -146,7 +146,7 @@ fn every_way_to_look_takes_turns() {
         bytes: 1000,
     };
     poll(&subscription);
-    subscription.try_poll(|_| Ok::<_, ()>(()), 10).unwrap();
+    subscription.poll(|_| Ok::<_, ()>(()), 10).unwrap();
     subscription.block_poll(|_| {}, 1000).unwrap();
     subscription.raw_poll(|_, _, _| {}, 1000).unwrap();
     subscription.poll_batch(&mut batch, limits).unwrap();

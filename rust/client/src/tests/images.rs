@@ -7,9 +7,10 @@ use aeron_memory::counters::{NewCounter, types};
 use aeron_protocol::command::{Command, type_id};
 
 use super::{Log, text};
+use crate::action::Action;
 use crate::aeron::{Aeron, SubscriptionHandlers};
 use crate::error::{Error, TryPollError};
-use crate::fragment::{Action, Fragment};
+use crate::fragment::Fragment;
 use crate::publication::ExclusivePublication;
 use crate::subscription::Subscription;
 use crate::testing::{FIRST_SESSION_ID, FakeDriver, INITIAL_TERM_ID, TERM_LENGTH};
@@ -107,7 +108,7 @@ fn a_handler_that_fails_ends_the_poll_behind_the_failing_fragment() {
     let stream = stream();
     stream.offer(&[b"a", b"b", b"c"]);
     let mut seen = Vec::new();
-    let failed = stream.subscription.try_poll(
+    let failed = stream.subscription.poll(
         |fragment| {
             seen.push(fragment.to_vec()[0]);
             if seen.len() == 2 { Err("no") } else { Ok(()) }
@@ -160,7 +161,7 @@ fn a_failing_handler_keeps_the_other_images_from_being_polled() {
     stream.offer(&[b"a"]);
     second.offer(b"b").unwrap();
     let mut calls = 0;
-    let failed = stream.subscription.try_controlled_poll(
+    let failed = stream.subscription.controlled_poll(
         |_| {
             calls += 1;
             Err::<Action, _>("no")
@@ -304,12 +305,58 @@ fn a_block_whose_handler_fails_is_polled_again() {
     let stream = stream();
     stream.offer(&[b"a", b"b"]);
     let image = stream.subscription.image_at(0).unwrap();
-    let failed = image.try_block_poll(|_| Err("full"), 1000);
+    let failed = image.block_poll(|_| Err::<(), _>("full"), 1000);
     assert!(matches!(failed, Err(TryPollError::Handler("full"))));
     assert_eq!(image.position(), 0);
-    let polled = image.try_block_poll(|_| Ok::<(), &str>(()), 1000);
+    let polled = image.block_poll(|_| Ok::<(), &str>(()), 1000);
     assert_eq!(polled.unwrap(), 128);
     assert_eq!(image.position(), 128);
+}
+
+#[test]
+fn a_block_whose_handler_aborts_is_polled_again() {
+    let stream = stream();
+    stream.offer(&[b"a", b"b"]);
+    let image = stream.subscription.image_at(0).unwrap();
+    assert_eq!(image.block_poll(|_| Action::Abort, 1000).unwrap(), 0);
+    assert_eq!(image.position(), 0);
+    assert_eq!(image.block_poll(|_| Action::Continue, 1000).unwrap(), 128);
+    assert_eq!(image.position(), 128);
+}
+
+#[test]
+fn a_failing_handler_ends_a_bounded_poll_behind_the_failing_fragment() {
+    let stream = stream();
+    stream.offer(&[b"a", b"b", b"c"]);
+    let image = stream.subscription.image_at(0).unwrap();
+    let failed = image.bounded_poll(|_| Err::<(), _>("no"), i64::MAX, 10);
+    assert!(matches!(failed, Err(TryPollError::Handler("no"))));
+    assert_eq!(image.position(), 64);
+    let mut actions = [Ok(Action::Commit), Err("no")].into_iter();
+    let handler = |_: Fragment<'_>| actions.next().unwrap();
+    let failed = image.bounded_controlled_poll(handler, i64::MAX, 10);
+    assert!(matches!(failed, Err(TryPollError::Handler("no"))));
+    assert_eq!(image.position(), 192);
+}
+
+#[test]
+fn a_failing_handler_of_blocks_keeps_the_other_images_from_being_polled() {
+    let stream = stream();
+    let second = stream.another();
+    stream.offer(&[b"a"]);
+    second.offer(b"b").unwrap();
+    let failed = stream.subscription.raw_poll(
+        |image, _, _| match image.session_id() {
+            FIRST_SESSION_ID => Ok(()),
+            _ => Err("full"),
+        },
+        1000,
+    );
+    assert!(matches!(failed, Err(TryPollError::Handler("full"))));
+    let positions: Vec<_> = (0..2)
+        .map(|index| stream.subscription.image_at(index).unwrap().position())
+        .collect();
+    assert_eq!(positions, [64, 0]);
 }
 
 #[test]
@@ -352,8 +399,8 @@ fn the_end_of_a_stream_is_where_its_publisher_left_and_a_closed_image_remembers(
         (128, 128)
     );
     assert_eq!(image.active_transport_count(), 0);
-    assert_eq!(image.poll(|_| panic!(), 1).unwrap(), 0);
-    assert_eq!(image.block_poll(|_| panic!(), 100).unwrap(), 0);
+    assert_eq!(image.poll(|_| -> () { panic!() }, 1).unwrap(), 0);
+    assert_eq!(image.block_poll(|_| -> () { panic!() }, 100).unwrap(), 0);
 }
 
 /// 03-107
@@ -373,7 +420,13 @@ fn image_handlers_are_called_once_each_after_the_fact() {
     stream.subscription.close();
     assert_eq!(stream.log.take(), ["unavailable 1000 at 0"]);
     assert!(stream.subscription.has_no_images() && !stream.subscription.is_connected());
-    assert_eq!(stream.subscription.poll(|_| panic!(), 10).unwrap(), 0);
+    assert_eq!(
+        stream
+            .subscription
+            .poll(|_| -> () { panic!() }, 10)
+            .unwrap(),
+        0
+    );
 }
 
 #[test]

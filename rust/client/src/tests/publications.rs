@@ -245,7 +245,7 @@ fn an_aborted_claim_is_padding_that_polls_skip() {
     assert_eq!(
         streams
             .subscription
-            .poll(|_| panic!("padding"), 10)
+            .poll(|_| -> () { panic!("padding") }, 10)
             .unwrap(),
         0
     );

@@ -75,7 +75,7 @@ impl Recorded {
             return Ok(0);
         }
         let writer = &mut self.writer;
-        let polled = self.image.try_block_poll(
+        let polled = self.image.block_poll(
             |block| writer.append(block.begin_position(), buffer.copy(block), now_us()),
             limit,
         );

@@ -1,0 +1,68 @@
+//! What a handler of fragments decides: an [`Action`], and the types that stand for one.
+
+use crate::error::{Error, Result, TryPollError};
+
+/// What a controlled handler wants to happen next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// The fragment is not consumed and is delivered again; this poll of the image ends.
+    Abort = 1,
+    /// The fragment is consumed; this poll of the image ends.
+    Break = 2,
+    /// The fragment is consumed, the position is published at once; the poll goes on.
+    Commit = 3,
+    /// The fragment is consumed; the poll goes on.
+    Continue = 4,
+}
+
+/// What a handler may return: `()`, an [`Action`], or a `Result` of either.
+///
+/// `()` is [`Action::Continue`]. An error ends the poll, which returns it as [`TryPollError::Handler`].
+///
+/// ```no_run
+/// # use aeron_client::{Action, TryPollError};
+/// # fn receive(subscription: &aeron_client::Subscription) -> Result<(), Box<dyn std::error::Error>> {
+/// subscription.poll(|fragment| println!("{} bytes", fragment.len()), 10)?;
+/// subscription.controlled_poll(|_| Action::Break, 10)?;
+/// subscription.poll(|fragment| std::str::from_utf8(&fragment.to_vec()).map(drop), 10)?;
+/// # Ok(())
+/// # }
+/// ```
+pub trait HandlerOutcome {
+    /// Error of a poll with such a handler: [`Error`], or [`TryPollError`] if the handler may fail.
+    type PollError: From<Error>;
+
+    /// The action, or the error that ends the poll.
+    ///
+    /// # Errors
+    /// The handler's error.
+    fn into_action(self) -> std::result::Result<Action, Self::PollError>;
+}
+
+impl HandlerOutcome for () {
+    type PollError = Error;
+
+    #[inline(always)]
+    fn into_action(self) -> Result<Action> {
+        Ok(Action::Continue)
+    }
+}
+
+impl HandlerOutcome for Action {
+    type PollError = Error;
+
+    #[inline(always)]
+    fn into_action(self) -> Result<Action> {
+        Ok(self)
+    }
+}
+
+impl<O: HandlerOutcome<PollError = Error>, E> HandlerOutcome for std::result::Result<O, E> {
+    type PollError = TryPollError<E>;
+
+    #[inline(always)]
+    fn into_action(self) -> std::result::Result<Action, TryPollError<E>> {
+        let outcome = self.map_err(TryPollError::Handler)?;
+        Ok(outcome.into_action()?)
+    }
+}

@@ -1,0 +1,235 @@
+//! [`Image`]: one publisher's stream as one subscription sees it.
+
+mod polling;
+mod rejection;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::counters::AtomicCounter;
+use aeron_memory::log::LogBuffers;
+
+use crate::client::Client;
+use crate::error::CloseCause;
+#[cfg(doc)]
+use crate::error::Error;
+use crate::state::OpenState;
+
+/// Called with an image that became available, or is closed and gone.
+pub type ImageHandler = Arc<dyn Fn(&Image) + Send + Sync>;
+
+/// One publisher's stream as one subscription sees it. Clones are the same image.
+///
+/// It is polled through its subscription, or directly, by one thread at a time: a second poll meanwhile, also from inside
+/// a handler, is refused with [`Error::InUse`]. Everything else may be called from any thread.
+#[derive(Clone)]
+pub struct Image {
+    core: Arc<Core>,
+}
+
+/// What the driver said of an image.
+pub(crate) struct ImageParts {
+    pub(crate) client: Arc<Client>,
+    pub(crate) correlation_id: i64,
+    pub(crate) session_id: i32,
+    pub(crate) stream_id: i32,
+    pub(crate) subscription_registration_id: i64,
+    pub(crate) is_spy: bool,
+    pub(crate) source_identity: String,
+    pub(crate) position: AtomicCounter<SharedBuffer>,
+    pub(crate) log: Arc<LogBuffers<SharedBuffer>>,
+}
+
+struct Core {
+    parts: ImageParts,
+    join_position: i64,
+    state: OpenState,
+    /// What the image looked like when it was closed.
+    last: LastSeen,
+    polling: AtomicBool,
+}
+
+#[derive(Default)]
+struct LastSeen {
+    position: AtomicI64,
+    end_of_stream_position: AtomicI64,
+    is_end_of_stream: AtomicBool,
+    is_revoked: AtomicBool,
+}
+
+impl Image {
+    pub(crate) fn new(parts: ImageParts) -> Self {
+        let join_position = parts.position.get();
+        let core = Core {
+            parts,
+            join_position,
+            state: OpenState::default(),
+            last: LastSeen::default(),
+            polling: AtomicBool::new(false),
+        };
+        Self {
+            core: Arc::new(core),
+        }
+    }
+
+    /// Remembers what the image looks like and closes it; it is never polled again.
+    pub(crate) fn close(&self, cause: &CloseCause) {
+        if self.is_closed() {
+            return;
+        }
+        let (metadata, last) = (self.log().metadata(), &self.core.last);
+        let position = match self.has_position_counter() {
+            true => self.core.parts.position.get(),
+            // Somebody else's value; what was consumed is not known any more.
+            false => self.core.join_position,
+        };
+        let end = metadata.end_of_stream_position();
+        last.position.store(position, Ordering::Relaxed);
+        last.end_of_stream_position.store(end, Ordering::Relaxed);
+        last.is_end_of_stream
+            .store(position >= end, Ordering::Relaxed);
+        last.is_revoked
+            .store(metadata.is_publication_revoked(), Ordering::Relaxed);
+        self.core.state.close(cause.clone());
+    }
+
+    pub(crate) fn log(&self) -> &Arc<LogBuffers<SharedBuffer>> {
+        &self.core.parts.log
+    }
+
+    /// Whether the position counter is still the one of this image.
+    ///
+    /// A driver that has removed the subscription without being asked to by this client frees the counter, and gives it to the
+    /// next who needs one. Its value and its registration id lie in one cache line.
+    #[inline(always)]
+    fn has_position_counter(&self) -> bool {
+        let parts = &self.core.parts;
+        parts.position.registration_id() == parts.subscription_registration_id
+    }
+
+    /// Id of the image: the publication's original registration id for IPC and spies, else chosen by the driver.
+    pub fn correlation_id(&self) -> i64 {
+        self.core.parts.correlation_id
+    }
+
+    /// Session id of the stream.
+    pub fn session_id(&self) -> i32 {
+        self.core.parts.session_id
+    }
+
+    /// Stream id.
+    pub fn stream_id(&self) -> i32 {
+        self.core.parts.stream_id
+    }
+
+    /// Registration id of the image's subscription.
+    pub fn subscription_registration_id(&self) -> i64 {
+        self.core.parts.subscription_registration_id
+    }
+
+    /// Where the stream comes from: `aeron:ipc`, or the sender's address and port.
+    pub fn source_identity(&self) -> &str {
+        &self.core.parts.source_identity
+    }
+
+    /// Counter id of the subscriber's position.
+    pub fn subscriber_position_id(&self) -> i32 {
+        self.core.parts.position.id()
+    }
+
+    /// Id of the stream's first term.
+    pub fn initial_term_id(&self) -> i32 {
+        self.log().positions().initial_term_id()
+    }
+
+    /// Length of a term, in bytes.
+    pub fn term_buffer_length(&self) -> usize {
+        self.log().term_length()
+    }
+
+    /// Base-two logarithm of the term length.
+    pub fn position_bits_to_shift(&self) -> u32 {
+        self.log().positions().bits_to_shift()
+    }
+
+    /// Largest frame of the stream, in bytes.
+    pub fn mtu_length(&self) -> usize {
+        self.log().framing().mtu_length()
+    }
+
+    /// Position at which the subscription joined the stream.
+    pub fn join_position(&self) -> i64 {
+        self.core.join_position
+    }
+
+    /// Position up to which the stream was consumed; the last one, once closed.
+    pub fn position(&self) -> i64 {
+        if self.is_closed() {
+            return self.core.last.position.load(Ordering::Relaxed);
+        }
+        self.core.parts.position.get()
+    }
+
+    /// Whether the image is closed: the stream ended or was lost, or the subscription or client was closed.
+    #[inline]
+    pub fn is_closed(&self) -> bool {
+        self.core.state.is_closed()
+    }
+
+    /// What closed the image.
+    pub fn close_cause(&self) -> CloseCause {
+        self.core.state.cause()
+    }
+
+    /// Whether everything that the publisher sent before it ended the stream was consumed; as it was, once closed.
+    pub fn is_end_of_stream(&self) -> bool {
+        if self.is_closed() {
+            return self.core.last.is_end_of_stream.load(Ordering::Relaxed);
+        }
+        self.log()
+            .metadata()
+            .is_end_of_stream(self.core.parts.position.get())
+    }
+
+    /// Position at which the stream ended, 2^63 − 1 while it has not; as it was, once closed.
+    pub fn end_of_stream_position(&self) -> i64 {
+        if self.is_closed() {
+            return self
+                .core
+                .last
+                .end_of_stream_position
+                .load(Ordering::Relaxed);
+        }
+        self.log().metadata().end_of_stream_position()
+    }
+
+    /// Transports that the stream is received from; 0 for IPC and once closed.
+    pub fn active_transport_count(&self) -> i32 {
+        if self.is_closed() {
+            0
+        } else {
+            self.log().metadata().active_transport_count()
+        }
+    }
+
+    /// Whether the publisher revoked the publication; as it was, once closed.
+    pub fn is_publication_revoked(&self) -> bool {
+        if self.is_closed() {
+            return self.core.last.is_revoked.load(Ordering::Relaxed);
+        }
+        self.log().metadata().is_publication_revoked()
+    }
+}
+
+impl std::fmt::Debug for Image {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Image")
+            .field("correlation_id", &self.correlation_id())
+            .field("session_id", &self.session_id())
+            .field("source_identity", &self.source_identity())
+            .field("position", &self.position())
+            .field("is_closed", &self.is_closed())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,288 @@
+//! Polling one image: the loop over its fragments, and what each poll does with the position.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::log::CorruptLog;
+use aeron_memory::log::reader::{Block, Cursor};
+
+use super::Image;
+use crate::action::{Action, HandlerOutcome};
+use crate::error::{CloseCause, Error, Result};
+use crate::fragment::Fragment;
+
+impl Image {
+    /// Calls `handler` for up to `limit` fragments. Returns the number of fragments.
+    ///
+    /// The handler returns `()`, an [`Action`], or a `Result` of either; an error consumes the fragment and ends the poll. One
+    /// call does not cross the end of a term. If the handler panics, what it was given counts as consumed.
+    ///
+    /// # Errors
+    /// [`Error::InUse`]; [`Error::CorruptLog`], which closes the image; the handler's error.
+    #[inline]
+    pub fn poll<O: HandlerOutcome>(
+        &self,
+        handler: impl FnMut(Fragment<'_>) -> O,
+        limit: usize,
+    ) -> std::result::Result<usize, O::PollError> {
+        self.read(None, limit, handler)
+    }
+
+    /// As [`poll`](Self::poll), under Aeron's name for a handler that returns an [`Action`].
+    ///
+    /// # Errors
+    /// As [`poll`](Self::poll).
+    #[inline]
+    pub fn controlled_poll<O: HandlerOutcome>(
+        &self,
+        handler: impl FnMut(Fragment<'_>) -> O,
+        limit: usize,
+    ) -> std::result::Result<usize, O::PollError> {
+        self.poll(handler, limit)
+    }
+
+    /// As [`poll`](Self::poll), only fragments that begin before `limit_position`.
+    ///
+    /// # Errors
+    /// As [`poll`](Self::poll).
+    pub fn bounded_poll<O: HandlerOutcome>(
+        &self,
+        handler: impl FnMut(Fragment<'_>) -> O,
+        limit_position: i64,
+        limit: usize,
+    ) -> std::result::Result<usize, O::PollError> {
+        self.read(Some(limit_position), limit, handler)
+    }
+
+    /// As [`bounded_poll`](Self::bounded_poll), under Aeron's name for a handler that returns an [`Action`].
+    ///
+    /// # Errors
+    /// As [`poll`](Self::poll).
+    pub fn bounded_controlled_poll<O: HandlerOutcome>(
+        &self,
+        handler: impl FnMut(Fragment<'_>) -> O,
+        limit_position: i64,
+        limit: usize,
+    ) -> std::result::Result<usize, O::PollError> {
+        self.bounded_poll(handler, limit_position, limit)
+    }
+
+    /// Calls `handler` with one block of whole frames with their headers, at most `limit` bytes. Returns its length.
+    ///
+    /// Padding is a block of its own, and only its header counts. Returns 0 if the next frame is longer than `limit`. After an
+    /// error of the handler or [`Action::Abort`] the block is not consumed.
+    ///
+    /// # Errors
+    /// As [`poll`](Self::poll).
+    pub fn block_poll<O: HandlerOutcome>(
+        &self,
+        handler: impl FnOnce(&Block<'_, SharedBuffer>) -> O,
+        limit: usize,
+    ) -> std::result::Result<usize, O::PollError> {
+        self.exclusively(|| {
+            let Some(mut reading) = self.begin(None)? else {
+                return Ok(0);
+            };
+            let Some(block) = reading.next(|cursor| cursor.next_block(limit))? else {
+                return Ok(0);
+            };
+            let action = handler(&block).into_action();
+            if matches!(action, Ok(Action::Abort) | Err(_)) {
+                reading.cursor.return_to_block(&block);
+            }
+            match action? {
+                Action::Abort => Ok(0),
+                Action::Break | Action::Commit | Action::Continue => Ok(block.length()),
+            }
+        })
+    }
+
+    /// As [`block_poll`](Self::block_poll); `handler` is also given the block's offset in the log's file.
+    ///
+    /// # Errors
+    /// As [`poll`](Self::poll).
+    pub fn raw_poll<O: HandlerOutcome>(
+        &self,
+        handler: impl FnOnce(u64, &Block<'_, SharedBuffer>) -> O,
+        limit: usize,
+    ) -> std::result::Result<usize, O::PollError> {
+        let positions = self.log().positions();
+        self.block_poll(
+            |block| {
+                let partition = positions.partition(block.begin_position());
+                let file_offset = partition * positions.term_length() + block.offset();
+                handler(file_offset as u64, block)
+            },
+            limit,
+        )
+    }
+
+    /// Whether a poll would find anything: a fragment, padding, or an error. Consumes nothing; from any thread.
+    pub(crate) fn is_readable(&self) -> bool {
+        let position = self.core.parts.position.get();
+        if self.is_closed() {
+            return false;
+        }
+        if !self.has_position_counter() {
+            return true;
+        }
+        let Ok(mut cursor) = self.log().cursor(position) else {
+            return true;
+        };
+        !matches!(cursor.next_fragment(), Ok(None)) || cursor.position() != position
+    }
+
+    /// Runs a poll unless one runs already. Loads and stores are enough to keep a handler from polling its own image; two
+    /// threads that enter at the same instant would both read, which harms nothing but their own order.
+    #[inline(always)]
+    pub(crate) fn exclusively<E: From<Error>>(
+        &self,
+        poll: impl FnOnce() -> std::result::Result<usize, E>,
+    ) -> std::result::Result<usize, E> {
+        let polling = &self.core.polling;
+        if polling.load(Ordering::Relaxed) {
+            return Err(Error::InUse("image").into());
+        }
+        polling.store(true, Ordering::Relaxed);
+        let _done = Reset(polling);
+        poll()
+    }
+
+    /// The loop of every poll that calls a handler for each fragment.
+    #[inline(always)]
+    fn read<O: HandlerOutcome>(
+        &self,
+        limit_position: Option<i64>,
+        limit: usize,
+        mut handler: impl FnMut(Fragment<'_>) -> O,
+    ) -> std::result::Result<usize, O::PollError> {
+        self.exclusively(|| {
+            let Some(mut reading) = self.begin(limit_position)? else {
+                return Ok(0);
+            };
+            let mut count = 0;
+            while count < limit && !self.is_closed() {
+                let Some(fragment) = reading.next(Cursor::next_fragment)? else {
+                    break;
+                };
+                match handler(Fragment::in_log(fragment, self)).into_action()? {
+                    Action::Continue => count += 1,
+                    Action::Commit => {
+                        count += 1;
+                        reading.publish();
+                    }
+                    Action::Break => {
+                        count += 1;
+                        break;
+                    }
+                    Action::Abort => {
+                        reading.cursor.return_to(&fragment);
+                        break;
+                    }
+                }
+            }
+            Ok(count)
+        })
+    }
+
+    /// Begins to read at the subscriber's position; `None` when the image is closed or the limit is reached.
+    #[inline(always)]
+    pub(crate) fn begin(&self, limit_position: Option<i64>) -> Result<Option<Reading<'_>>> {
+        if self.is_closed() {
+            return Ok(None);
+        }
+        if !self.has_position_counter() {
+            return Err(self.position_counter_closed());
+        }
+        let position = self.core.parts.position.get_relaxed();
+        if limit_position.is_some_and(|limit| position >= limit) {
+            return Ok(None);
+        }
+        let cursor = self
+            .log()
+            .cursor(position)
+            .map_err(|reason| self.corrupt(reason))?;
+        let cursor = match limit_position {
+            Some(limit) => cursor.bounded(limit),
+            None => cursor,
+        };
+        Ok(Some(Reading {
+            image: self,
+            cursor,
+            published: position,
+        }))
+    }
+
+    /// Closes the image because of what was found in its log.
+    #[cold]
+    fn corrupt(&self, reason: CorruptLog) -> Error {
+        self.fail(Error::CorruptLog {
+            correlation_id: self.correlation_id(),
+            reason,
+        })
+    }
+
+    /// Closes the image because its position counter is somebody else's.
+    #[cold]
+    fn position_counter_closed(&self) -> Error {
+        self.fail(Error::PositionCounterClosed {
+            correlation_id: self.correlation_id(),
+            counter_id: self.subscriber_position_id(),
+        })
+    }
+
+    fn fail(&self, error: Error) -> Error {
+        self.close(&CloseCause::error(error.clone()));
+        self.core.parts.client.dispatcher.report(error.clone());
+        error
+    }
+}
+
+/// A poll under way; what it has read is published when it ends, however it ends.
+pub(crate) struct Reading<'a> {
+    image: &'a Image,
+    pub(crate) cursor: Cursor<'a, SharedBuffer>,
+    published: i64,
+}
+
+impl<'a> Reading<'a> {
+    #[inline(always)]
+    pub(crate) fn next<T>(
+        &mut self,
+        advance: impl FnOnce(
+            &mut Cursor<'a, SharedBuffer>,
+        ) -> std::result::Result<Option<T>, CorruptLog>,
+    ) -> Result<Option<T>> {
+        advance(&mut self.cursor).map_err(|reason| {
+            self.publish();
+            self.image.corrupt(reason)
+        })
+    }
+
+    /// Publishes the position of the cursor as the subscriber's, unless the image was closed meanwhile.
+    #[inline(always)]
+    fn publish(&mut self) {
+        let position = self.cursor.position();
+        // A handler may have closed the image, or forked: then the position is the parent's to publish.
+        let is_ours = || !self.image.is_closed() && !self.image.core.parts.client.is_foreign();
+        if position != self.published && is_ours() {
+            self.image.core.parts.position.set(position);
+            self.published = position;
+        }
+    }
+}
+
+impl Drop for Reading<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.publish();
+    }
+}
+
+struct Reset<'a>(&'a AtomicBool);
+
+impl Drop for Reset<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
