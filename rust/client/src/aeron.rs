@@ -8,7 +8,7 @@ use aeron_memory::cnc::CncFile;
 use aeron_memory::counters::CountersReader;
 
 use crate::client::Client;
-use crate::conductor::{ClientHandlers, Conductor, RemovalById};
+use crate::conductor::{ClientHandlers, Conductor, RemovalById, ResourceKind};
 use crate::connect::{self, Connecting};
 use crate::context::Context;
 use crate::counter::{self, Counter};
@@ -17,9 +17,9 @@ use crate::error::Error;
 use crate::error::{CloseCause, Result};
 use crate::handlers::{CloseHandler, CounterHandler};
 use crate::image::ImageHandler;
-use crate::lifetime::ResourceKind;
+use crate::lifetime::Lifetime;
 use crate::log_source::LogSource;
-use crate::operation::{CommandSteps, PendingOperation, RemovalSteps};
+use crate::operation::{CommandSteps, PendingOperation, RemovalSteps, Take};
 use crate::publication::{ExclusivePublication, Publication};
 use crate::subscription::Subscription;
 
@@ -200,7 +200,11 @@ impl Aeron {
             move |conductor, client| {
                 conductor.request_publication(client, &channel, stream_id, false)
             },
-            |conductor, id, _| conductor.publications.fetch(id).map(Publication::new),
+            |conductor, client, id, _| {
+                let core = conductor.publications.get(&id)?;
+                let lifetime = Lifetime::new(client, ResourceKind::Publication, id);
+                Some(Publication::new(Arc::clone(core), lifetime))
+            },
         )
     }
 
@@ -232,9 +236,10 @@ impl Aeron {
             move |conductor, client| {
                 conductor.request_publication(client, &channel, stream_id, true)
             },
-            |conductor, id, _| {
-                let found = conductor.exclusive_publications.fetch(id);
-                found.map(ExclusivePublication::new)
+            |conductor, client, id, _| {
+                let core = conductor.exclusive_publications.get(&id)?;
+                let lifetime = Lifetime::new(client, ResourceKind::ExclusivePublication, id);
+                Some(ExclusivePublication::new(Arc::clone(core), lifetime))
             },
         )
     }
@@ -306,7 +311,11 @@ impl Aeron {
             move |conductor, client| {
                 conductor.request_subscription(client, &channel, stream_id, handlers.clone())
             },
-            |conductor, id, _| conductor.subscriptions.fetch(id).map(Subscription::new),
+            |conductor, client, id, _| {
+                let core = conductor.subscriptions.get(&id)?;
+                let lifetime = Lifetime::new(client, ResourceKind::Subscription, id);
+                Some(Subscription::new(Arc::clone(core), lifetime))
+            },
         )
     }
 
@@ -401,7 +410,11 @@ impl Aeron {
             move |conductor, client| {
                 conductor.request_counter(client, type_id, &key, &label, static_registration_id)
             },
-            |conductor, id, _| conductor.counters.fetch(id).map(Counter::new),
+            |conductor, client, id, _| {
+                let core = conductor.counters.get(&id)?;
+                let lifetime = Lifetime::new(client, ResourceKind::Counter, id);
+                Some(Counter::new(Arc::clone(core), lifetime))
+            },
         )
     }
 }
@@ -425,7 +438,7 @@ impl Aeron {
     pub fn async_next_session_id(&self, stream_id: i32) -> Result<PendingOperation<i32>> {
         self.send(
             move |conductor, client| conductor.request_session_id(client, stream_id),
-            |_, _, value| Some(value),
+            |_, _, _, value| Some(value),
         )
     }
 
@@ -479,7 +492,7 @@ impl Aeron {
     fn send<T: Clone + 'static>(
         &self,
         request: impl FnMut(&mut Conductor, &Arc<Client>) -> Result<i64> + Send + 'static,
-        take: fn(&mut Conductor, i64, i32) -> Option<T>,
+        take: Take<T>,
     ) -> Result<PendingOperation<T>> {
         CommandSteps::send(self.client(), request, take).map(CommandSteps::into_operation)
     }

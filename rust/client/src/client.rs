@@ -9,12 +9,11 @@ use aeron_agent::{EpochClock, IdleStrategy, NanoClock};
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::{AtomicCounter, CountersReader};
 
-use crate::conductor::{Conductor, check_driver};
+use crate::conductor::{Conductor, ResourceKind, check_driver};
 use crate::context::{Context, DriverInvoker, InterruptCheck};
 use crate::error::{CloseCause, Error, Result};
 use crate::handlers::{Dispatcher, lock};
 use crate::idle_work::IdleWork;
-use crate::lifetime::ResourceKind;
 use crate::log_source::LogSource;
 use crate::proxy::DriverProxy;
 use crate::state::OpenState;

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::{AtomicCounter, MAX_KEY_LENGTH, MAX_LABEL_LENGTH};
 
-use crate::client::Client;
 use crate::error::{CloseCause, Error, Result};
 use crate::lifetime::Lifetime;
 use crate::state::OpenState;
@@ -33,20 +32,18 @@ pub(crate) struct CounterCore {
 
 impl CounterCore {
     pub(crate) fn new(
-        client: &Client,
+        value: AtomicCounter<SharedBuffer>,
         correlation_id: i64,
         registration_id: i64,
-        counter_id: i32,
         is_static: bool,
-    ) -> Result<Self> {
-        let value = client.counter(counter_id)?;
-        Ok(Self {
+    ) -> Self {
+        Self {
             value,
             registration_id,
             correlation_id,
             is_static,
             state: OpenState::default(),
-        })
+        }
     }
 
     pub(crate) fn close(&self, cause: &CloseCause) {
@@ -67,7 +64,7 @@ impl CounterCore {
 }
 
 impl Counter {
-    pub(crate) fn new((core, lifetime): (Arc<CounterCore>, Arc<Lifetime>)) -> Self {
+    pub(crate) fn new(core: Arc<CounterCore>, lifetime: Arc<Lifetime>) -> Self {
         Self { core, lifetime }
     }
 

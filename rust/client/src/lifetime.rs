@@ -3,15 +3,7 @@
 use std::sync::Arc;
 
 use crate::client::Client;
-
-/// Kinds of resources that a driver holds for a client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ResourceKind {
-    Publication,
-    ExclusivePublication,
-    Subscription,
-    Counter,
-}
+use crate::conductor::ResourceKind;
 
 /// Shared by all handles of one resource; closes it when the last one is gone.
 pub(crate) struct Lifetime {

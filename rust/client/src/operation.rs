@@ -179,13 +179,15 @@ pub(crate) const NO_COMMAND: i64 = -1;
 /// Sends a command. Returns its correlation id.
 type Request = Box<dyn FnMut(&mut Conductor, &Arc<Client>) -> Result<i64> + Send>;
 
+/// Takes the result of a command out of the conductor, given its correlation id and the value of the answer.
+pub(crate) type Take<T> = fn(&mut Conductor, &Arc<Client>, i64, i32) -> Option<T>;
+
 /// A command to the driver, until its result is taken.
 pub(crate) struct CommandSteps<T> {
     client: Arc<Client>,
     /// Sends the command again; `None` for commands that are never refused temporarily.
     request: Option<Request>,
-    /// Takes the result out of the conductor, given the correlation id and the value of the answer.
-    take: fn(&mut Conductor, i64, i32) -> Option<T>,
+    take: Take<T>,
     correlation_id: i64,
     is_revocable: bool,
     /// When to send the command again, after a temporary refusal.
@@ -198,7 +200,7 @@ impl<T: Clone + 'static> CommandSteps<T> {
     pub(crate) fn send(
         client: &Arc<Client>,
         mut request: impl FnMut(&mut Conductor, &Arc<Client>) -> Result<i64> + Send + 'static,
-        take: fn(&mut Conductor, i64, i32) -> Option<T>,
+        take: Take<T>,
     ) -> Result<Self> {
         let correlation_id = request(&mut *client.open_conductor()?, client)?;
         let mut steps = Self::sent(client, correlation_id, take);
@@ -207,11 +209,7 @@ impl<T: Clone + 'static> CommandSteps<T> {
     }
 
     /// A command that was sent.
-    fn sent(
-        client: &Arc<Client>,
-        correlation_id: i64,
-        take: fn(&mut Conductor, i64, i32) -> Option<T>,
-    ) -> Self {
+    fn sent(client: &Arc<Client>, correlation_id: i64, take: Take<T>) -> Self {
         let timeout_ns = client.settings.driver_timeout().as_nanos() as i64;
         Self {
             client: Arc::clone(client),
@@ -273,7 +271,7 @@ impl<T: Clone + 'static> Steps<T> for CommandSteps<T> {
         let mut conductor = self.client.open_conductor()?;
         match conductor.poll_command(&self.client, id) {
             Ok(Progress::Awaiting) => Ok(None),
-            Ok(Progress::Succeeded(value)) => (self.take)(&mut conductor, id, value)
+            Ok(Progress::Succeeded(value)) => (self.take)(&mut conductor, &self.client, id, value)
                 .map(Some)
                 .ok_or_else(|| removed_meanwhile(id)),
             Ok(Progress::Unknown) => Err(removed_meanwhile(id)),

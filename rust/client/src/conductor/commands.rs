@@ -4,7 +4,15 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::error::{DriverTimeout, Error, Result};
-use crate::lifetime::ResourceKind;
+
+/// Kinds of resources that a driver holds for a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ResourceKind {
+    Publication,
+    ExclusivePublication,
+    Subscription,
+    Counter,
+}
 
 /// What the answer of a command makes.
 #[derive(Debug, Clone, PartialEq, Eq)]

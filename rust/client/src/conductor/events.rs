@@ -15,7 +15,6 @@ use crate::counter::CounterCore;
 use crate::error::{CloseCause, Error, Result};
 use crate::handlers::PublicationErrorFrame;
 use crate::image::{Image, ImageParts};
-use crate::lifetime::{Lifetime, ResourceKind};
 use crate::publication::{ConcurrentCore, ExclusiveCore, PublicationBase, PublicationParts};
 use crate::subscription::SubscriptionCore;
 
@@ -92,9 +91,9 @@ impl Conductor {
 
     /// Closes a subscription whose add was refused; its object was made when the command was sent.
     fn abandon_subscription(&mut self, client: &Arc<Client>, registration_id: i64, error: &Error) {
-        if let Some(entry) = self.subscriptions.remove(registration_id) {
-            entry.core.close(&CloseCause::error(error.clone()));
-            client.dispatcher.push(move || drop(entry));
+        if let Some(core) = self.subscriptions.remove(&registration_id) {
+            core.close(&CloseCause::error(error.clone()));
+            client.dispatcher.push(move || drop(core));
         }
     }
 
@@ -106,15 +105,15 @@ impl Conductor {
     ) {
         let publications = self
             .publications
-            .cores()
+            .values()
             .map(|core| core.base().channel_status_id());
         let exclusive = self
             .exclusive_publications
-            .cores()
+            .values()
             .map(|core| core.base().channel_status_id());
         let subscriptions = self
             .subscriptions
-            .cores()
+            .values()
             .map(|core| core.channel_status_id());
         for _ in publications
             .chain(exclusive)
@@ -138,17 +137,14 @@ impl Conductor {
             Purpose::AddPublication { channel, stream_id } => self
                 .publication_parts(client, ready, channel, *stream_id)
                 .map(|parts| {
-                    let lifetime = Lifetime::new(client, ResourceKind::Publication, id);
-                    self.publications
-                        .insert(id, Arc::new(ConcurrentCore::new(parts)), lifetime);
+                    let core = Arc::new(ConcurrentCore::new(parts));
+                    self.publications.insert(id, core);
                 }),
             Purpose::AddExclusivePublication { channel, stream_id } => self
                 .publication_parts(client, ready, channel, *stream_id)
                 .and_then(ExclusiveCore::new)
                 .map(|core| {
-                    let lifetime = Lifetime::new(client, ResourceKind::ExclusivePublication, id);
-                    self.exclusive_publications
-                        .insert(id, Arc::new(core), lifetime);
+                    self.exclusive_publications.insert(id, Arc::new(core));
                 }),
             _ => return,
         };
@@ -190,7 +186,7 @@ impl Conductor {
         if self.wanted(client, ready.correlation_id) != Some(Purpose::AddSubscription) {
             return;
         }
-        if let Some(subscription) = self.subscriptions.get(ready.correlation_id) {
+        if let Some(subscription) = self.subscriptions.get(&ready.correlation_id) {
             subscription.set_ready(ready.channel_status_indicator_id);
         }
         self.commands
@@ -200,7 +196,7 @@ impl Conductor {
     fn on_available_image(&mut self, client: &Arc<Client>, available: &event::AvailableImage<'_>) {
         let Some(subscription) = self
             .subscriptions
-            .get(available.subscription_registration_id)
+            .get(&available.subscription_registration_id)
         else {
             return;
         };
@@ -227,7 +223,7 @@ impl Conductor {
     ) {
         let Some(subscription) = self
             .subscriptions
-            .get(unavailable.subscription_registration_id)
+            .get(&unavailable.subscription_registration_id)
         else {
             return;
         };
@@ -276,18 +272,11 @@ impl Conductor {
         registration_id: i64,
         counter_id: i32,
     ) {
-        let is_static = purpose != Purpose::AddCounter;
-        match CounterCore::new(
-            client,
-            correlation_id,
-            registration_id,
-            counter_id,
-            is_static,
-        ) {
-            Ok(core) => {
-                let lifetime = Lifetime::new(client, ResourceKind::Counter, correlation_id);
-                self.counters
-                    .insert(correlation_id, Arc::new(core), lifetime);
+        match client.counter(counter_id) {
+            Ok(value) => {
+                let is_static = purpose != Purpose::AddCounter;
+                let core = CounterCore::new(value, correlation_id, registration_id, is_static);
+                self.counters.insert(correlation_id, Arc::new(core));
                 self.commands.succeed(correlation_id, purpose, 0);
             }
             Err(error) => self.commands.fail(correlation_id, error),
@@ -298,8 +287,8 @@ impl Conductor {
         let Some(handler) = &self.handlers.publication_error else {
             return;
         };
-        let concurrent = self.publications.cores().map(|core| core.base());
-        let exclusive = self.exclusive_publications.cores().map(|core| core.base());
+        let concurrent = self.publications.values().map(|core| core.base());
+        let exclusive = self.exclusive_publications.values().map(|core| core.base());
         let is_named =
             |base: &&PublicationBase| base.original_registration_id() == error.registration_id;
         for _ in concurrent.chain(exclusive).filter(is_named) {

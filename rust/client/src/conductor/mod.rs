@@ -6,7 +6,6 @@
 mod commands;
 mod events;
 mod heartbeat;
-mod registry;
 mod removals;
 mod requests;
 
@@ -20,7 +19,6 @@ use aeron_memory::log::LogBuffers;
 
 use self::commands::{Commands, Purpose};
 use self::heartbeat::Heartbeat;
-use self::registry::{Entry, Registry};
 use self::removals::Removal;
 use crate::client::Client;
 use crate::context::Context;
@@ -28,11 +26,10 @@ use crate::counter::CounterCore;
 use crate::error::{CloseCause, Error};
 use crate::handlers::{CloseHandler, CounterHandler, PublicationErrorHandler};
 use crate::image::{Image, ImageHandler};
-use crate::lifetime::ResourceKind;
 use crate::publication::{ConcurrentCore, ExclusiveCore, PublicationBase};
 use crate::subscription::SubscriptionCore;
 
-pub(crate) use self::commands::Progress;
+pub(crate) use self::commands::{Progress, ResourceKind};
 pub(crate) use self::heartbeat::check_driver;
 pub(crate) use self::requests::RemovalById;
 
@@ -49,6 +46,9 @@ pub(crate) struct ClientHandlers {
     pub(crate) unavailable_counter: Vec<(i64, CounterHandler)>,
     pub(crate) close: Vec<(i64, CloseHandler)>,
 }
+
+/// Open resources of one kind, by registration id.
+pub(crate) type Registry<T> = HashMap<i64, Arc<T>>;
 
 /// The state of one client's conductor.
 pub(crate) struct Conductor {
@@ -85,10 +85,10 @@ pub(crate) struct Released {
 /// A resource taken out of the conductor; to be dropped outside its lock.
 #[must_use]
 pub(crate) enum Removed {
-    Publication(Option<Entry<ConcurrentCore>>),
-    ExclusivePublication(Option<Entry<ExclusiveCore>>),
-    Subscription(Option<Entry<SubscriptionCore>>),
-    Counter(Option<Entry<CounterCore>>),
+    Publication(Option<Arc<ConcurrentCore>>),
+    ExclusivePublication(Option<Arc<ExclusiveCore>>),
+    Subscription(Option<Arc<SubscriptionCore>>),
+    Counter(Option<Arc<CounterCore>>),
 }
 
 impl ClientHandlers {
@@ -124,10 +124,10 @@ impl Removed {
     /// Whether there was a resource.
     pub(crate) fn is_some(&self) -> bool {
         match self {
-            Self::Publication(entry) => entry.is_some(),
-            Self::ExclusivePublication(entry) => entry.is_some(),
-            Self::Subscription(entry) => entry.is_some(),
-            Self::Counter(entry) => entry.is_some(),
+            Self::Publication(core) => core.is_some(),
+            Self::ExclusivePublication(core) => core.is_some(),
+            Self::Subscription(core) => core.is_some(),
+            Self::Counter(core) => core.is_some(),
         }
     }
 }
@@ -238,16 +238,16 @@ impl Conductor {
             return None;
         }
         self.publications
-            .cores()
+            .values()
             .for_each(|core| core.base().close(&cause));
         self.exclusive_publications
-            .cores()
+            .values()
             .for_each(|core| core.base().close(&cause));
-        let subscriptions: Vec<_> = self.subscriptions.cores().cloned().collect();
+        let subscriptions: Vec<_> = self.subscriptions.values().cloned().collect();
         for subscription in subscriptions {
             self.close_subscription(client, &subscription, &cause);
         }
-        for counter in self.counters.cores() {
+        for counter in self.counters.values() {
             counter.close(&cause);
             if !counter.is_static() {
                 notify_counter(
@@ -287,36 +287,36 @@ impl Conductor {
         let by_application = CloseCause::default();
         match kind {
             ResourceKind::Publication => {
-                let entry = self.publications.remove(registration_id);
-                if let Some(entry) = &entry {
-                    self.remove_publication(client, entry.core.base(), revoke);
+                let removed = self.publications.remove(&registration_id);
+                if let Some(core) = &removed {
+                    self.remove_publication(client, core.base(), revoke);
                 }
-                Removed::Publication(entry)
+                Removed::Publication(removed)
             }
             ResourceKind::ExclusivePublication => {
-                let entry = self.exclusive_publications.remove(registration_id);
-                if let Some(entry) = &entry {
-                    self.remove_publication(client, entry.core.base(), revoke);
+                let removed = self.exclusive_publications.remove(&registration_id);
+                if let Some(core) = &removed {
+                    self.remove_publication(client, core.base(), revoke);
                 }
-                Removed::ExclusivePublication(entry)
+                Removed::ExclusivePublication(removed)
             }
             ResourceKind::Subscription => {
-                let entry = self.subscriptions.remove(registration_id);
-                if let Some(entry) = &entry {
-                    self.close_subscription(client, &entry.core, &by_application);
+                let removed = self.subscriptions.remove(&registration_id);
+                if let Some(core) = &removed {
+                    self.close_subscription(client, core, &by_application);
                     self.send_removal(client, Removal::Subscription { registration_id });
                 }
-                Removed::Subscription(entry)
+                Removed::Subscription(removed)
             }
             ResourceKind::Counter => {
-                let entry = self.counters.remove(registration_id);
-                if let Some(entry) = &entry {
-                    entry.core.close(&by_application);
-                    if !entry.core.is_static() {
+                let removed = self.counters.remove(&registration_id);
+                if let Some(core) = &removed {
+                    core.close(&by_application);
+                    if !core.is_static() {
                         self.send_removal(client, Removal::Counter { registration_id });
                     }
                 }
-                Removed::Counter(entry)
+                Removed::Counter(removed)
             }
         }
     }

@@ -6,12 +6,11 @@ use std::sync::Arc;
 use aeron_protocol::CONTROL_PROTOCOL_VERSION;
 
 use super::Conductor;
-use super::commands::{Answered, GivenUp, Progress, Purpose};
+use super::commands::{Answered, GivenUp, Progress, Purpose, ResourceKind};
 use super::removals::Removal;
 use crate::aeron::SubscriptionHandlers;
 use crate::client::Client;
 use crate::error::{CloseCause, Error, Result};
-use crate::lifetime::{Lifetime, ResourceKind};
 use crate::proxy::DestinationCommand;
 use crate::subscription::SubscriptionCore;
 
@@ -45,9 +44,7 @@ impl Conductor {
         let registration_id = client.proxy.add_subscription(channel, stream_id)?;
         let idle_part = client.idle_work.as_ref().map(|work| work.part_of(channel));
         let core = SubscriptionCore::new(registration_id, channel, stream_id, handlers, idle_part);
-        let lifetime = Lifetime::new(client, ResourceKind::Subscription, registration_id);
-        self.subscriptions
-            .insert(registration_id, Arc::new(core), lifetime);
+        self.subscriptions.insert(registration_id, Arc::new(core));
         self.await_answer(client, registration_id, Purpose::AddSubscription);
         Ok(registration_id)
     }
@@ -205,10 +202,10 @@ impl Conductor {
 
     /// Closes a subscription without a word to the driver, which has not answered its add.
     fn close_unanswered_subscription(&mut self, client: &Arc<Client>, registration_id: i64) {
-        if let Some(entry) = self.subscriptions.remove(registration_id) {
-            entry.core.close(&CloseCause::default());
-            // Its handle must not be dropped under the conductor's lock.
-            client.dispatcher.push(move || drop(entry));
+        if let Some(core) = self.subscriptions.remove(&registration_id) {
+            core.close(&CloseCause::default());
+            // Its handlers may own handles, which lock the conductor when they are dropped.
+            client.dispatcher.push(move || drop(core));
         }
     }
 

@@ -37,7 +37,7 @@ impl Image {
             move |conductor, client| {
                 conductor.request_rejection(client, image_id, position, &reason)
             },
-            |_, _, _| Some(()),
+            |_, _, _, _| Some(()),
         )?;
         Ok(steps.irrevocable().into_operation())
     }

@@ -37,7 +37,7 @@ impl ConcurrentCore {
 }
 
 impl Publication {
-    pub(crate) fn new((core, lifetime): (Arc<ConcurrentCore>, Arc<Lifetime>)) -> Self {
+    pub(crate) fn new(core: Arc<ConcurrentCore>, lifetime: Arc<Lifetime>) -> Self {
         Self { core, lifetime }
     }
 

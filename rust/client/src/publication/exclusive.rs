@@ -55,7 +55,7 @@ impl ExclusiveCore {
 }
 
 impl ExclusivePublication {
-    pub(crate) fn new((core, lifetime): (Arc<ExclusiveCore>, Arc<Lifetime>)) -> Self {
+    pub(crate) fn new(core: Arc<ExclusiveCore>, lifetime: Arc<Lifetime>) -> Self {
         Self { core, lifetime }
     }
 

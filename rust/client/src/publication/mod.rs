@@ -298,7 +298,7 @@ macro_rules! publication_methods {
                         let add = DestinationCommand::Add;
                         conductor.request_destination(client, add, publication_id, &channel)
                     },
-                    |_, id, _| Some(id),
+                    |_, _, id, _| Some(id),
                 )?;
                 Ok(steps.into_operation())
             }
@@ -325,7 +325,7 @@ macro_rules! publication_methods {
                         let remove = DestinationCommand::Remove;
                         conductor.request_destination(client, remove, publication_id, &channel)
                     },
-                    |_, _, _| Some(()),
+                    |_, _, _, _| Some(()),
                 )?;
                 Ok(steps.irrevocable().into_operation())
             }
@@ -357,7 +357,7 @@ macro_rules! publication_methods {
                             destination_id,
                         )
                     },
-                    |_, _, _| Some(()),
+                    |_, _, _, _| Some(()),
                 )?;
                 Ok(steps.irrevocable().into_operation())
             }

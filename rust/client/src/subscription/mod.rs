@@ -190,7 +190,7 @@ impl SubscriptionCore {
 }
 
 impl Subscription {
-    pub(crate) fn new((core, lifetime): (Arc<SubscriptionCore>, Arc<Lifetime>)) -> Self {
+    pub(crate) fn new(core: Arc<SubscriptionCore>, lifetime: Arc<Lifetime>) -> Self {
         Self { core, lifetime }
     }
 
@@ -367,7 +367,7 @@ impl Subscription {
             move |conductor, client| {
                 conductor.request_destination(client, command, subscription_id, &channel)
             },
-            |_, _, _| Some(()),
+            |_, _, _, _| Some(()),
         )
     }
 
