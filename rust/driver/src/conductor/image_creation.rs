@@ -22,10 +22,10 @@ use crate::loss_detector::LossDetector;
 use crate::nak_delay::NakDelay;
 use crate::receiver::{
     ForgettableState, ImageRequest, MAX_IMAGES, ReceiverCommand, ReceiverImage,
-    ReceiverImageConfig, StreamSession,
+    ReceiverImageConfig,
 };
 use crate::resources::ResourceCommand;
-use crate::stream::{PageRequest, Pages, Stream, TetherTimeouts};
+use crate::stream::{PageRequest, Pages, Stream, StreamSession, TetherTimeouts};
 
 /// Of a long term, an image may be sent at least this much beyond its window before pages for it are asked for.
 const FIRST_PAGES_LENGTH: i64 = 256 * 1024;

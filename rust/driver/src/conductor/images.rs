@@ -6,8 +6,9 @@ use super::Conductor;
 use crate::error::DriverError;
 use crate::image::{ImageTick, PublicationImage};
 use crate::log_storage::LogId;
-use crate::receiver::{ForgettableState, ReceiverCommand, StreamSession};
+use crate::receiver::{ForgettableState, ReceiverCommand};
 use crate::resources::ResourceCommand;
+use crate::stream::StreamSession;
 
 impl Conductor {
     /// Pages that an image needs were allocated, or there are none left.

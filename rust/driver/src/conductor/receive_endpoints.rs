@@ -18,8 +18,9 @@ use crate::media::UdpChannel;
 use crate::media::transport::{Socket, SocketSide, SocketSpec};
 use crate::receiver::{
     DestinationId, EndpointId, ReceiveDestination, ReceiveEndpoint, ReceiverCommand,
-    ReceiverIdentity, StreamSession,
+    ReceiverIdentity,
 };
+use crate::stream::StreamSession;
 
 /// A receive endpoint as the conductor knows it.
 #[derive(Debug)]

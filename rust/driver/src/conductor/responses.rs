@@ -5,7 +5,8 @@ use aeron_protocol::uri::{PublicationParams, ResponseCorrelation};
 use super::Conductor;
 use super::links::Source;
 use crate::error::DriverError;
-use crate::receiver::{ReceiverCommand, StreamSession};
+use crate::receiver::ReceiverCommand;
+use crate::stream::StreamSession;
 
 impl Conductor {
     /// Checks that what a publication's `response-correlation-id` names is there: the image that asks for it, or the subscription

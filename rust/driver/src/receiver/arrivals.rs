@@ -12,13 +12,14 @@ use super::destination::Link;
 use super::dispatcher::{DataAction, MAX_IMAGES, SetupAction};
 use super::endpoint::ReceiveEndpoint;
 use super::image::{Arrival, ReceiverImage};
-use super::sessions::{MAX_REMEMBERED_SESSIONS, StreamSession};
+use super::sessions::MAX_REMEMBERED_SESSIONS;
 use crate::diagnostics::ErrorRecorder;
 use crate::error::DriverError;
 use crate::media::timestamps::EpochNanos;
 use crate::media::transport::Datagram;
 use crate::queue::QueueProducer;
 use crate::rules::{Rule, reach};
+use crate::stream::StreamSession;
 
 /// A frame to send from the socket that was read, once reading is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use aeron_protocol::frame::Setup;
 use super::destination::ReceiveDestination;
 use super::endpoint::ReceiveEndpoint;
 use super::image::ReceiverImage;
-use super::sessions::StreamSession;
+use crate::stream::StreamSession;
 
 /// Names a receive endpoint; given by the conductor.
 pub type EndpointId = u64;

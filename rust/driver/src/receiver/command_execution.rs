@@ -10,7 +10,7 @@ use super::destination::{Control, ReceiveDestination};
 use super::dispatcher::Dispatcher;
 use super::endpoint::ReceiveEndpoint;
 use super::image::ReceiverImage;
-use super::sessions::StreamSession;
+use crate::stream::StreamSession;
 use crate::error::DriverError;
 use crate::media::transport::SocketKey;
 

@@ -7,8 +7,9 @@
 use std::collections::{HashMap, HashSet};
 
 use super::command::ForgettableState;
-use super::sessions::{ImageKey, SessionState, Sessions, StreamSession};
+use super::sessions::{ImageKey, SessionState, Sessions};
 use crate::rules::{Rule, reach};
+use crate::stream::StreamSession;
 
 /// Images that SETUP frames can make at one endpoint.
 pub const MAX_IMAGES: usize = 1_024;

@@ -4,7 +4,7 @@ use aeron_protocol::frame::StatusMessage;
 
 use super::command::EndpointId;
 use super::dispatcher::Dispatcher;
-use super::sessions::StreamSession;
+use crate::stream::StreamSession;
 
 /// A receive endpoint; its destinations, each with a socket, belong to the receiver.
 #[derive(Debug)]

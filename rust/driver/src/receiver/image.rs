@@ -17,9 +17,9 @@ use super::command::{DestinationId, EndpointId};
 use super::connections::Connections;
 use super::endpoint::ReceiverIdentity;
 use super::feedback::Feedback;
-use super::sessions::StreamSession;
 use crate::congestion::RttMeter;
 use crate::image::ImageStatus;
+use crate::stream::StreamSession;
 
 /// What makes the receiver's half of an image.
 #[derive(Debug)]

@@ -34,7 +34,7 @@ pub use dispatcher::MAX_IMAGES;
 pub use endpoint::{ReceiveEndpoint, ReceiverIdentity};
 pub use image::{ReceiverImage, ReceiverImageConfig};
 pub use pending_setups::MAX_PENDING_SETUPS;
-pub use sessions::{MAX_REMEMBERED_SESSIONS, StreamSession};
+pub use sessions::MAX_REMEMBERED_SESSIONS;
 
 use arrivals::{Arrivals, Reply};
 use destination::Outbound;
@@ -48,6 +48,7 @@ use crate::error::DriverError;
 use crate::media::timestamps::EpochNanos;
 use crate::media::transport::{Poller, SocketKey};
 use crate::queue::{QueueConsumer, QueueProducer};
+use crate::stream::StreamSession;
 
 /// Commands that are executed in one duty cycle. The images of a flood end together, and the conductor has two commands for each.
 const MAX_COMMANDS: usize = 16;

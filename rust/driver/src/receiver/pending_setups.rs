@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::sessions::StreamSession;
+use crate::stream::StreamSession;
 
 /// How long an answer may take, and how often a control address is asked, in ns.
 pub const PENDING_SETUP_TIMEOUT_NS: i64 = 1_000_000_000;

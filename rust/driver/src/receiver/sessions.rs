@@ -4,6 +4,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::stream::StreamSession;
+
 /// Sessions that an endpoint remembers, with or without image.
 pub const MAX_REMEMBERED_SESSIONS: usize = 65_536;
 
@@ -30,21 +32,6 @@ impl SessionState {
     fn has_image(self) -> bool {
         matches!(self, Self::Image(_) | Self::InitInProgress)
     }
-}
-
-/// A session of a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct StreamSession {
-    pub stream_id: i32,
-    pub session_id: i32,
-}
-
-impl StreamSession {
-    /// Any session of any stream, for a sender that is asked for a SETUP.
-    pub const ANY: Self = Self {
-        stream_id: 0,
-        session_id: 0,
-    };
 }
 
 /// The sessions of an endpoint.

@@ -8,33 +8,45 @@ use aeron_protocol::frame::{ControlFrame, ErrorFrame, MAX_TERM_LENGTH, Nak, Stat
 use super::Sending;
 use super::context::SenderContext;
 use super::endpoint::SendEndpoint;
+use super::inbox::ControlDatagram;
 use super::publication::SenderPublication;
 use crate::error::DriverError;
+use crate::stream::StreamSession;
 
-/// Indexes of publications by the slot of their endpoint, stream and session.
+/// Indexes of publications by their routes.
 #[derive(Debug, Default)]
-pub struct Routes(HashMap<(usize, i32, i32), usize>);
+pub struct Routes(HashMap<Route, usize>);
+
+/// The way of control frames to a publication: the endpoint that receives them, and the session that they name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Route {
+    /// Slot of the endpoint in the sender.
+    slot: usize,
+    session: StreamSession,
+}
 
 impl Routes {
     /// The publication is at `index` now.
     pub fn add(&mut self, slot: usize, publication: &SenderPublication, index: usize) {
-        self.0.insert(key(slot, publication), index);
+        let session = publication.session();
+        self.0.insert(Route { slot, session }, index);
     }
 
     pub fn remove(&mut self, slot: usize, publication: &SenderPublication) {
-        self.0.remove(&key(slot, publication));
+        let session = publication.session();
+        self.0.remove(&Route { slot, session });
     }
 
-    /// Acts on a datagram that came to an endpoint's socket.
+    /// Acts on a datagram that came to the socket of the endpoint in `slot`.
     pub fn dispatch(
         &self,
-        (slot, endpoint): (usize, &mut SendEndpoint),
+        slot: usize,
+        endpoint: &mut SendEndpoint,
         publications: &mut [Sending],
-        source: SocketAddr,
-        datagram: &[u8],
+        datagram: ControlDatagram<'_>,
         context: &mut SenderContext,
     ) {
-        let frame = match ControlFrame::decode(datagram) {
+        let frame = match ControlFrame::decode(datagram.bytes) {
             Ok(Some(frame)) => frame,
             Ok(None) => return,
             Err(_) => {
@@ -42,53 +54,51 @@ impl Routes {
                 return;
             }
         };
-        match frame {
-            ControlFrame::StatusMessage(message) => {
-                let publication =
-                    self.find(publications, (slot, message.stream_id, message.session_id));
+        let session = session_of(&frame);
+        let publication = self.find(Route { slot, session }, publications);
+        let source = datagram.source;
+        match (frame, publication) {
+            (ControlFrame::StatusMessage(message), publication) => {
                 on_status_message(&message, source, publication, endpoint, context);
             }
-            ControlFrame::Nak(nak) => {
-                if let Some(publication) =
-                    self.find(publications, (slot, nak.stream_id, nak.session_id))
-                {
-                    on_nak(&nak, publication, endpoint, context);
-                }
-            }
-            ControlFrame::Error(frame) => {
-                let publication =
-                    self.find(publications, (slot, frame.stream_id, frame.session_id));
+            (ControlFrame::Error(frame), publication) => {
                 on_error_frame(&frame, source, publication, endpoint, context);
             }
-            ControlFrame::Rttm(rttm) => {
-                if let Some(publication) =
-                    self.find(publications, (slot, rttm.stream_id, rttm.session_id))
-                {
-                    publication.on_rttm(&rttm, endpoint, context);
-                }
+            (ControlFrame::Nak(nak), Some(publication)) => {
+                on_nak(&nak, publication, endpoint, context);
             }
-            ControlFrame::ResponseSetup(frame) => {
-                if let Some(publication) =
-                    self.find(publications, (slot, frame.stream_id, frame.session_id))
-                {
-                    publication.on_response_setup(&frame, context);
-                }
+            (ControlFrame::Rttm(rttm), Some(publication)) => {
+                publication.on_rttm(&rttm, endpoint, context);
             }
+            (ControlFrame::ResponseSetup(frame), Some(publication)) => {
+                publication.on_response_setup(&frame, context);
+            }
+            (_, None) => {}
         }
     }
 
     fn find<'a>(
         &self,
+        route: Route,
         publications: &'a mut [Sending],
-        key: (usize, i32, i32),
     ) -> Option<&'a mut SenderPublication> {
-        let sending = publications.get_mut(*self.0.get(&key)?)?;
+        let sending = publications.get_mut(*self.0.get(&route)?)?;
         Some(&mut sending.publication)
     }
 }
 
-fn key(slot: usize, publication: &SenderPublication) -> (usize, i32, i32) {
-    (slot, publication.stream_id(), publication.session_id())
+fn session_of(frame: &ControlFrame<'_>) -> StreamSession {
+    let (stream_id, session_id) = match frame {
+        ControlFrame::StatusMessage(it) => (it.stream_id, it.session_id),
+        ControlFrame::Nak(it) => (it.stream_id, it.session_id),
+        ControlFrame::Error(it) => (it.stream_id, it.session_id),
+        ControlFrame::Rttm(it) => (it.stream_id, it.session_id),
+        ControlFrame::ResponseSetup(it) => (it.stream_id, it.session_id),
+    };
+    StreamSession {
+        stream_id,
+        session_id,
+    }
 }
 
 /// A status message of a stream that is not here still makes a destination of its receiver.

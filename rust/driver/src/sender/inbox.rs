@@ -3,6 +3,14 @@
 use std::net::SocketAddr;
 use std::ops::Range;
 
+/// A datagram that came to an endpoint's socket.
+#[derive(Clone, Copy, Debug)]
+pub struct ControlDatagram<'a> {
+    /// Address of the receiver that sent it.
+    pub source: SocketAddr,
+    pub bytes: &'a [u8],
+}
+
 /// A batch of datagrams, copied: what they ask for is sent through the socket that they came from, so that one must be free.
 #[derive(Debug, Default)]
 pub struct Inbox {
@@ -18,10 +26,13 @@ impl Inbox {
         self.datagrams.push((source, begin..self.bytes.len()));
     }
 
-    /// Hands out the datagrams in order, and is empty afterwards; answers how many they were.
-    pub fn drain(&mut self, mut on_datagram: impl FnMut(SocketAddr, &[u8])) -> usize {
+    /// Calls `on_datagram` with each datagram, in order, and removes them all. Returns their number.
+    pub fn drain(&mut self, mut on_datagram: impl FnMut(ControlDatagram<'_>)) -> usize {
         for (source, range) in &self.datagrams {
-            on_datagram(*source, &self.bytes[range.clone()]);
+            on_datagram(ControlDatagram {
+                source: *source,
+                bytes: &self.bytes[range.clone()],
+            });
         }
         let count = self.datagrams.len();
         self.datagrams.clear();

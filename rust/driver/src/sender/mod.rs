@@ -208,8 +208,8 @@ impl Sender {
             if let Err(error) = endpoint.receive(context.settings.io_vector_capacity, inbox) {
                 context.on_socket_error(&error, "failed to receive control frames");
             }
-            received += inbox.drain(|source, datagram| {
-                routes.dispatch((slot, endpoint), publications, source, datagram, context);
+            received += inbox.drain(|datagram| {
+                routes.dispatch(slot, endpoint, publications, datagram, context);
             });
         });
         if let Err(error) = ready {

@@ -3,10 +3,12 @@
 
 mod managed_log;
 mod pages;
+mod session;
 mod subscribers;
 
 pub use managed_log::ManagedLog;
 pub use pages::{PageRequest, Pages};
+pub use session::StreamSession;
 pub use subscribers::{LinkId, Subscriber, Subscribers, TetherAction, TetherTimeouts};
 
 /// Source of the images of publications that are read where they are written.

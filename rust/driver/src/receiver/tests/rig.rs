@@ -23,6 +23,7 @@ use crate::media::{ChannelResolver, ChannelRole, UdpChannel};
 use crate::names::SystemNames;
 use crate::queue::{QueueConsumer, QueueProducer, queue};
 use crate::receiver::*;
+use crate::stream::StreamSession;
 use crate::testing::DriverMemory;
 
 pub const WINDOW: i64 = 32 * 1024;

@@ -23,6 +23,7 @@ use super::runs::{Limits, MAX_RUNS, Stop, Tail, cut};
 use crate::flow_control::FlowControl;
 use crate::publication::PublicationStatus;
 use crate::retransmit::RetransmitHandler;
+use crate::stream::StreamSession;
 use boundaries::{FrameBoundaries, aligned_position};
 use stream::Stream;
 
@@ -184,14 +185,12 @@ impl SenderPublication {
         self.registration_id
     }
 
-    /// Its session.
-    pub fn session_id(&self) -> i32 {
-        self.stream.session_id
-    }
-
-    /// Its stream.
-    pub fn stream_id(&self) -> i32 {
-        self.stream.stream_id
+    /// Its stream and session.
+    pub fn session(&self) -> StreamSession {
+        StreamSession {
+            stream_id: self.stream.stream_id,
+            session_id: self.stream.session_id,
+        }
     }
 
     /// Sends what is due now.

@@ -11,12 +11,12 @@ use crate::sender::destinations::MAX_DYNAMIC_DESTINATIONS;
 #[test]
 fn a_flood_of_dynamic_destinations_ends_at_1024() {
     let mut rig = Rig::new();
-    let (id, local, count) = rig.mdc(DestinationControl::Dynamic);
-    let publication = rig.publication((id, local));
+    let (endpoint, count) = rig.mdc(DestinationControl::Dynamic);
+    let publication = rig.publication(endpoint);
     for i in 0..3_000_u32 {
         let from = std::net::SocketAddr::new([10, 0, (i >> 8) as u8, i as u8].into(), 9_000);
         let message = publication.setup_request(i64::from(i));
-        rig.hear_from(from, local, &message);
+        rig.hear_from(from, endpoint.control, &message);
     }
     assert_eq!(count.get(), MAX_DYNAMIC_DESTINATIONS as i64);
     assert_eq!(MAX_DYNAMIC_DESTINATIONS, 1_024);

@@ -184,7 +184,7 @@ fn heartbeats_of_an_ended_stream_go_on_until_it_is_removed() {
 #[test]
 fn a_removed_endpoint_gives_its_address_back() {
     let mut rig = Rig::new();
-    let (id, _) = rig.unicast();
+    let id = rig.unicast().id;
     rig.command(SenderCommand::RemoveEndpoint(id));
     assert_eq!(rig.events(), [SenderEvent::EndpointReleased(id)]);
     // Its slot is used again, by one that must not hear what was meant for the other.

@@ -35,12 +35,12 @@ fn positions_up_to_half_a_term_away_are_in_range() {
         (-TERM / 2 - 32, false),
     ] {
         let mut rig = Rig::new();
-        let (id, local, destinations) = rig.mdc(DestinationControl::Dynamic);
+        let (endpoint, destinations) = rig.mdc(DestinationControl::Dynamic);
         let options = Options {
             start_position: 2 * TERM,
             ..Options::default()
         };
-        let publication = rig.publication_with((id, local), options);
+        let publication = rig.publication_with(endpoint, options);
         let before = publication.limit();
         rig.status(&publication, RECEIVER, before + distance, 4_096);
         let rejected = rig.count(SystemCounter::StatusMessagesRejected);

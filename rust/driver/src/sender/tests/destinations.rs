@@ -30,14 +30,14 @@ fn add(rig: &mut Rig, endpoint: EndpointId, registration_id: i64, port: Option<u
 #[test]
 fn whoever_sends_a_status_message_is_a_destination_for_5_s() {
     let mut rig = Rig::new();
-    let (id, local, count) = rig.mdc(DestinationControl::Dynamic);
-    let mut publication = rig.publication((id, local));
+    let (endpoint, count) = rig.mdc(DestinationControl::Dynamic);
+    let mut publication = rig.publication(endpoint);
     let mut unknown = publication.setup_request(1);
     (unknown.session_id, unknown.stream_id) = (0, 0);
-    rig.hear_from(at(7001), local, &unknown);
+    rig.hear_from(at(7001), endpoint.control, &unknown);
     assert_eq!(count.get(), 1, "whatever stream it is about");
     let message = publication.status_message(2, 0, WINDOW);
-    rig.hear_from(at(7002), local, &message);
+    rig.hear_from(at(7002), endpoint.control, &message);
     assert_eq!(count.get(), 2);
     rig.cycle();
     rig.sent();
@@ -47,7 +47,7 @@ fn whoever_sends_a_status_message_is_a_destination_for_5_s() {
     // One of them stays in touch.
     for _ in 0..26 {
         rig.run(200 * MS);
-        rig.hear_from(at(7002), local, &message);
+        rig.hear_from(at(7002), endpoint.control, &message);
     }
     rig.run(200 * MS);
     assert_eq!(count.get(), 1, "heartbeats found the other one silent");
@@ -65,15 +65,15 @@ fn whoever_sends_a_status_message_is_a_destination_for_5_s() {
 #[test]
 fn a_receiver_is_known_by_its_id_and_port_02_86() {
     let mut rig = Rig::new();
-    let (id, local, count) = rig.mdc(DestinationControl::Dynamic);
-    let publication = rig.publication((id, local));
+    let (endpoint, count) = rig.mdc(DestinationControl::Dynamic);
+    let publication = rig.publication(endpoint);
     let message = publication.status_message(1, 0, WINDOW);
-    rig.hear_from(at(7001), local, &message);
-    rig.hear_from(address("127.0.0.9:7001"), local, &message);
+    rig.hear_from(at(7001), endpoint.control, &message);
+    rig.hear_from(address("127.0.0.9:7001"), endpoint.control, &message);
     assert_eq!(count.get(), 1, "it may move to another address");
-    rig.hear_from(at(7002), local, &message);
+    rig.hear_from(at(7002), endpoint.control, &message);
     assert_eq!(count.get(), 2, "but not to another port");
-    rig.hear_from(at(7001), local, &publication.status_message(2, 0, WINDOW));
+    rig.hear_from(at(7001), endpoint.control, &publication.status_message(2, 0, WINDOW));
     assert_eq!(
         count.get(),
         3,
@@ -84,10 +84,10 @@ fn a_receiver_is_known_by_its_id_and_port_02_86() {
 #[test]
 fn data_goes_where_clients_say_and_nowhere_else_02_87() {
     let mut rig = Rig::new();
-    let (id, local, count) = rig.mdc(DestinationControl::Manual);
-    let mut publication = rig.publication((id, local));
+    let (endpoint, count) = rig.mdc(DestinationControl::Manual);
+    let mut publication = rig.publication(endpoint);
     let message = publication.status_message(1, 0, WINDOW);
-    rig.hear_from(at(7009), local, &message);
+    rig.hear_from(at(7009), endpoint.control, &message);
     assert_eq!(count.get(), 0);
     assert!(publication.is_connected(), "its word counts all the same");
     publication.offer(100);
@@ -100,7 +100,7 @@ fn data_goes_where_clients_say_and_nowhere_else_02_87() {
     );
 
     for (registration_id, port) in [(1, Some(7001)), (2, Some(7002)), (3, None)] {
-        add(&mut rig, id, registration_id, port);
+        add(&mut rig, endpoint.id, registration_id, port);
     }
     assert_eq!(count.get(), 3, "unresolved ones count");
     rig.sent();
@@ -118,11 +118,11 @@ fn data_goes_where_clients_say_and_nowhere_else_02_87() {
     );
 
     rig.command(SenderCommand::RemoveDestination {
-        endpoint: id,
+        endpoint: endpoint.id,
         address: Some(at(7001)),
     });
     rig.command(SenderCommand::RemoveDestinationById {
-        endpoint: id,
+        endpoint: endpoint.id,
         registration_id: 3,
     });
     assert_eq!(count.get(), 1);
@@ -138,12 +138,12 @@ fn data_goes_where_clients_say_and_nowhere_else_02_87() {
 #[test]
 fn each_destination_gets_every_datagram_04_70() {
     let mut rig = Rig::new();
-    let (id, local, _) = rig.mdc(DestinationControl::Manual);
-    let mut publication = rig.publication((id, local));
+    let (endpoint, _) = rig.mdc(DestinationControl::Manual);
+    let mut publication = rig.publication(endpoint);
     for port in 7001..7005 {
-        add(&mut rig, id, port.into(), Some(port));
+        add(&mut rig, endpoint.id, port.into(), Some(port));
     }
-    rig.hear_from(at(7001), local, &publication.status_message(1, 0, WINDOW));
+    rig.hear_from(at(7001), endpoint.control, &publication.status_message(1, 0, WINDOW));
     rig.settle();
     rig.sent();
     for length in 0..60 {
@@ -164,10 +164,10 @@ fn each_destination_gets_every_datagram_04_70() {
 #[test]
 fn a_socket_error_holds_the_position_back_for_all_destinations() {
     let mut rig = Rig::new();
-    let (id, local, _) = rig.mdc(DestinationControl::Manual);
-    let mut publication = rig.publication((id, local));
-    add(&mut rig, id, 1, Some(7001));
-    rig.hear_from(at(7001), local, &publication.status_message(1, 0, WINDOW));
+    let (endpoint, _) = rig.mdc(DestinationControl::Manual);
+    let mut publication = rig.publication(endpoint);
+    add(&mut rig, endpoint.id, 1, Some(7001));
+    rig.hear_from(at(7001), endpoint.control, &publication.status_message(1, 0, WINDOW));
     publication.offer(100);
     rig.network
         .fail_sends(Some(std::io::ErrorKind::PermissionDenied));
@@ -186,10 +186,10 @@ fn a_socket_error_holds_the_position_back_for_all_destinations() {
 #[test]
 fn the_refusal_of_a_manual_destination_names_the_command_that_added_it() {
     let mut rig = Rig::new();
-    let (id, local, _) = rig.mdc(DestinationControl::Manual);
-    let publication = rig.publication((id, local));
-    add(&mut rig, id, 31, Some(7001));
-    rig.hear_from(at(7001), local, &publication.status_message(1, 0, WINDOW));
+    let (endpoint, _) = rig.mdc(DestinationControl::Manual);
+    let publication = rig.publication(endpoint);
+    add(&mut rig, endpoint.id, 31, Some(7001));
+    rig.hear_from(at(7001), endpoint.control, &publication.status_message(1, 0, WINDOW));
     let frame = aeron_protocol::frame::ErrorFrame {
         session_id: SESSION,
         stream_id: STREAM,
@@ -200,7 +200,7 @@ fn the_refusal_of_a_manual_destination_names_the_command_that_added_it() {
     };
     let mut datagram = [0; 64];
     let length = frame.encode(&mut datagram);
-    rig.datagram(at(7001), local, &datagram[..length]);
+    rig.datagram(at(7001), endpoint.control, &datagram[..length]);
     let events = rig.events();
     let [SenderEvent::PublicationError(report)] = events.as_slice() else {
         panic!("one event, not {events:?}");
@@ -217,13 +217,13 @@ fn a_peer_that_does_not_answer_for_5_s_is_looked_up_every_second() {
     assert_eq!(rig.events(), []);
     rig.run(2_200 * MS);
     let wanted = SenderEvent::ReResolve {
-        endpoint: endpoint.0,
+        endpoint: endpoint.id,
         name: "peer:5000".into(),
         current: Some(peer()),
     };
     assert_eq!(rig.events(), vec![wanted; 3]);
     rig.command(SenderCommand::ResolutionChange {
-        endpoint: endpoint.0,
+        endpoint: endpoint.id,
         name: "peer:5000".into(),
         address: at(5001),
     });
@@ -242,10 +242,10 @@ fn a_peer_that_does_not_answer_for_5_s_is_looked_up_every_second() {
 #[test]
 fn manual_destinations_are_looked_up_one_by_one() {
     let mut rig = Rig::new();
-    let (id, local, _) = rig.mdc(DestinationControl::Manual);
-    let publication = rig.publication((id, local));
-    add(&mut rig, id, 1, Some(7001));
-    add(&mut rig, id, 2, None);
+    let (endpoint, _) = rig.mdc(DestinationControl::Manual);
+    let publication = rig.publication(endpoint);
+    add(&mut rig, endpoint.id, 1, Some(7001));
+    add(&mut rig, endpoint.id, 2, None);
     let names = |rig: &mut Rig| -> Vec<String> {
         let events = rig.events();
         let name = |event: &SenderEvent| match event {
@@ -256,11 +256,11 @@ fn manual_destinations_are_looked_up_one_by_one() {
     };
     for _ in 0..30 {
         rig.run(200 * MS);
-        rig.hear_from(at(7001), local, &publication.status_message(1, 0, WINDOW));
+        rig.hear_from(at(7001), endpoint.control, &publication.status_message(1, 0, WINDOW));
     }
     assert_eq!(names(&mut rig), ["host:2"]);
     rig.command(SenderCommand::ResolutionChange {
-        endpoint: id,
+        endpoint: endpoint.id,
         name: "host:2".into(),
         address: at(7002),
     });

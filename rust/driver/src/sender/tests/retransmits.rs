@@ -65,12 +65,12 @@ fn another_range_of_a_unicast_stream_is_served_at_once() {
 #[test]
 fn a_group_has_so_many_ranges_in_flight_the_rest_overflows() {
     let mut rig = Rig::new();
-    let (id, local, _) = rig.mdc(DestinationControl::Dynamic);
+    let (endpoint, _) = rig.mdc(DestinationControl::Dynamic);
     let options = Options {
         max_resend: Some(2),
         ..Options::default()
     };
-    let mut publication = rig.publication_with((id, local), options);
+    let mut publication = rig.publication_with(endpoint, options);
     rig.connect(&publication);
     for _ in 0..8 {
         publication.offer(1_000);

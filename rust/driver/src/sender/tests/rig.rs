@@ -52,6 +52,14 @@ pub struct Rig {
     pub holds_commands: bool,
 }
 
+/// A send endpoint of the sender.
+#[derive(Clone, Copy)]
+pub struct OpenEndpoint {
+    pub id: EndpointId,
+    /// Where its control frames go.
+    pub control: SocketAddr,
+}
+
 /// A publication as its publisher, its receivers and the conductor see it.
 pub struct Publication {
     pub registration_id: i64,
@@ -164,7 +172,7 @@ impl Rig {
     }
 
     /// An endpoint connected to [`peer`].
-    pub fn unicast(&mut self) -> (EndpointId, SocketAddr) {
+    pub fn unicast(&mut self) -> OpenEndpoint {
         let peer = Peer {
             name: Some("peer:5000".into()),
             address: peer(),
@@ -178,19 +186,19 @@ impl Rig {
     pub fn mdc(
         &mut self,
         control: DestinationControl,
-    ) -> (EndpointId, SocketAddr, AtomicCounter<SharedBuffer>) {
+    ) -> (OpenEndpoint, AtomicCounter<SharedBuffer>) {
         let counter = self.counter();
         let tracker = DestinationTracker::new(control, counter.clone());
-        let (id, local) = self.endpoint(Destinations::Several(tracker), None);
-        (id, local, counter)
+        let endpoint = self.endpoint(Destinations::Several(tracker), None);
+        (endpoint, counter)
     }
 
-    /// Answers the id and where control frames go.
+    /// An endpoint that sends to `destinations`.
     pub fn endpoint(
         &mut self,
         destinations: Destinations,
         send_timestamp_offset: Option<i32>,
-    ) -> (EndpointId, SocketAddr) {
+    ) -> OpenEndpoint {
         let connect = match &destinations {
             Destinations::One(peer) => peer.is_connected.then_some(peer.address),
             _ => None,
@@ -205,7 +213,7 @@ impl Rig {
             side: SocketSide::Sender,
         };
         let socket = self.network.open(&spec).expect("a free port");
-        let local = socket.local_address();
+        let control = socket.local_address();
         let id = self.next_id();
         let config = SendEndpointConfig {
             id,
@@ -215,16 +223,16 @@ impl Rig {
         };
         let endpoint = SendEndpoint::new(config, self.now_ns);
         self.command(SenderCommand::AddEndpoint(Box::new(endpoint)));
-        (id, local)
+        OpenEndpoint { id, control }
     }
 
-    pub fn publication(&mut self, endpoint: (EndpointId, SocketAddr)) -> Publication {
+    pub fn publication(&mut self, endpoint: OpenEndpoint) -> Publication {
         self.publication_with(endpoint, Options::default())
     }
 
     pub fn publication_with(
         &mut self,
-        (endpoint, control): (EndpointId, SocketAddr),
+        endpoint: OpenEndpoint,
         options: Options,
     ) -> Publication {
         let log = new_log(&options);
@@ -265,7 +273,7 @@ impl Rig {
         };
         let publication = SenderPublication::new(config, self.now_ns);
         self.command(SenderCommand::AddPublication(
-            endpoint,
+            endpoint.id,
             Box::new(publication),
         ));
         Publication {
@@ -276,7 +284,7 @@ impl Rig {
             log,
             counters,
             status,
-            control,
+            control: endpoint.control,
         }
     }
 

@@ -203,8 +203,8 @@ fn a_publication_that_lost_its_receivers_asks_for_nobody_by_itself_02_33() {
 #[test]
 fn a_dynamic_endpoint_without_destinations_sends_setups_to_nobody() {
     let mut rig = Rig::new();
-    let (id, local, _) = rig.mdc(DestinationControl::Dynamic);
-    rig.publication((id, local));
+    let (endpoint, _) = rig.mdc(DestinationControl::Dynamic);
+    rig.publication(endpoint);
     rig.run(500 * MS);
     assert_eq!(rig.sent(), []);
     assert_eq!(

@@ -1,0 +1,16 @@
+//! [`StreamSession`]: the name of a publisher's stream within a channel.
+
+/// A session of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StreamSession {
+    pub stream_id: i32,
+    pub session_id: i32,
+}
+
+impl StreamSession {
+    /// Any session of any stream, for a sender that is asked for a SETUP.
+    pub const ANY: Self = Self {
+        stream_id: 0,
+        session_id: 0,
+    };
+}
