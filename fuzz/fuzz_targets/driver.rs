@@ -27,7 +27,7 @@ use libfuzzer_sys::fuzz_target;
 
 use datagrams::Datagram;
 use media::testing::MemoryNetwork;
-use media::transport::MAX_RUN_DATAGRAMS;
+use media::transport::MAX_GSO_BATCH_DATAGRAMS;
 
 const KIB: usize = 1024;
 const NANOS_PER_MILLI: i64 = 1_000_000;
@@ -285,7 +285,7 @@ impl Driver {
             self.core.do_work(now_ns, self.now_ms);
         }
         self.network.take_sent();
-        self.network.take_run_lengths();
+        self.network.take_gso_batch_sizes();
         self.hear();
     }
 
@@ -346,8 +346,8 @@ impl Driver {
             }
             Step::SetRoom(room) => self.network.set_room(room.map(usize::from)),
             Step::SetSegmentation(is_on) => {
-                let datagrams = if *is_on { MAX_RUN_DATAGRAMS } else { 1 };
-                self.network.set_max_run_datagrams(datagrams);
+                let datagrams = if *is_on { MAX_GSO_BATCH_DATAGRAMS } else { 1 };
+                self.network.set_max_gso_batch_datagrams(datagrams);
             }
             command => self.send(command),
         }

@@ -38,7 +38,7 @@ fn main() {
     let offload = Offload::probe();
     println!("this kernel: {offload:?}\n");
     println!(
-        "| sent | run | received/s | GB/s | per send call | per receive call | sending | receiving |"
+        "| sent | GSO batch | received/s | GB/s | per send call | per receive call | sending | receiving |"
     );
     println!("|---|---|---|---|---|---|---|---|");
     for (name, sending, receiving) in [
@@ -63,7 +63,7 @@ fn main() {
     }
 }
 
-/// Sends runs of `count` datagrams for a while; answers what was sent and what was received.
+/// Sends GSO batches of `count` datagrams for a while; answers what was sent and what was received.
 fn measure(
     [mut sending, mut receiving]: [UdpNetwork; 2],
     count: usize,
@@ -103,7 +103,7 @@ fn send(
     consumed: &AtomicU64,
 ) -> Count {
     let memory = SharedBuffer::heap(TERM_LENGTH);
-    let run_length = count * length;
+    let batch_length = count * length;
     let (mut sent, mut offset) = (Count::default(), 0);
     let mut started_ns = cpu_ns();
     let deadline = Instant::now() + duration;
@@ -114,16 +114,16 @@ fn send(
             started_ns += cpu_ns() - waiting_ns;
             continue;
         }
-        let run = GsoBatch::new(&memory, offset..offset + run_length, length);
-        if socket.send_runs(None, &[run]).expect("sends") == 1 {
+        let batch = GsoBatch::new(&memory, offset..offset + batch_length, length);
+        if socket.send_gso_batches(None, &[batch]).expect("sends") == 1 {
             sent.datagrams += count as u64;
-            sent.bytes += run_length as u64;
+            sent.bytes += batch_length as u64;
             // Without segmentation a call takes up to 16 datagrams.
-            sent.calls += match socket.max_run_datagrams(None) {
+            sent.calls += match socket.max_gso_batch_datagrams(None) {
                 1 => count.div_ceil(16) as u64,
                 _ => 1,
             };
-            offset = ((offset + run_length) % (TERM_LENGTH - run_length)) & !31;
+            offset = ((offset + batch_length) % (TERM_LENGTH - batch_length)) & !31;
         }
     }
     sent.cpu_ns = cpu_ns() - started_ns;

@@ -21,8 +21,7 @@ use crate::log_storage::LogId;
 use crate::loss_detector::LossDetector;
 use crate::nak_delay::NakDelay;
 use crate::receiver::{
-    ForgettableState, ImageRequest, MAX_IMAGES, ReceiverCommand, ReceiverImage,
-    ReceiverImageConfig,
+    ForgettableState, ImageRequest, MAX_IMAGES, ReceiverCommand, ReceiverImage, ReceiverImageConfig,
 };
 use crate::resources::ResourceCommand;
 use crate::stream::{PageRequest, Pages, Stream, StreamSession, TetherTimeouts};

@@ -262,7 +262,7 @@ settings! {
     /// Arguments of the interceptor `multi-gap-loss`: `term-id=…|gap-radix=…|gap-length=…|total-gaps=…`.
     udp_channel_transport_bindings_multi_gap_loss_args: String = String::new(),
         "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MULTI_GAP_LOSS_ARGS" Text;
-    /// Leave cutting runs into datagrams to the kernel, where it can.
+    /// Leave cutting GSO batches into datagrams to the kernel, where it can.
     udp_gso: bool = true, "AERON_UDP_GSO" Boolean;
     /// Receive trains of datagrams, where the kernel can.
     udp_gro: bool = true, "AERON_UDP_GRO" Boolean;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use aeron_memory::Words;
 
 use super::transport::{
-    Datagram, GsoBatch, MAX_RUN_DATAGRAMS, Network, Poller, Socket, SocketKey, SocketSpec,
+    Datagram, GsoBatch, MAX_GSO_BATCH_DATAGRAMS, Network, Poller, Socket, SocketKey, SocketSpec,
 };
 use crate::socket_buffers::SocketBufferLengths;
 
@@ -34,8 +34,8 @@ struct Wire {
     next_id: u64,
     sockets: HashMap<u64, Bound>,
     sent: Vec<Sent>,
-    run_lengths: Vec<usize>,
-    max_run_datagrams: usize,
+    gso_batch_sizes: Vec<usize>,
+    max_gso_batch_datagrams: usize,
     room: Option<usize>,
     error: Option<io::ErrorKind>,
 }
@@ -55,8 +55,8 @@ impl MemoryNetwork {
             next_id: 0,
             sockets: HashMap::new(),
             sent: Vec::new(),
-            run_lengths: Vec::new(),
-            max_run_datagrams: MAX_RUN_DATAGRAMS,
+            gso_batch_sizes: Vec::new(),
+            max_gso_batch_datagrams: MAX_GSO_BATCH_DATAGRAMS,
             room: None,
             error: None,
         };
@@ -70,9 +70,9 @@ impl MemoryNetwork {
         std::mem::take(&mut self.wire().sent)
     }
 
-    /// The number of datagrams of every run that was sent since the last call, in order.
-    pub fn take_run_lengths(&self) -> Vec<usize> {
-        std::mem::take(&mut self.wire().run_lengths)
+    /// The number of datagrams of every GSO batch that was sent since the last call, in order.
+    pub fn take_gso_batch_sizes(&self) -> Vec<usize> {
+        std::mem::take(&mut self.wire().gso_batch_sizes)
     }
 
     /// Puts a datagram into the sockets that hear at `to`, as if `from` had sent it.
@@ -81,8 +81,8 @@ impl MemoryNetwork {
     }
 
     /// Sockets now have segmentation offload (64) or none (1).
-    pub fn set_max_run_datagrams(&self, max_run_datagrams: usize) {
-        self.wire().max_run_datagrams = max_run_datagrams;
+    pub fn set_max_gso_batch_datagrams(&self, max_gso_batch_datagrams: usize) {
+        self.wire().max_gso_batch_datagrams = max_gso_batch_datagrams;
     }
 
     /// Sockets take this many more datagrams, then no more (`None`: as many as there are).
@@ -227,15 +227,19 @@ impl Socket for MemorySocket {
         self.buffer_lengths
     }
 
-    fn max_run_datagrams(&self, _to: Option<SocketAddr>) -> usize {
-        self.network.wire().max_run_datagrams
+    fn max_gso_batch_datagrams(&self, _to: Option<SocketAddr>) -> usize {
+        self.network.wire().max_gso_batch_datagrams
     }
 
-    fn send_runs(&mut self, to: Option<SocketAddr>, runs: &[GsoBatch<'_>]) -> io::Result<usize> {
+    fn send_gso_batches(
+        &mut self,
+        to: Option<SocketAddr>,
+        batches: &[GsoBatch<'_>],
+    ) -> io::Result<usize> {
         let (from, to) = (self.source(), self.destination(to)?);
         let mut wire = self.network.wire();
-        for (taken, run) in runs.iter().enumerate() {
-            for datagram in run.datagrams() {
+        for (taken, batch) in batches.iter().enumerate() {
+            for datagram in batch.datagrams() {
                 let mut bytes = vec![0; datagram.length()];
                 datagram.memory().copy_out(datagram.offset(), &mut bytes);
                 match wire.send(from, to, bytes) {
@@ -244,9 +248,9 @@ impl Socket for MemorySocket {
                     Ok(false) | Err(_) => return Ok(taken),
                 }
             }
-            wire.run_lengths.push(run.datagram_count());
+            wire.gso_batch_sizes.push(batch.datagram_count());
         }
-        Ok(runs.len())
+        Ok(batches.len())
     }
 
     fn send(&mut self, to: Option<SocketAddr>, datagram: &[u8]) -> io::Result<bool> {
@@ -332,25 +336,25 @@ mod tests {
     }
 
     #[test]
-    fn runs_arrive_as_datagrams_and_a_full_socket_takes_whole_runs_only() {
+    fn gso_batches_arrive_as_datagrams_and_a_full_socket_takes_whole_batches_only() {
         let mut network = MemoryNetwork::new();
         let mut to = network.open(&spec("127.0.0.1:5000", None)).unwrap();
         let mut from = network
             .open(&spec("0.0.0.0:0", Some("127.0.0.1:5000")))
             .unwrap();
         let memory = SharedBuffer::copy_of(&[7; 1024]);
-        let run = GsoBatch::new(&memory, 32..282, 100);
-        assert_eq!(from.send_runs(None, &[run, run]).unwrap(), 2);
+        let batch = GsoBatch::new(&memory, 32..282, 100);
+        assert_eq!(from.send_gso_batches(None, &[batch, batch]).unwrap(), 2);
         let lengths: Vec<usize> = received(to.as_mut()).iter().map(Vec::len).collect();
         assert_eq!(lengths, [100, 100, 50, 100, 100, 50]);
         network.set_room(Some(4));
-        assert_eq!(from.send_runs(None, &[run, run]).unwrap(), 1);
-        assert_eq!(network.take_run_lengths(), [3, 3, 3]);
+        assert_eq!(from.send_gso_batches(None, &[batch, batch]).unwrap(), 1);
+        assert_eq!(network.take_gso_batch_sizes(), [3, 3, 3]);
         assert_eq!(network.take_sent().len(), 10);
         network.fail_sends(Some(io::ErrorKind::PermissionDenied));
         assert!(from.send(None, b"x").is_err());
-        network.set_max_run_datagrams(1);
-        assert_eq!(from.max_run_datagrams(None), 1);
+        network.set_max_gso_batch_datagrams(1);
+        assert_eq!(from.max_gso_batch_datagrams(None), 1);
     }
 
     #[test]

@@ -37,19 +37,19 @@ pub fn stamp_received(datagram: &mut [u8], offset: i32, time_ns: i64) {
     }
 }
 
-/// Writes a time of sending into the first frame of each datagram of `run`, at `offset` as the channel states it.
-pub fn stamp_sent(run: &GsoBatch<'_>, offset: i32, time_ns: i64) {
-    for datagram in run
+/// Writes a time of sending into the first frame of each datagram of a GSO batch, at `offset` as the channel states it.
+pub fn stamp_sent(batch: &GsoBatch<'_>, offset: i32, time_ns: i64) {
+    for datagram in batch
         .datagrams()
         .filter(|datagram| datagram.length() >= HEADER_LENGTH)
     {
-        let header = FrameHeader::of_memory(run.memory(), datagram.offset());
+        let header = FrameHeader::of_memory(batch.memory(), datagram.offset());
         let is_complete = header
             .length()
             .is_some_and(|length| length <= datagram.length());
         if let Some(position) = header.time_position(offset).filter(|_| is_complete) {
             let bytes = time_ns.to_le_bytes();
-            run.memory().copy_in(datagram.offset() + position, &bytes);
+            batch.memory().copy_in(datagram.offset() + position, &bytes);
         }
     }
 }
@@ -175,8 +175,8 @@ mod tests {
         let continuation = frame(64, 0x00, DATA);
         let bytes = [datagram.clone(), datagram, continuation].concat();
         let memory = SharedBuffer::copy_of(&bytes);
-        let run = GsoBatch::new(&memory, 0..bytes.len(), 128);
-        stamp_sent(&run, 8, TIME_NS);
+        let batch = GsoBatch::new(&memory, 0..bytes.len(), 128);
+        stamp_sent(&batch, 8, TIME_NS);
         let mut after = vec![0; bytes.len()];
         memory.copy_out(0, &mut after);
         let places: Vec<usize> = (0..after.len() - 7)

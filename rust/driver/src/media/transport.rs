@@ -1,4 +1,4 @@
-//! What sender and receiver know of a network: sockets that take runs of datagrams and hand out single ones.
+//! What sender and receiver know of a network: sockets that take [`GsoBatch`]es of datagrams and hand out single ones.
 //!
 //! Sender and receiver are handed these traits. Production ([`udp`](super::udp)), loss injection
 //! ([`interceptors`](super::interceptors)), tests and the simulator implement them, so that the same protocol code runs on all.
@@ -14,10 +14,10 @@ use aeron_memory::{SharedBuffer, Words};
 use crate::socket_buffers::SocketBufferLengths;
 
 /// Most datagrams in one [`GsoBatch`]: what every kernel with segmentation offload takes.
-pub const MAX_RUN_DATAGRAMS: usize = 64;
+pub const MAX_GSO_BATCH_DATAGRAMS: usize = 64;
 
 /// Most bytes in one [`GsoBatch`]: the longest payload of UDP over IPv4.
-pub const MAX_RUN_LENGTH: usize = 65_507;
+pub const MAX_GSO_BATCH_LENGTH: usize = 65_507;
 
 /// Most messages that one system call receives, each a datagram or a train of them.
 pub const MAX_RECEIVE_VECTOR: usize = 16;
@@ -84,23 +84,27 @@ pub trait Socket: Send {
     /// The socket's buffers, as long as the system granted them.
     fn buffer_lengths(&self) -> SocketBufferLengths;
 
-    /// How many datagrams the next run to `to` should have at most: 1 where runs would be sent datagram by datagram.
-    fn max_run_datagrams(&self, to: Option<SocketAddr>) -> usize;
+    /// How many datagrams the next GSO batch to `to` should have at most: 1 where batches would be sent datagram by datagram.
+    fn max_gso_batch_datagrams(&self, to: Option<SocketAddr>) -> usize;
 
-    /// Sends runs in order; answers how many of them were taken as a whole. The datagrams of a run that was taken in part may
+    /// Sends batches in order. Returns how many of them were taken as a whole; the datagrams of a batch that was taken in part may
     /// have been sent.
     ///
     /// Fewer, or none, are taken when the socket cannot take more now: its buffer is full, a signal came, or the peer's machine
     /// says that nobody hears there.
     ///
     /// # Errors
-    /// What else the system says, when no run was taken.
-    fn send_runs(&mut self, to: Option<SocketAddr>, runs: &[GsoBatch<'_>]) -> io::Result<usize>;
+    /// What else the system says, when no batch was taken.
+    fn send_gso_batches(
+        &mut self,
+        to: Option<SocketAddr>,
+        batches: &[GsoBatch<'_>],
+    ) -> io::Result<usize>;
 
     /// Sends one datagram; answers whether it was taken.
     ///
     /// # Errors
-    /// As [`send_runs`](Self::send_runs).
+    /// As [`send_gso_batches`](Self::send_gso_batches).
     fn send(&mut self, to: Option<SocketAddr>, datagram: &[u8]) -> io::Result<bool>;
 
     /// Receives one batch of up to `limit` messages (1 to [`MAX_RECEIVE_VECTOR`]), each a datagram or a train of them; answers the
@@ -127,10 +131,10 @@ pub trait Socket: Send {
     }
 }
 
-/// A run of datagrams for one address that one call sends, and that the kernel may cut (generic segmentation offload): one contiguous
-/// range of memory, usually of a term, cut every `datagram_length` bytes. Only the last datagram may be shorter.
+/// A batch of datagrams for one address that one call sends, and that the kernel may cut (generic segmentation offload): one
+/// contiguous range of memory, usually of a term, cut every `datagram_length` bytes. Only the last datagram may be shorter.
 ///
-/// A run is made of its range and cannot grow afterwards, so the bytes between its first and its last datagram are all sent.
+/// A batch is made of its range and cannot grow afterwards, so the bytes between its first and its last datagram are all sent.
 #[derive(Clone, Copy, Debug)]
 pub struct GsoBatch<'a> {
     memory: &'a SharedBuffer,
@@ -144,13 +148,13 @@ impl<'a> GsoBatch<'a> {
     /// sent.
     ///
     /// # Panics
-    /// The range is empty, longer than [`MAX_RUN_LENGTH`] or not inside the memory, or `datagram_length` is 0.
+    /// The range is empty, longer than [`MAX_GSO_BATCH_LENGTH`] or not inside the memory, or `datagram_length` is 0.
     pub fn new(memory: &'a SharedBuffer, bytes: Range<usize>, datagram_length: usize) -> Self {
         assert!(
             bytes.start < bytes.end && bytes.end <= memory.len(),
-            "a run lies inside its memory"
+            "a GSO batch lies inside its memory"
         );
-        assert!(bytes.len() <= MAX_RUN_LENGTH && datagram_length > 0);
+        assert!(bytes.len() <= MAX_GSO_BATCH_LENGTH && datagram_length > 0);
         GsoBatch {
             memory,
             offset: bytes.start,
@@ -159,7 +163,7 @@ impl<'a> GsoBatch<'a> {
         }
     }
 
-    /// A run of one datagram.
+    /// A batch of one datagram.
     ///
     /// # Panics
     /// As [`new`](Self::new).
@@ -168,7 +172,7 @@ impl<'a> GsoBatch<'a> {
         Self::new(memory, bytes, length)
     }
 
-    /// The memory of which the run is a range.
+    /// The memory of which the batch is a range.
     pub fn memory(&self) -> &'a SharedBuffer {
         self.memory
     }
@@ -178,7 +182,7 @@ impl<'a> GsoBatch<'a> {
         self.offset
     }
 
-    /// Bytes of all datagrams, 1 to [`MAX_RUN_LENGTH`].
+    /// Bytes of all datagrams, 1 to [`MAX_GSO_BATCH_LENGTH`].
     pub fn length(&self) -> usize {
         self.length
     }
@@ -193,12 +197,12 @@ impl<'a> GsoBatch<'a> {
         self.length().div_ceil(self.datagram_length)
     }
 
-    /// Whether the run is one datagram.
+    /// Whether the batch is one datagram.
     pub fn is_single(&self) -> bool {
         self.length() <= self.datagram_length
     }
 
-    /// The datagrams, as runs of one.
+    /// The datagrams, as batches of one.
     pub fn datagrams(&self) -> impl Iterator<Item = GsoBatch<'a>> + use<'a> {
         let (memory, length) = (self.memory, self.datagram_length);
         let end = self.offset + self.length;

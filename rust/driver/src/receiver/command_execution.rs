@@ -10,9 +10,9 @@ use super::destination::{Control, ReceiveDestination};
 use super::dispatcher::Dispatcher;
 use super::endpoint::ReceiveEndpoint;
 use super::image::ReceiverImage;
-use crate::stream::StreamSession;
 use crate::error::DriverError;
 use crate::media::transport::SocketKey;
+use crate::stream::StreamSession;
 
 impl Receiver {
     pub(super) fn on_command(&mut self, command: Command, now_ns: i64) {

@@ -19,7 +19,7 @@ pub struct SenderSettings {
     pub send_to_status_poll_ratio: usize,
     /// Messages that are taken out of a socket at a time.
     pub io_vector_capacity: usize,
-    /// Runs that one publication may send in a duty cycle.
+    /// GSO batches that one publication may send in a duty cycle.
     pub max_messages_per_send: usize,
     /// A receiver that is silent for so long is gone.
     pub publication_connection_timeout_ns: i64,

@@ -90,38 +90,38 @@ impl SendEndpoint {
         }
     }
 
-    /// How many datagrams a run should have at most.
-    pub(super) fn max_run_datagrams(&self, response_address: Option<SocketAddr>) -> usize {
+    /// How many datagrams a GSO batch should have at most.
+    pub(super) fn max_gso_batch_datagrams(&self, response_address: Option<SocketAddr>) -> usize {
         let to = match &self.config.destinations {
             Destinations::One(peer) => peer.to(),
             Destinations::Several(tracker) => tracker.first_address(),
             Destinations::PerPublication => response_address,
         };
-        self.config.socket.max_run_datagrams(to)
+        self.config.socket.max_gso_batch_datagrams(to)
     }
 
-    /// Sends runs to all destinations, a response publication's to `response_address`; answers how many runs count as sent.
+    /// Sends GSO batches to all destinations, a response publication's to `response_address`. Returns how many count as sent.
     /// With several destinations all do, whatever each of them got, unless a socket failed.
-    pub(super) fn send_runs(
+    pub(super) fn send_gso_batches(
         &mut self,
         response_address: Option<SocketAddr>,
-        runs: &[GsoBatch<'_>],
+        batches: &[GsoBatch<'_>],
         context: &SenderContext,
     ) -> io::Result<usize> {
         if let Some(offset) = self.config.send_timestamp_offset {
             let time_ns = (context.epoch_nanos)();
-            for run in runs {
-                timestamps::stamp_sent(run, offset, time_ns);
+            for batch in batches {
+                timestamps::stamp_sent(batch, offset, time_ns);
             }
         }
         let socket = self.config.socket.as_mut();
         match &mut self.config.destinations {
-            Destinations::One(peer) => socket.send_runs(peer.to(), runs),
-            Destinations::PerPublication => socket.send_runs(response_address, runs),
+            Destinations::One(peer) => socket.send_gso_batches(peer.to(), batches),
+            Destinations::PerPublication => socket.send_gso_batches(response_address, batches),
             Destinations::Several(tracker) => {
-                let mut outcome = Ok(runs.len());
+                let mut outcome = Ok(batches.len());
                 for address in tracker.addresses(context.now_ns) {
-                    if let Err(error) = socket.send_runs(Some(address), runs) {
+                    if let Err(error) = socket.send_gso_batches(Some(address), batches) {
                         outcome = Err(error);
                     }
                 }

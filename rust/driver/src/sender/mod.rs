@@ -10,10 +10,10 @@ mod counters;
 mod destinations;
 mod dispatch;
 mod endpoint;
+mod gso_batches;
 mod inbox;
 mod publication;
 mod receivers;
-mod runs;
 #[cfg(test)]
 mod tests;
 

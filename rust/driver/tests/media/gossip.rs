@@ -32,12 +32,16 @@ impl Socket for Filled {
         SocketBufferLengths::default()
     }
 
-    fn max_run_datagrams(&self, _: Option<SocketAddr>) -> usize {
+    fn max_gso_batch_datagrams(&self, _: Option<SocketAddr>) -> usize {
         1
     }
 
-    fn send_runs(&mut self, _: Option<SocketAddr>, runs: &[GsoBatch<'_>]) -> io::Result<usize> {
-        Ok(runs.len())
+    fn send_gso_batches(
+        &mut self,
+        _: Option<SocketAddr>,
+        batches: &[GsoBatch<'_>],
+    ) -> io::Result<usize> {
+        Ok(batches.len())
     }
 
     fn send(&mut self, _: Option<SocketAddr>, _: &[u8]) -> io::Result<bool> {

@@ -3,7 +3,7 @@
 use aeron_driver::media::transport::{MulticastSpec, SocketSpec};
 use aeron_memory::SharedBuffer;
 
-use super::support::{address, assert_silent, open, payloads, receive, receiver, run, sender};
+use super::support::{address, assert_silent, batch, open, payloads, receive, receiver, sender};
 
 const DATA_GROUP: &str = "224.20.30.39";
 const CONTROL_GROUP: &str = "224.20.30.40";
@@ -69,13 +69,13 @@ fn a_member_hears_its_own_group_only() {
 }
 
 #[test]
-fn runs_go_to_groups_too() {
+fn gso_batches_go_to_groups_too() {
     let port = 24_485;
     let mut member = open(&member(DATA_GROUP, port));
     let mut publisher = open(&publisher(port));
     let memory = SharedBuffer::heap(1 << 16);
     publisher
-        .send_runs(None, &[run(&memory, 30, 1408, 64)])
+        .send_gso_batches(None, &[batch(&memory, 30, 1408, 64)])
         .unwrap();
     let lengths: Vec<usize> = payloads(member.as_mut(), 31).iter().map(Vec::len).collect();
     assert_eq!(lengths, [vec![1408; 30], vec![64]].concat());

@@ -6,11 +6,11 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use aeron_driver::media::transport::{MAX_RUN_DATAGRAMS, MulticastSpec, Socket, SocketSpec};
+use aeron_driver::media::transport::{MAX_GSO_BATCH_DATAGRAMS, MulticastSpec, Socket, SocketSpec};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::support::{
-    assert_silent, distinct_memory, open, payloads, receive_once, receiver, run, sender,
+    assert_silent, batch, distinct_memory, open, payloads, receive_once, receiver, sender,
 };
 
 /// Two hosts with a network of their own, 10.77.0.1 and .2, fd77::1 and ::2.
@@ -74,7 +74,7 @@ fn try_ip(arguments: &str) -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-/// A run of datagrams that are longer than the MTU of the interface is refused by the kernel, which would have to cut each of
+/// A GSO batch of datagrams that are longer than the MTU of the interface is refused by the kernel, which would have to cut each of
 /// them into fragments; plain datagrams it cuts.
 #[test]
 fn a_datagram_longer_than_the_mtu_turns_segmentation_off_for_its_destination_and_is_not_lost() {
@@ -96,28 +96,34 @@ fn a_datagram_longer_than_the_mtu_turns_segmentation_off_for_its_destination_and
         connected.send(None, b"who is there?").unwrap();
         payloads(endpoint.as_mut(), 1);
         let memory = distinct_memory();
-        let run = run(&memory, 46, 1408, 96);
+        let batch = batch(&memory, 46, 1408, 96);
         for (socket, to) in [
             (&mut unconnected, Some(endpoint.local_address())),
             (&mut connected, None),
         ] {
-            assert_eq!(socket.max_run_datagrams(to), MAX_RUN_DATAGRAMS);
-            assert_eq!(socket.send_runs(to, &[run, run]).unwrap(), 2);
+            assert_eq!(socket.max_gso_batch_datagrams(to), MAX_GSO_BATCH_DATAGRAMS);
+            assert_eq!(socket.send_gso_batches(to, &[batch, batch]).unwrap(), 2);
             let arrived = payloads(endpoint.as_mut(), 94);
             assert!(arrived[..47].concat() == arrived[47..].concat());
             assert!(arrived[..46].iter().all(|datagram| datagram.len() == 1408));
-            assert_eq!(socket.max_run_datagrams(to), 1);
+            assert_eq!(socket.max_gso_batch_datagrams(to), 1);
             let elsewhere = Some("10.77.0.2:4001".parse().unwrap());
-            assert_eq!(socket.max_run_datagrams(elsewhere), MAX_RUN_DATAGRAMS);
+            assert_eq!(
+                socket.max_gso_batch_datagrams(elsewhere),
+                MAX_GSO_BATCH_DATAGRAMS
+            );
         }
         connected.connect(endpoint.local_address()).unwrap();
-        assert_eq!(connected.max_run_datagrams(None), MAX_RUN_DATAGRAMS);
+        assert_eq!(
+            connected.max_gso_batch_datagrams(None),
+            MAX_GSO_BATCH_DATAGRAMS
+        );
         assert_silent(endpoint.as_mut());
     }
 }
 
 #[test]
-fn runs_of_datagrams_that_fit_cross_the_cable_as_trains() {
+fn gso_batches_that_fit_cross_the_cable_as_trains() {
     let Some(hosts) = Hosts::new("fit", 1500) else {
         return;
     };
@@ -125,10 +131,11 @@ fn runs_of_datagrams_that_fit_cross_the_cable_as_trains() {
     let mut from = hosts.open(0, &sender("10.77.0.1:0", endpoint.local_address()));
     let memory = distinct_memory();
     assert_eq!(
-        from.send_runs(None, &[run(&memory, 46, 1408, 0)]).unwrap(),
+        from.send_gso_batches(None, &[batch(&memory, 46, 1408, 0)])
+            .unwrap(),
         1
     );
-    assert_eq!(from.max_run_datagrams(None), MAX_RUN_DATAGRAMS);
+    assert_eq!(from.max_gso_batch_datagrams(None), MAX_GSO_BATCH_DATAGRAMS);
     let arrived = payloads(endpoint.as_mut(), 46);
     assert!(arrived.iter().all(|datagram| datagram.len() == 1408));
 }

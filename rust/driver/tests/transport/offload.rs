@@ -3,32 +3,32 @@
 use aeron_driver::config::Context;
 use aeron_driver::media;
 use aeron_driver::media::transport::{
-    GsoBatch, MAX_RUN_DATAGRAMS, MAX_RUN_LENGTH, Socket, SocketSpec,
+    GsoBatch, MAX_GSO_BATCH_DATAGRAMS, MAX_GSO_BATCH_LENGTH, Socket, SocketSpec,
 };
 use aeron_driver::media::udp::Offload;
 use aeron_memory::SharedBuffer;
 
 use super::support::{FULL, distinct_memory, open_with, payloads, receiver, sender};
 
-const RUNS: usize = 200;
+const BATCHES: usize = 200;
 
-/// Runs of any shape that a sender may cut, from a seed.
-fn runs(memory: &SharedBuffer, seed: u64) -> Vec<GsoBatch<'_>> {
+/// GSO batches of any shape that a sender may cut, from a seed.
+fn batches(memory: &SharedBuffer, seed: u64) -> Vec<GsoBatch<'_>> {
     let mut random = fastrand::Rng::with_seed(seed);
-    let mut run = || {
+    let mut batch = || {
         let datagram_length = 32 * random.usize(1..=44);
-        let count = random.usize(1..=MAX_RUN_DATAGRAMS);
+        let count = random.usize(1..=MAX_GSO_BATCH_DATAGRAMS);
         let rest = random.usize(0..datagram_length);
         let length = (count * datagram_length).saturating_sub(rest);
         let offset = 32 * random.usize(0..1000);
-        let length = length.clamp(1, MAX_RUN_LENGTH);
+        let length = length.clamp(1, MAX_GSO_BATCH_LENGTH);
         GsoBatch::new(memory, offset..offset + length, datagram_length)
     };
-    (0..RUNS).map(|_| run()).collect()
+    (0..BATCHES).map(|_| batch()).collect()
 }
 
-/// The datagrams that arrive when `runs` are sent a few at a time.
-fn travel(runs: &[GsoBatch<'_>], sending: Offload, receiving: Offload) -> Vec<Vec<u8>> {
+/// The datagrams that arrive when `batches` are sent a few at a time.
+fn travel(batches: &[GsoBatch<'_>], sending: Offload, receiving: Offload) -> Vec<Vec<u8>> {
     let spec = SocketSpec {
         receive_buffer_length: 4 << 20,
         ..receiver("127.0.0.1:0")
@@ -36,27 +36,30 @@ fn travel(runs: &[GsoBatch<'_>], sending: Offload, receiving: Offload) -> Vec<Ve
     let mut to = open_with(receiving, &spec);
     let mut from = open_with(sending, &sender("127.0.0.1:0", to.local_address()));
     let mut arrived = Vec::new();
-    for batch in runs.chunks(3) {
-        send_all(from.as_mut(), batch);
-        let count = batch.iter().map(GsoBatch::datagram_count).sum();
+    for few in batches.chunks(3) {
+        send_all(from.as_mut(), few);
+        let count = few.iter().map(GsoBatch::datagram_count).sum();
         arrived.extend(payloads(to.as_mut(), count));
     }
     arrived
 }
 
-fn send_all(socket: &mut dyn Socket, runs: &[GsoBatch<'_>]) {
+fn send_all(socket: &mut dyn Socket, batches: &[GsoBatch<'_>]) {
     let mut taken = 0;
-    while taken < runs.len() {
-        taken += socket.send_runs(None, &runs[taken..]).unwrap();
+    while taken < batches.len() {
+        taken += socket.send_gso_batches(None, &batches[taken..]).unwrap();
     }
 }
 
 #[test]
 fn the_stream_of_datagrams_is_the_same_with_and_without_offload() {
     let memory = distinct_memory();
-    let runs = runs(&memory, 1);
-    let plain = travel(&runs, Offload::NONE, Offload::NONE);
-    assert_eq!(plain.len(), runs.iter().map(GsoBatch::datagram_count).sum());
+    let batches = batches(&memory, 1);
+    let plain = travel(&batches, Offload::NONE, Offload::NONE);
+    assert_eq!(
+        plain.len(),
+        batches.iter().map(GsoBatch::datagram_count).sum()
+    );
     let segmentation_only = Offload {
         coalescing: false,
         ..FULL
@@ -66,22 +69,25 @@ fn the_stream_of_datagrams_is_the_same_with_and_without_offload() {
         (FULL, segmentation_only),
         (Offload::NONE, FULL),
     ] {
-        assert!(travel(&runs, sending, receiving) == plain);
+        assert!(travel(&batches, sending, receiving) == plain);
     }
 }
 
 #[test]
-fn without_segmentation_runs_should_be_single_datagrams() {
+fn without_segmentation_batches_should_be_single_datagrams() {
     let to = open_with(FULL, &receiver("127.0.0.1:0"));
     let spec = sender("127.0.0.1:0", to.local_address());
-    assert_eq!(open_with(Offload::NONE, &spec).max_run_datagrams(None), 1);
+    assert_eq!(
+        open_with(Offload::NONE, &spec).max_gso_batch_datagrams(None),
+        1
+    );
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn the_configuration_turns_either_offload_off() {
     let memory = distinct_memory();
-    let run = super::support::run(&memory, 4, 64, 0);
+    let batch = super::support::batch(&memory, 4, 64, 0);
     for (udp_gso, udp_gro) in [(true, true), (true, false), (false, true), (false, false)] {
         let context = Context {
             udp_gso,
@@ -92,13 +98,13 @@ fn the_configuration_turns_either_offload_off() {
         let mut to = network.open(&receiver("127.0.0.1:0")).unwrap();
         let spec = sender("127.0.0.1:0", to.local_address());
         let mut from = network.open(&spec).unwrap();
-        let expected = if udp_gso { MAX_RUN_DATAGRAMS } else { 1 };
-        assert_eq!(from.max_run_datagrams(None), expected);
+        let expected = if udp_gso { MAX_GSO_BATCH_DATAGRAMS } else { 1 };
+        assert_eq!(from.max_gso_batch_datagrams(None), expected);
         let mut segmenting = open_with(FULL, &spec);
-        segmenting.send_runs(None, &[run]).unwrap();
-        from.send_runs(None, &[run]).unwrap();
+        segmenting.send_gso_batches(None, &[batch]).unwrap();
+        from.send_gso_batches(None, &[batch]).unwrap();
         assert_eq!(payloads(to.as_mut(), 8).len(), 8);
-        segmenting.send_runs(None, &[run]).unwrap();
+        segmenting.send_gso_batches(None, &[batch]).unwrap();
         let mut first = 0;
         while first == 0 {
             to.receive(1, &mut |_| first += 1).unwrap();
@@ -111,7 +117,7 @@ fn the_configuration_turns_either_offload_off() {
 #[test]
 fn trains_are_received_whole_except_where_each_datagram_has_its_time() {
     let memory = distinct_memory();
-    let run = super::support::run(&memory, 40, 1408, 0);
+    let batch = super::support::batch(&memory, 40, 1408, 0);
     // After a pause a call asks for one message, then for four, as `receive_once` does.
     let one_by_one = [&[1][..], &[4; 9], &[3]].concat();
     for (receive_timestamps, expected) in [(false, vec![40]), (true, one_by_one)] {
@@ -122,7 +128,7 @@ fn trains_are_received_whole_except_where_each_datagram_has_its_time() {
         };
         let mut to = open_with(FULL, &spec);
         let mut from = open_with(FULL, &sender("127.0.0.1:0", to.local_address()));
-        from.send_runs(None, &[run]).unwrap();
+        from.send_gso_batches(None, &[batch]).unwrap();
         let mut counts = Vec::new();
         while counts.iter().sum::<usize>() < 40 {
             let count = super::support::receive_once(to.as_mut()).len();

@@ -100,8 +100,8 @@ pub fn assert_silent(socket: &mut dyn Socket) {
     assert_eq!(receive_once(socket), []);
 }
 
-/// A run of `count` datagrams of `datagram_length` bytes and one of `rest` bytes, at the start of `memory`.
-pub fn run(
+/// A GSO batch of `count` datagrams of `datagram_length` bytes and one of `rest` bytes, at the start of `memory`.
+pub fn batch(
     memory: &SharedBuffer,
     count: usize,
     datagram_length: usize,

@@ -4,12 +4,12 @@ use std::io::ErrorKind;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use aeron_driver::media::transport::{MAX_RUN_DATAGRAMS, Network, SocketSide, SocketSpec};
+use aeron_driver::media::transport::{MAX_GSO_BATCH_DATAGRAMS, Network, SocketSide, SocketSpec};
 use aeron_driver::media::udp::UdpNetwork;
 use aeron_memory::SharedBuffer;
 
 use super::support::{
-    FULL, address, assert_silent, open, payloads, receive, receive_once, receiver, run, sender,
+    FULL, address, assert_silent, batch, open, payloads, receive, receive_once, receiver, sender,
 };
 
 /// 04-179: unicast
@@ -52,16 +52,23 @@ fn a_peer_that_does_not_hear_makes_sends_short_and_never_fails_them() {
     let mut sender = open(&sender("127.0.0.1:0", closed));
     let memory = SharedBuffer::heap(4096);
     let deadline = Instant::now() + Duration::from_secs(5);
-    let (mut short_runs, mut short_datagrams) = (0, 0);
-    while (short_runs == 0 || short_datagrams == 0) && Instant::now() < deadline {
-        short_runs += 1 - sender.send_runs(None, &[run(&memory, 1, 64, 0)]).unwrap();
+    let (mut short_batches, mut short_datagrams) = (0, 0);
+    while (short_batches == 0 || short_datagrams == 0) && Instant::now() < deadline {
+        short_batches += 1 - sender
+            .send_gso_batches(None, &[batch(&memory, 1, 64, 0)])
+            .unwrap();
         short_datagrams += usize::from(!sender.send(None, b"x").unwrap());
         sender.send(None, b"x").unwrap();
         assert_eq!(receive_once(sender.as_mut()), []);
-        sender.send_runs(None, &[run(&memory, 4, 64, 0)]).unwrap();
+        sender
+            .send_gso_batches(None, &[batch(&memory, 4, 64, 0)])
+            .unwrap();
     }
-    assert!(short_runs > 0 && short_datagrams > 0);
-    assert_eq!(sender.max_run_datagrams(None), MAX_RUN_DATAGRAMS);
+    assert!(short_batches > 0 && short_datagrams > 0);
+    assert_eq!(
+        sender.max_gso_batch_datagrams(None),
+        MAX_GSO_BATCH_DATAGRAMS
+    );
 }
 
 #[test]
@@ -81,7 +88,7 @@ fn a_connected_socket_follows_its_peer_to_another_address() {
 }
 
 #[test]
-fn an_unconnected_sender_reaches_any_destination_also_by_runs() {
+fn an_unconnected_sender_reaches_any_destination_also_by_gso_batches() {
     let (mut a, mut b) = (
         open(&receiver("127.0.0.1:0")),
         open(&receiver("127.0.0.1:0")),
@@ -91,10 +98,10 @@ fn an_unconnected_sender_reaches_any_destination_also_by_runs() {
         ..receiver("0.0.0.0:0")
     });
     let memory = SharedBuffer::heap(4096);
-    let runs = [run(&memory, 3, 64, 10)];
+    let batches = [batch(&memory, 3, 64, 10)];
     for receiver in [&mut a, &mut b] {
         let to = Some(receiver.local_address());
-        assert_eq!(sender.send_runs(to, &runs).unwrap(), 1);
+        assert_eq!(sender.send_gso_batches(to, &batches).unwrap(), 1);
         let lengths: Vec<usize> = payloads(receiver.as_mut(), 4)
             .iter()
             .map(Vec::len)
@@ -110,7 +117,7 @@ fn ipv6_works_like_ipv4() {
     let memory = SharedBuffer::heap(1 << 16);
     assert_eq!(
         sender
-            .send_runs(None, &[run(&memory, 40, 1408, 0)])
+            .send_gso_batches(None, &[batch(&memory, 40, 1408, 0)])
             .unwrap(),
         1
     );
@@ -169,7 +176,9 @@ fn media_timestamps_are_the_kernels_and_come_with_single_datagrams() {
     let mut sender = open(&sender("127.0.0.1:0", endpoint.local_address()));
     let memory = SharedBuffer::heap(4096);
     let before = now_ns();
-    sender.send_runs(None, &[run(&memory, 4, 64, 0)]).unwrap();
+    sender
+        .send_gso_batches(None, &[batch(&memory, 4, 64, 0)])
+        .unwrap();
     let deadline = Instant::now() + Duration::from_secs(5);
     let mut times = Vec::new();
     while times.len() < 4 && Instant::now() < deadline {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use aeron_driver::media::transport::{
-    Datagram, GsoBatch, MAX_RUN_DATAGRAMS, Network, Poller, Socket, SocketKey, SocketSpec,
+    Datagram, GsoBatch, MAX_GSO_BATCH_DATAGRAMS, Network, Poller, Socket, SocketKey, SocketSpec,
 };
 use aeron_driver::socket_buffers::SocketBufferLengths;
 use aeron_memory::Words;
@@ -29,8 +29,8 @@ pub struct HostNetwork {
 }
 
 impl HostNetwork {
-    /// The network of `host`, whose sockets have segmentation offload or not. A run whose datagrams do not fit into packets of
-    /// `link_mtu` bytes is refused; single ones are cut by IP.
+    /// The network of `host`, whose sockets have segmentation offload or not. A GSO batch whose datagrams do not fit into packets
+    /// of `link_mtu` bytes is refused; single ones are cut by IP.
     pub fn new(wire: SharedWire, host: HostId, has_segmentation: bool, link_mtu: usize) -> Self {
         Self {
             wire,
@@ -74,7 +74,7 @@ struct VirtualSocket {
     id: u64,
     local_address: SocketAddr,
     buffer_lengths: SocketBufferLengths,
-    /// Destinations whose link refused a run.
+    /// Destinations whose link refused a GSO batch.
     without_segmentation: HashSet<SocketAddr>,
 }
 
@@ -84,12 +84,12 @@ impl VirtualSocket {
             .ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// As the production socket: a run that the link refuses is sent plain, and so are all later ones.
-    fn notice_refusal(&mut self, to: SocketAddr, run: &GsoBatch<'_>) {
-        let is_run = run.datagram_count() > 1;
-        let is_too_long = run.datagram_length() + PACKET_OVERHEAD > self.network.link_mtu;
-        if is_run && is_too_long && self.without_segmentation.insert(to) {
-            self.network.wire.lock().on_run_refused();
+    /// As the production socket: a GSO batch that the link refuses is sent plain, and so are all later ones.
+    fn notice_refusal(&mut self, to: SocketAddr, batch: &GsoBatch<'_>) {
+        let is_train = batch.datagram_count() > 1;
+        let is_too_long = batch.datagram_length() + PACKET_OVERHEAD > self.network.link_mtu;
+        if is_train && is_too_long && self.without_segmentation.insert(to) {
+            self.network.wire.lock().on_gso_batch_refused();
         }
     }
 }
@@ -103,26 +103,30 @@ impl Socket for VirtualSocket {
         self.buffer_lengths
     }
 
-    fn max_run_datagrams(&self, to: Option<SocketAddr>) -> usize {
+    fn max_gso_batch_datagrams(&self, to: Option<SocketAddr>) -> usize {
         let is_refused = || {
             self.destination(to)
                 .is_ok_and(|to| self.without_segmentation.contains(&to))
         };
         match self.network.has_segmentation && !is_refused() {
-            true => MAX_RUN_DATAGRAMS,
+            true => MAX_GSO_BATCH_DATAGRAMS,
             false => 1,
         }
     }
 
-    fn send_runs(&mut self, to: Option<SocketAddr>, runs: &[GsoBatch<'_>]) -> io::Result<usize> {
+    fn send_gso_batches(
+        &mut self,
+        to: Option<SocketAddr>,
+        batches: &[GsoBatch<'_>],
+    ) -> io::Result<usize> {
         let to = self.destination(to)?;
-        for run in runs {
-            self.notice_refusal(to, run);
+        for batch in batches {
+            self.notice_refusal(to, batch);
         }
         let mut wire = self.network.wire.lock();
-        let taken = wire.room(runs.len());
+        let taken = wire.room(batches.len());
         let mut bytes = Vec::new();
-        for datagram in runs[..taken].iter().flat_map(GsoBatch::datagrams) {
+        for datagram in batches[..taken].iter().flat_map(GsoBatch::datagrams) {
             bytes.resize(datagram.length(), 0);
             datagram.memory().copy_out(datagram.offset(), &mut bytes);
             wire.send(self.network.host, self.local_address, to, &bytes);

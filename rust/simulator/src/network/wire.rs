@@ -48,8 +48,8 @@ pub struct WireCounts {
     pub cut: u64,
     /// Sends that took less than was given.
     pub short: u64,
-    /// Runs that a link refused, because its packets are shorter.
-    pub refused_runs: u64,
+    /// GSO batches that a link refused, because its packets are shorter.
+    pub refused_gso_batches: u64,
 }
 
 impl WireCounts {
@@ -63,7 +63,7 @@ impl WireCounts {
         self.overflowed += other.overflowed;
         self.cut += other.cut;
         self.short += other.short;
-        self.refused_runs += other.refused_runs;
+        self.refused_gso_batches += other.refused_gso_batches;
     }
 }
 
@@ -261,8 +261,8 @@ impl Wire {
         self.random.usize(..count)
     }
 
-    pub(super) fn on_run_refused(&mut self) {
-        self.counts.refused_runs += 1;
+    pub(super) fn on_gso_batch_refused(&mut self) {
+        self.counts.refused_gso_batches += 1;
     }
 
     /// Sends from a host's socket that hears at `hears`.

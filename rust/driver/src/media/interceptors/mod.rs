@@ -146,12 +146,16 @@ impl Socket for InterceptedSocket {
         self.socket.buffer_lengths()
     }
 
-    fn max_run_datagrams(&self, to: Option<SocketAddr>) -> usize {
-        self.socket.max_run_datagrams(to)
+    fn max_gso_batch_datagrams(&self, to: Option<SocketAddr>) -> usize {
+        self.socket.max_gso_batch_datagrams(to)
     }
 
-    fn send_runs(&mut self, to: Option<SocketAddr>, runs: &[GsoBatch<'_>]) -> io::Result<usize> {
-        self.socket.send_runs(to, runs)
+    fn send_gso_batches(
+        &mut self,
+        to: Option<SocketAddr>,
+        batches: &[GsoBatch<'_>],
+    ) -> io::Result<usize> {
+        self.socket.send_gso_batches(to, batches)
     }
 
     fn send(&mut self, to: Option<SocketAddr>, datagram: &[u8]) -> io::Result<bool> {

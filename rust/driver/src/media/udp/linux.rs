@@ -13,7 +13,7 @@ use rustix::net::addr::SocketAddrStorage;
 
 use crate::media::transport::{GsoBatch, MAX_RECEIVE_VECTOR};
 
-/// Most runs that one system call takes.
+/// Most GSO batches that one system call takes.
 const MAX_SEND_VECTOR: usize = 16;
 
 /// Not in every C library's headers.
@@ -34,48 +34,48 @@ pub struct Received {
     pub timestamp_ns: Option<i64>,
 }
 
-/// Sends runs in order by one system call; answers how many were taken, at least one.
+/// Sends GSO batches in order by one system call. Returns how many were taken, at least one.
 ///
-/// A run of several datagrams is left to the kernel to cut.
+/// A batch of several datagrams is left to the kernel to cut.
 pub fn send(
     socket: &UdpSocket,
     to: Option<SocketAddr>,
-    runs: &[GsoBatch<'_>],
+    batches: &[GsoBatch<'_>],
 ) -> io::Result<usize> {
-    let runs = &runs[..runs.len().min(MAX_SEND_VECTOR)];
+    let batches = &batches[..batches.len().min(MAX_SEND_VECTOR)];
     let name = to.map(SocketAddrAny::from);
-    if let [run] = runs
-        && run.is_single()
+    if let [batch] = batches
+        && batch.is_single()
     {
-        return send_one(socket, name.as_ref(), run);
+        return send_one(socket, name.as_ref(), batch);
     }
     let mut pieces = [const { MaybeUninit::<iovec>::uninit() }; MAX_SEND_VECTOR];
     let mut controls = [const { MaybeUninit::<Control>::uninit() }; MAX_SEND_VECTOR];
     let mut messages = [const { MaybeUninit::<mmsghdr>::uninit() }; MAX_SEND_VECTOR];
-    for (i, run) in runs.iter().enumerate() {
+    for (i, batch) in batches.iter().enumerate() {
         let mut header = empty_message();
         if let Some(name) = &name {
             header.msg_name = name.as_ptr().cast_mut().cast();
             header.msg_namelen = name.addr_len();
         }
-        header.msg_iov = pieces[i].write(piece_of(run));
+        header.msg_iov = pieces[i].write(piece_of(batch));
         header.msg_iovlen = 1;
-        if !run.is_single() {
+        if !batch.is_single() {
             let control = controls[i].write(Control([0; 64]));
-            put_segment_length(&mut header, control, run.datagram_length());
+            put_segment_length(&mut header, control, batch.datagram_length());
         }
         messages[i].write(mmsghdr {
             msg_hdr: header,
             msg_len: 0,
         });
     }
-    // SAFETY: the first `runs.len()` messages are initialized; they point at pieces, controls and a name that outlive the call,
-    // and each piece at bytes of a buffer that `run` borrows, which the kernel only reads.
+    // SAFETY: the first `batches.len()` messages are initialized; they point at pieces, controls and a name that outlive the
+    // call, and each piece at bytes of a buffer that `batch` borrows, which the kernel only reads.
     let sent = unsafe {
         libc::sendmmsg(
             socket.as_raw_fd(),
             messages.as_mut_ptr().cast(),
-            runs.len() as u32,
+            batches.len() as u32,
             0,
         )
     };
@@ -86,14 +86,14 @@ pub fn send(
 fn send_one(
     socket: &UdpSocket,
     to: Option<&SocketAddrAny>,
-    run: &GsoBatch<'_>,
+    batch: &GsoBatch<'_>,
 ) -> io::Result<usize> {
-    let piece = piece_of(run);
+    let piece = piece_of(batch);
     let (name, name_length) = match to {
         Some(to) => (to.as_ptr().cast(), to.addr_len()),
         None => (ptr::null(), 0),
     };
-    // SAFETY: the piece lies inside a buffer that `run` borrows, which the kernel only reads; the name outlives the call and has
+    // SAFETY: the piece lies inside a buffer that `batch` borrows, which the kernel only reads; the name outlives the call and has
     // the length stated.
     let sent = unsafe {
         libc::sendto(
@@ -208,13 +208,13 @@ fn empty_message() -> msghdr {
     unsafe { mem::zeroed() }
 }
 
-/// The bytes of a run, which lie inside its memory.
-fn piece_of(run: &GsoBatch<'_>) -> iovec {
-    // SAFETY: `GsoBatch::new` checked that the run lies inside its memory, and nothing changes either afterwards.
-    let start = unsafe { run.memory().as_ptr().add(run.offset()) };
+/// The bytes of a batch, which lie inside its memory.
+fn piece_of(batch: &GsoBatch<'_>) -> iovec {
+    // SAFETY: `GsoBatch::new` checked that the batch lies inside its memory, and nothing changes either afterwards.
+    let start = unsafe { batch.memory().as_ptr().add(batch.offset()) };
     iovec {
         iov_base: start.cast(),
-        iov_len: run.length(),
+        iov_len: batch.length(),
     }
 }
 

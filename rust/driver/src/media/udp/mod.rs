@@ -1,8 +1,8 @@
 //! UDP sockets of the operating system.
 //!
-//! On Linux, a run of datagrams is one `sendmsg` with segmentation offload (UDP_SEGMENT, "GSO") where kernel and path can do it,
+//! On Linux, a GSO batch is one `sendmsg` with segmentation offload (UDP_SEGMENT, "GSO") where kernel and path can do it,
 //! and trains of datagrams are received whole (UDP_GRO) and split here; elsewhere, datagrams go one by one. Whether the kernel can is
-//! probed once, whether the path can is found out for each destination: a run that is refused is sent again plain, and nothing is
+//! probed once, whether the path can is found out for each destination: a batch that is refused is sent again plain, and nothing is
 //! lost. With and without offload the same datagrams travel.
 //!
 //! This is the only module of the driver that may be unsafe, and only [`linux`] is.

@@ -18,23 +18,23 @@ pub struct Received {
     pub timestamp_ns: Option<i64>,
 }
 
-/// Sends the first run, which is one datagram; answers that it was taken.
+/// Sends the first GSO batch, which is one datagram. Returns that it was taken.
 ///
-/// A longer run is refused as a kernel without segmentation offload does.
+/// A longer batch is refused as a kernel without segmentation offload does.
 pub fn send(
     socket: &UdpSocket,
     to: Option<SocketAddr>,
-    runs: &[GsoBatch<'_>],
+    batches: &[GsoBatch<'_>],
 ) -> io::Result<usize> {
-    let Some(run) = runs.first() else {
+    let Some(batch) = batches.first() else {
         return Ok(0);
     };
-    if !run.is_single() || run.length() > MAX_TRAIN_LENGTH {
+    if !batch.is_single() || batch.length() > MAX_TRAIN_LENGTH {
         return Err(rustix::io::Errno::INVAL.into());
     }
     let mut bytes = [0; MAX_TRAIN_LENGTH];
-    let datagram = &mut bytes[..run.length()];
-    run.memory().copy_out(run.offset(), datagram);
+    let datagram = &mut bytes[..batch.length()];
+    batch.memory().copy_out(batch.offset(), datagram);
     match to {
         Some(to) => socket.send_to(datagram, to)?,
         None => socket.send(datagram)?,

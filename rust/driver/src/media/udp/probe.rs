@@ -21,7 +21,7 @@ const PROBE_TIMEOUT: Duration = Duration::from_millis(100);
 /// Work on datagrams that is left to the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offload {
-    /// The kernel cuts runs into datagrams.
+    /// The kernel cuts GSO batches into datagrams.
     pub segmentation: bool,
     /// The kernel hands over trains of datagrams.
     pub coalescing: bool,
@@ -55,8 +55,8 @@ fn probe_on_loopback() -> io::Result<Offload> {
     from.connect(to.local_addr()?)?;
     let coalescing = system::enable_coalescing(&to).is_ok();
     let memory = SharedBuffer::heap(PROBE_LENGTH);
-    let run = GsoBatch::new(&memory, 0..PROBE_LENGTH, PROBE_DATAGRAM_LENGTH);
-    let segmentation = system::send(&from, None, &[run]).is_ok() && arrive(&to) == PROBE_ARRIVES;
+    let batch = GsoBatch::new(&memory, 0..PROBE_LENGTH, PROBE_DATAGRAM_LENGTH);
+    let segmentation = system::send(&from, None, &[batch]).is_ok() && arrive(&to) == PROBE_ARRIVES;
     Ok(Offload {
         segmentation,
         coalescing,

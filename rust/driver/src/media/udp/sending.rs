@@ -1,4 +1,4 @@
-//! Sends runs with segmentation offload where the path can do it, and plain where it cannot.
+//! Sends GSO batches with segmentation offload where the path can do it, and plain where it cannot.
 
 use std::collections::HashSet;
 use std::io;
@@ -7,40 +7,40 @@ use std::net::SocketAddr;
 use rustix::io::Errno;
 
 use super::is_not_now;
-use crate::media::transport::{GsoBatch, MAX_RUN_DATAGRAMS};
+use crate::media::transport::{GsoBatch, MAX_GSO_BATCH_DATAGRAMS};
 
 /// Destinations that are remembered to refuse trains; beyond it all are forgotten, and found out again.
 const MAX_PLAIN_DESTINATIONS: usize = 4_096;
 
-/// Datagrams of a refused run in one call.
+/// Datagrams of a refused GSO batch in one call.
 const PLAIN_BATCH: usize = 16;
 
-/// The system call: sends runs in order, answers how many of them were taken, at least one. Trains are left to the system to cut.
+/// The system call: sends batches in order and returns how many were taken, at least one. Trains are left to the system to cut.
 pub trait SendCall {
     /// Sends to `to`, or to the connected peer.
-    fn send(&self, to: Option<SocketAddr>, runs: &[GsoBatch<'_>]) -> io::Result<usize>;
+    fn send(&self, to: Option<SocketAddr>, batches: &[GsoBatch<'_>]) -> io::Result<usize>;
 }
 
 /// What a socket has learnt of its destinations.
 #[derive(Debug)]
-pub struct RunSender {
+pub struct GsoSender {
     can_segment: bool,
     plain_destinations: HashSet<Option<SocketAddr>>,
 }
 
-impl RunSender {
+impl GsoSender {
     /// Nothing is known yet; trains are tried if the system knows them.
     pub fn new(can_segment: bool) -> Self {
-        RunSender {
+        GsoSender {
             can_segment,
             plain_destinations: HashSet::new(),
         }
     }
 
-    /// How many datagrams the next run should have at most.
-    pub fn max_run_datagrams(&self, to: Option<SocketAddr>) -> usize {
+    /// How many datagrams the next batch should have at most.
+    pub fn max_gso_batch_datagrams(&self, to: Option<SocketAddr>) -> usize {
         match self.segments_to(to) {
-            true => MAX_RUN_DATAGRAMS,
+            true => MAX_GSO_BATCH_DATAGRAMS,
             false => 1,
         }
     }
@@ -50,19 +50,19 @@ impl RunSender {
         self.plain_destinations.remove(&None);
     }
 
-    /// Sends `runs` by as few calls as it takes; answers how many of them were taken as a whole.
+    /// Sends `batches` by as few calls as it takes. Returns how many of them were taken as a whole.
     ///
     /// # Errors
-    /// What the system says if no run was taken, except that it can take none now.
+    /// What the system says if no batch was taken, except that it can take none now.
     pub fn send(
         &mut self,
         call: &impl SendCall,
         to: Option<SocketAddr>,
-        runs: &[GsoBatch<'_>],
+        batches: &[GsoBatch<'_>],
     ) -> io::Result<usize> {
         let mut taken = 0;
-        while taken < runs.len() {
-            match self.send_some(call, to, &runs[taken..]) {
+        while taken < batches.len() {
+            match self.send_some(call, to, &batches[taken..]) {
                 Ok(0) => break,
                 Ok(count) => taken += count,
                 Err(error) if taken > 0 || is_not_now(&error) => break,
@@ -81,20 +81,20 @@ impl RunSender {
         &mut self,
         call: &impl SendCall,
         to: Option<SocketAddr>,
-        runs: &[GsoBatch<'_>],
+        batches: &[GsoBatch<'_>],
     ) -> io::Result<usize> {
         let segments = self.segments_to(to);
-        let batch = match segments {
-            true => runs,
-            false => leading_singles(runs),
+        let sendable = match segments {
+            true => batches,
+            false => leading_singles(batches),
         };
-        if let Some(first) = batch.first() {
-            match call.send(to, batch) {
+        if let Some(first) = sendable.first() {
+            match call.send(to, sendable) {
                 Err(error) if is_train(first) && is_refusal(&error) => {}
                 result => return result,
             }
         }
-        send_plain(call, to, &runs[0])?;
+        send_plain(call, to, &batches[0])?;
         if segments {
             self.remember_plain(to);
         }
@@ -109,8 +109,8 @@ impl RunSender {
     }
 }
 
-fn is_train(run: &GsoBatch<'_>) -> bool {
-    !run.is_single()
+fn is_train(batch: &GsoBatch<'_>) -> bool {
+    !batch.is_single()
 }
 
 /// Whether the error says that a train cannot go this way: its datagrams are longer than the MTU of the path, which would have to
@@ -121,18 +121,22 @@ fn is_refusal(error: &io::Error) -> bool {
         .any(|refusal| error.raw_os_error() == Some(refusal.raw_os_error()))
 }
 
-fn leading_singles<'r, 'a>(runs: &'r [GsoBatch<'a>]) -> &'r [GsoBatch<'a>] {
-    let count = runs.iter().take_while(|run| !is_train(run)).count();
-    &runs[..count]
+fn leading_singles<'r, 'a>(batches: &'r [GsoBatch<'a>]) -> &'r [GsoBatch<'a>] {
+    let count = batches.iter().take_while(|batch| !is_train(batch)).count();
+    &batches[..count]
 }
 
-/// Sends the datagrams of a run one by one, many in a call.
-fn send_plain(call: &impl SendCall, to: Option<SocketAddr>, run: &GsoBatch<'_>) -> io::Result<()> {
-    let mut datagrams = run.datagrams();
-    let mut batch = [*run; PLAIN_BATCH];
+/// Sends the datagrams of a batch one by one, many in a call.
+fn send_plain(
+    call: &impl SendCall,
+    to: Option<SocketAddr>,
+    batch: &GsoBatch<'_>,
+) -> io::Result<()> {
+    let mut datagrams = batch.datagrams();
+    let mut singles = [*batch; PLAIN_BATCH];
     loop {
         let mut count = 0;
-        for (slot, datagram) in batch.iter_mut().zip(datagrams.by_ref()) {
+        for (slot, datagram) in singles.iter_mut().zip(datagrams.by_ref()) {
             *slot = datagram;
             count += 1;
         }
@@ -141,7 +145,7 @@ fn send_plain(call: &impl SendCall, to: Option<SocketAddr>, run: &GsoBatch<'_>) 
         }
         let mut sent = 0;
         while sent < count {
-            sent += call.send(to, &batch[sent..count])?;
+            sent += call.send(to, &singles[sent..count])?;
         }
     }
 }
@@ -157,13 +161,13 @@ mod tests {
 
     const DATAGRAM_LENGTH: usize = 32;
 
-    /// A kernel that keeps what it is given, takes only so many runs in a call, and refuses as it is told.
+    /// A kernel that keeps what it is given, takes only so many batches in a call, and refuses as it is told.
     #[derive(Default)]
     struct Kernel {
         /// The first byte of every datagram sent.
         sent: RefCell<Vec<u8>>,
-        /// Datagrams in every run sent.
-        run_lengths: RefCell<Vec<usize>>,
+        /// Datagrams in every batch sent.
+        gso_batch_sizes: RefCell<Vec<usize>>,
         /// What the next calls do; then everything is taken.
         answers: RefCell<Vec<Answer>>,
         takes_no_trains: bool,
@@ -176,29 +180,31 @@ mod tests {
     }
 
     impl SendCall for Kernel {
-        fn send(&self, _to: Option<SocketAddr>, runs: &[GsoBatch<'_>]) -> io::Result<usize> {
+        fn send(&self, _to: Option<SocketAddr>, batches: &[GsoBatch<'_>]) -> io::Result<usize> {
             let limit = match self.answers.borrow_mut().pop() {
-                Some(Answer::Fail(error)) if is_train(&runs[0]) || error == Errno::AGAIN => {
+                Some(Answer::Fail(error)) if is_train(&batches[0]) || error == Errno::AGAIN => {
                     return Err(error.into());
                 }
                 Some(Answer::TakeAtMost(limit)) => limit,
-                _ => runs.len(),
+                _ => batches.len(),
             };
-            for (i, run) in runs.iter().take(limit).enumerate() {
-                if self.takes_no_trains && is_train(run) {
+            for (i, batch) in batches.iter().take(limit).enumerate() {
+                if self.takes_no_trains && is_train(batch) {
                     return if i == 0 {
                         Err(Errno::MSGSIZE.into())
                     } else {
                         Ok(i)
                     };
                 }
-                self.run_lengths.borrow_mut().push(run.datagram_count());
-                let first_bytes = run
+                self.gso_batch_sizes
+                    .borrow_mut()
+                    .push(batch.datagram_count());
+                let first_bytes = batch
                     .datagrams()
                     .map(|one| one.memory().load_u8_relaxed(one.offset()));
                 self.sent.borrow_mut().extend(first_bytes);
             }
-            Ok(limit.min(runs.len()))
+            Ok(limit.min(batches.len()))
         }
     }
 
@@ -210,16 +216,16 @@ mod tests {
         SharedBuffer::copy_of(&bytes)
     }
 
-    /// Runs of so many datagrams each.
-    fn runs<'a>(memory: &'a SharedBuffer, counts: &[usize]) -> Vec<GsoBatch<'a>> {
+    /// GSO batches of so many datagrams each.
+    fn batches<'a>(memory: &'a SharedBuffer, counts: &[usize]) -> Vec<GsoBatch<'a>> {
         let mut first = 0;
-        let mut run = |count: &usize| {
+        let mut batch = |count: &usize| {
             let offset = first * DATAGRAM_LENGTH;
             first += count;
             let end = first * DATAGRAM_LENGTH;
             GsoBatch::new(memory, offset..end, DATAGRAM_LENGTH)
         };
-        counts.iter().map(&mut run).collect()
+        counts.iter().map(&mut batch).collect()
     }
 
     fn destination(port: u16) -> Option<SocketAddr> {
@@ -227,31 +233,34 @@ mod tests {
     }
 
     #[test]
-    fn all_runs_go_by_one_call_each_of_them_whole() {
+    fn all_batches_go_by_one_call_each_of_them_whole() {
         let (memory, kernel) = (numbered(), Kernel::default());
-        let mut sender = RunSender::new(true);
+        let mut sender = GsoSender::new(true);
         let taken = sender
-            .send(&kernel, None, &runs(&memory, &[46, 1, 64]))
+            .send(&kernel, None, &batches(&memory, &[46, 1, 64]))
             .unwrap();
         assert_eq!(taken, 3);
-        assert_eq!(*kernel.run_lengths.borrow(), [46, 1, 64]);
+        assert_eq!(*kernel.gso_batch_sizes.borrow(), [46, 1, 64]);
     }
 
     #[test]
     fn a_destination_that_refuses_a_train_gets_all_of_it_plain_and_no_train_again() {
         for refusal in [Errno::MSGSIZE, Errno::INVAL, Errno::IO] {
             let (memory, kernel) = (numbered(), Kernel::default());
-            let mut sender = RunSender::new(true);
+            let mut sender = GsoSender::new(true);
             kernel.answers.borrow_mut().push(Answer::Fail(refusal));
-            let runs = runs(&memory, &[20, 20]);
-            assert_eq!(sender.send(&kernel, destination(1), &runs).unwrap(), 2);
+            let batches = batches(&memory, &[20, 20]);
+            assert_eq!(sender.send(&kernel, destination(1), &batches).unwrap(), 2);
             assert_eq!(*kernel.sent.borrow(), (0..40).collect::<Vec<u8>>());
-            assert_eq!(*kernel.run_lengths.borrow(), [1; 40]);
-            assert_eq!(sender.max_run_datagrams(destination(1)), 1);
-            assert_eq!(sender.max_run_datagrams(destination(2)), MAX_RUN_DATAGRAMS);
-            kernel.run_lengths.borrow_mut().clear();
-            sender.send(&kernel, destination(2), &runs).unwrap();
-            assert_eq!(*kernel.run_lengths.borrow(), [20, 20]);
+            assert_eq!(*kernel.gso_batch_sizes.borrow(), [1; 40]);
+            assert_eq!(sender.max_gso_batch_datagrams(destination(1)), 1);
+            assert_eq!(
+                sender.max_gso_batch_datagrams(destination(2)),
+                MAX_GSO_BATCH_DATAGRAMS
+            );
+            kernel.gso_batch_sizes.borrow_mut().clear();
+            sender.send(&kernel, destination(2), &batches).unwrap();
+            assert_eq!(*kernel.gso_batch_sizes.borrow(), [20, 20]);
         }
     }
 
@@ -262,11 +271,16 @@ mod tests {
             takes_no_trains: true,
             ..Kernel::default()
         };
-        let mut sender = RunSender::new(true);
-        sender.send(&kernel, None, &runs(&memory, &[1, 9])).unwrap();
-        assert_eq!(sender.max_run_datagrams(None), 1);
+        let mut sender = GsoSender::new(true);
+        sender
+            .send(&kernel, None, &batches(&memory, &[1, 9]))
+            .unwrap();
+        assert_eq!(sender.max_gso_batch_datagrams(None), 1);
         sender.forget_peer();
-        assert_eq!(sender.max_run_datagrams(None), MAX_RUN_DATAGRAMS);
+        assert_eq!(
+            sender.max_gso_batch_datagrams(None),
+            MAX_GSO_BATCH_DATAGRAMS
+        );
     }
 
     #[test]
@@ -276,10 +290,10 @@ mod tests {
             takes_no_trains: true,
             ..Kernel::default()
         };
-        let mut sender = RunSender::new(true);
+        let mut sender = GsoSender::new(true);
         for port in 0..=MAX_PLAIN_DESTINATIONS as u16 {
             sender
-                .send(&kernel, destination(port), &runs(&memory, &[2]))
+                .send(&kernel, destination(port), &batches(&memory, &[2]))
                 .unwrap();
         }
         assert_eq!(sender.plain_destinations.len(), 1);
@@ -288,32 +302,32 @@ mod tests {
     #[test]
     fn without_segmentation_trains_go_plain_and_nothing_is_remembered() {
         let (memory, kernel) = (numbered(), Kernel::default());
-        let mut sender = RunSender::new(false);
+        let mut sender = GsoSender::new(false);
         assert_eq!(
             sender
-                .send(&kernel, None, &runs(&memory, &[1, 1, 40]))
+                .send(&kernel, None, &batches(&memory, &[1, 1, 40]))
                 .unwrap(),
             3
         );
-        assert_eq!(*kernel.run_lengths.borrow(), [1; 42]);
-        assert_eq!(sender.max_run_datagrams(None), 1);
+        assert_eq!(*kernel.gso_batch_sizes.borrow(), [1; 42]);
+        assert_eq!(sender.max_gso_batch_datagrams(None), 1);
         assert!(sender.plain_destinations.is_empty());
     }
 
     #[test]
     fn what_is_not_possible_now_is_no_error_and_what_is_comes_when_nothing_was_taken() {
         let (memory, kernel) = (numbered(), Kernel::default());
-        let runs = runs(&memory, &[4, 4]);
-        let mut sender = RunSender::new(true);
+        let batches = batches(&memory, &[4, 4]);
+        let mut sender = GsoSender::new(true);
         for not_now in [Errno::AGAIN, Errno::INTR, Errno::CONNREFUSED] {
             *kernel.answers.borrow_mut() = vec![Answer::Fail(not_now)];
-            assert_eq!(sender.send(&kernel, None, &runs).unwrap(), 0);
+            assert_eq!(sender.send(&kernel, None, &batches).unwrap(), 0);
         }
         *kernel.answers.borrow_mut() = vec![Answer::Fail(Errno::NETUNREACH)];
-        let error = sender.send(&kernel, None, &runs).unwrap_err();
+        let error = sender.send(&kernel, None, &batches).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(Errno::NETUNREACH.raw_os_error()));
         *kernel.answers.borrow_mut() = vec![Answer::Fail(Errno::PERM), Answer::TakeAtMost(1)];
-        assert_eq!(sender.send(&kernel, None, &runs).unwrap(), 1);
+        assert_eq!(sender.send(&kernel, None, &batches).unwrap(), 1);
     }
 
     fn answers() -> impl Strategy<Value = Vec<Answer>> {
@@ -326,8 +340,8 @@ mod tests {
     }
 
     proptest! {
-        /// A publication sends on from the first run that was not taken: whatever the kernel refuses, the first copies of the datagrams
-        /// are the stream, and a repeated one was sent in the run that it is repeated with.
+        /// A publication sends on from the first batch that was not taken: whatever the kernel refuses, the first copies of the
+        /// datagrams are the stream, and a repeated one was sent in the batch that it is repeated with.
         #[test]
         fn whatever_is_refused_nothing_is_lost(
             counts in prop::collection::vec(1usize..24, 1..10),
@@ -335,17 +349,17 @@ mod tests {
             can_segment: bool,
         ) {
             let (memory, kernel) = (numbered(), Kernel { answers: answers.into(), ..Kernel::default() });
-            let all = runs(&memory, &counts);
-            let mut sender = RunSender::new(can_segment);
+            let all = batches(&memory, &counts);
+            let mut sender = GsoSender::new(can_segment);
             let mut done = 0;
             while done < all.len() {
                 let before = kernel.sent.borrow().len();
                 done += sender.send(&kernel, destination(9), &all[done..]).unwrap_or(0);
                 let first = kernel.sent.borrow().get(before).copied();
-                let is_run_start = |number: u8| {
-                    all.iter().any(|run| run.offset() == usize::from(number) * DATAGRAM_LENGTH)
+                let is_batch_start = |number: u8| {
+                    all.iter().any(|batch| batch.offset() == usize::from(number) * DATAGRAM_LENGTH)
                 };
-                prop_assert!(first.is_none_or(is_run_start));
+                prop_assert!(first.is_none_or(is_batch_start));
             }
             let mut first_copies = kernel.sent.take();
             let mut seen = std::collections::HashSet::new();

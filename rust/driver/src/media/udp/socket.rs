@@ -1,4 +1,4 @@
-//! A socket of a channel: sends by [`RunSender`], receives by [`ReceiveBuffer`].
+//! A socket of a channel: sends by [`GsoSender`], receives by [`ReceiveBuffer`].
 
 use std::io;
 use std::net::{self, SocketAddr};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::creation::Sockets;
 use super::receiving::ReceiveBuffer;
-use super::sending::{RunSender, SendCall};
+use super::sending::{GsoSender, SendCall};
 use super::{Offload, is_not_now, system};
 use crate::media::transport::{Datagram, GsoBatch, Socket, SocketSide, SocketSpec};
 use crate::socket_buffers::SocketBufferLengths;
@@ -21,7 +21,7 @@ const REST: Duration = Duration::from_micros(3);
 pub struct UdpSocket {
     sockets: Sockets,
     local_address: SocketAddr,
-    sender: RunSender,
+    sender: GsoSender,
     buffer: ReceiveBuffer,
     side: SocketSide,
     rests_since: Option<Instant>,
@@ -38,7 +38,7 @@ impl UdpSocket {
         Ok(UdpSocket {
             local_address: sockets.receive.local_addr()?,
             sockets,
-            sender: RunSender::new(offload.segmentation),
+            sender: GsoSender::new(offload.segmentation),
             buffer: ReceiveBuffer::new(capacity),
             side: spec.side,
             rests_since: None,
@@ -55,12 +55,16 @@ impl Socket for UdpSocket {
         SocketBufferLengths::of(self.sockets.sending(), &self.sockets.receive)
     }
 
-    fn max_run_datagrams(&self, to: Option<SocketAddr>) -> usize {
-        self.sender.max_run_datagrams(to)
+    fn max_gso_batch_datagrams(&self, to: Option<SocketAddr>) -> usize {
+        self.sender.max_gso_batch_datagrams(to)
     }
 
-    fn send_runs(&mut self, to: Option<SocketAddr>, runs: &[GsoBatch<'_>]) -> io::Result<usize> {
-        self.sender.send(self.sockets.sending(), to, runs)
+    fn send_gso_batches(
+        &mut self,
+        to: Option<SocketAddr>,
+        batches: &[GsoBatch<'_>],
+    ) -> io::Result<usize> {
+        self.sender.send(self.sockets.sending(), to, batches)
     }
 
     fn send(&mut self, to: Option<SocketAddr>, datagram: &[u8]) -> io::Result<bool> {
@@ -103,7 +107,7 @@ impl Socket for UdpSocket {
 }
 
 impl SendCall for net::UdpSocket {
-    fn send(&self, to: Option<SocketAddr>, runs: &[GsoBatch<'_>]) -> io::Result<usize> {
-        system::send(self, to, runs)
+    fn send(&self, to: Option<SocketAddr>, batches: &[GsoBatch<'_>]) -> io::Result<usize> {
+        system::send(self, to, batches)
     }
 }

@@ -18,8 +18,8 @@ use arrayvec::ArrayVec;
 
 use super::context::SenderContext;
 use super::endpoint::SendEndpoint;
+use super::gso_batches::{Limits, MAX_GSO_BATCHES, Stop, Tail, cut};
 use super::receivers::Receivers;
-use super::runs::{Limits, MAX_RUNS, Stop, Tail, cut};
 use crate::flow_control::FlowControl;
 use crate::publication::PublicationStatus;
 use crate::retransmit::RetransmitHandler;
@@ -251,8 +251,8 @@ impl SenderPublication {
         let stream = &self.stream;
         let limits = Limits {
             mtu_length: stream.mtu_length,
-            max_runs: context.settings.max_messages_per_send,
-            max_run_datagrams: endpoint.max_run_datagrams(stream.response_address),
+            max_gso_batches: context.settings.max_messages_per_send,
+            max_gso_batch_datagrams: endpoint.max_gso_batch_datagrams(stream.response_address),
             tail: self.tail(context),
         };
         let window = self.sender_limit - stream.sender_position;
@@ -268,7 +268,7 @@ impl SenderPublication {
             }
         };
         let is_waiting = cut.stop == Stop::Held;
-        if cut.runs.is_empty() {
+        if cut.batches.is_empty() {
             // Once per stall: data must have been sent since the last one.
             if cut.stop == Stop::Window && self.tracks_sender_limit {
                 self.tracks_sender_limit = false;
@@ -280,7 +280,7 @@ impl SenderPublication {
                 is_waiting,
             };
         }
-        let taken = stream.send_runs(&cut.runs, endpoint, context);
+        let taken = stream.send_gso_batches(&cut.batches, endpoint, context);
         let (bytes_sent, position) = (cut.length_of(taken), cut.end_of(taken));
         if taken > 0 {
             self.was_last_frame_alone = cut.is_last_frame_alone(&stream.log, taken);
@@ -288,9 +288,10 @@ impl SenderPublication {
             self.time_of_last_data_ns = Some(context.now_ns);
             self.time_of_last_data_or_heartbeat_ns = context.now_ns;
         }
-        let run_ends: ArrayVec<i64, MAX_RUNS> = (1..taken).map(|run| cut.end_of(run)).collect();
+        let batch_ends: ArrayVec<i64, MAX_GSO_BATCHES> =
+            (1..taken).map(|count| cut.end_of(count)).collect();
         drop(cut);
-        for end in run_ends {
+        for end in batch_ends {
             self.stream.boundaries.note(end);
         }
         self.set_sender_position(position);

@@ -11,7 +11,7 @@ use super::boundaries::FrameBoundaries;
 use crate::media::transport::GsoBatch;
 use crate::sender::context::SenderContext;
 use crate::sender::endpoint::SendEndpoint;
-use crate::sender::runs::{Limits, MAX_RUNS, Tail, cut};
+use crate::sender::gso_batches::{Limits, MAX_GSO_BATCHES, Tail, cut};
 
 /// What may be sent, and where to.
 #[derive(Debug)]
@@ -35,21 +35,21 @@ impl Stream {
         !self.is_response || self.response_address.is_some()
     }
 
-    /// Sends runs of the log; answers how many were taken.
-    pub fn send_runs(
+    /// Sends GSO batches of the log. Returns how many were taken.
+    pub fn send_gso_batches(
         &self,
-        runs: &[GsoBatch<'_>],
+        batches: &[GsoBatch<'_>],
         endpoint: &mut SendEndpoint,
         context: &SenderContext,
     ) -> usize {
-        let taken = match endpoint.send_runs(self.response_address, runs, context) {
+        let taken = match endpoint.send_gso_batches(self.response_address, batches, context) {
             Ok(taken) => taken,
             Err(error) => {
                 context.on_socket_error(&error, "failed to send data");
                 0
             }
         };
-        if taken < runs.len() {
+        if taken < batches.len() {
             context.on_short_send();
         }
         taken
@@ -95,8 +95,8 @@ impl Stream {
             .min(position.saturating_add(length as i64));
         let limits = Limits {
             mtu_length: self.mtu_length,
-            max_runs: MAX_RUNS,
-            max_run_datagrams: endpoint.max_run_datagrams(self.response_address),
+            max_gso_batches: MAX_GSO_BATCHES,
+            max_gso_batch_datagrams: endpoint.max_gso_batch_datagrams(self.response_address),
             tail: Tail::Send,
         };
         let mut at = position;
@@ -105,12 +105,12 @@ impl Stream {
             let Ok(cut) = cut(&self.log, at, end - at, &limits) else {
                 break;
             };
-            if cut.runs.is_empty() {
+            if cut.batches.is_empty() {
                 break;
             }
-            let taken = self.send_runs(&cut.runs, endpoint, context);
+            let taken = self.send_gso_batches(&cut.batches, endpoint, context);
             at = cut.end_of(taken);
-            if taken < cut.runs.len() {
+            if taken < cut.batches.len() {
                 break;
             }
         }

@@ -126,7 +126,7 @@ fn a_full_socket_leaves_the_position_and_counts() {
     }
     rig.network.set_room(Some(5));
     rig.cycle();
-    assert_eq!(rig.data().len(), 5, "half of the run left");
+    assert_eq!(rig.data().len(), 5, "half of the batch left");
     assert_eq!(publication.position(), 0);
     assert_eq!(rig.count(SystemCounter::ShortSends), 1);
     rig.network.set_room(None);
@@ -137,10 +137,10 @@ fn a_full_socket_leaves_the_position_and_counts() {
 }
 
 #[test]
-fn runs_that_left_whole_are_not_sent_again() {
+fn gso_batches_that_left_whole_are_not_sent_again() {
     let mut rig = Rig::new();
     let mut publication = rig.connected();
-    rig.network.set_max_run_datagrams(1);
+    rig.network.set_max_gso_batch_datagrams(1);
     for _ in 0..4 {
         publication.offer(1_000);
     }
@@ -177,7 +177,7 @@ fn at_most_so_many_datagrams_leave_in_a_pass_without_segmentation_04_99() {
     for max in [1, 4, 16] {
         let mut rig = Rig::with(|context| context.network_publication_max_messages_per_send = max);
         let mut publication = rig.connected();
-        rig.network.set_max_run_datagrams(1);
+        rig.network.set_max_gso_batch_datagrams(1);
         for _ in 0..40 {
             publication.offer(600);
         }

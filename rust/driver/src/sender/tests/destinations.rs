@@ -73,7 +73,11 @@ fn a_receiver_is_known_by_its_id_and_port_02_86() {
     assert_eq!(count.get(), 1, "it may move to another address");
     rig.hear_from(at(7002), endpoint.control, &message);
     assert_eq!(count.get(), 2, "but not to another port");
-    rig.hear_from(at(7001), endpoint.control, &publication.status_message(2, 0, WINDOW));
+    rig.hear_from(
+        at(7001),
+        endpoint.control,
+        &publication.status_message(2, 0, WINDOW),
+    );
     assert_eq!(
         count.get(),
         3,
@@ -143,7 +147,11 @@ fn each_destination_gets_every_datagram_04_70() {
     for port in 7001..7005 {
         add(&mut rig, endpoint.id, port.into(), Some(port));
     }
-    rig.hear_from(at(7001), endpoint.control, &publication.status_message(1, 0, WINDOW));
+    rig.hear_from(
+        at(7001),
+        endpoint.control,
+        &publication.status_message(1, 0, WINDOW),
+    );
     rig.settle();
     rig.sent();
     for length in 0..60 {
@@ -167,7 +175,11 @@ fn a_socket_error_holds_the_position_back_for_all_destinations() {
     let (endpoint, _) = rig.mdc(DestinationControl::Manual);
     let mut publication = rig.publication(endpoint);
     add(&mut rig, endpoint.id, 1, Some(7001));
-    rig.hear_from(at(7001), endpoint.control, &publication.status_message(1, 0, WINDOW));
+    rig.hear_from(
+        at(7001),
+        endpoint.control,
+        &publication.status_message(1, 0, WINDOW),
+    );
     publication.offer(100);
     rig.network
         .fail_sends(Some(std::io::ErrorKind::PermissionDenied));
@@ -189,7 +201,11 @@ fn the_refusal_of_a_manual_destination_names_the_command_that_added_it() {
     let (endpoint, _) = rig.mdc(DestinationControl::Manual);
     let publication = rig.publication(endpoint);
     add(&mut rig, endpoint.id, 31, Some(7001));
-    rig.hear_from(at(7001), endpoint.control, &publication.status_message(1, 0, WINDOW));
+    rig.hear_from(
+        at(7001),
+        endpoint.control,
+        &publication.status_message(1, 0, WINDOW),
+    );
     let frame = aeron_protocol::frame::ErrorFrame {
         session_id: SESSION,
         stream_id: STREAM,
@@ -256,7 +272,11 @@ fn manual_destinations_are_looked_up_one_by_one() {
     };
     for _ in 0..30 {
         rig.run(200 * MS);
-        rig.hear_from(at(7001), endpoint.control, &publication.status_message(1, 0, WINDOW));
+        rig.hear_from(
+            at(7001),
+            endpoint.control,
+            &publication.status_message(1, 0, WINDOW),
+        );
     }
     assert_eq!(names(&mut rig), ["host:2"]);
     rig.command(SenderCommand::ResolutionChange {

@@ -147,7 +147,7 @@ fn datagram(step: &Step, publication: &Publication) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// What was sent lies before the sender's position, is what stands in the log, and fits in the MTU. A part of a run that did
+/// What was sent lies before the sender's position, is what stands in the log, and fits in the MTU. A part of a GSO batch that did
 /// not leave whole lies behind the position, but before the limit.
 fn check(rig: &Rig, publication: &Publication, last: i64, may_be_short: bool) {
     let position = publication.position();

@@ -9,7 +9,7 @@ use aeron_memory::log::frame::{HEADER_LENGTH, aligned_length};
 use aeron_memory::log::unblock::unblock;
 
 use super::rig::*;
-use crate::media::transport::MAX_RUN_DATAGRAMS;
+use crate::media::transport::MAX_GSO_BATCH_DATAGRAMS;
 
 const TERM_LENGTH: i64 = 16 * TERM;
 
@@ -117,12 +117,17 @@ impl Arrived {
     }
 }
 
-fn publication(rig: &mut Rig, max_run_datagrams: usize) -> Publication {
-    publication_with_window(rig, max_run_datagrams, TERM_LENGTH as i32 / 2)
+fn publication(rig: &mut Rig, max_gso_batch_datagrams: usize) -> Publication {
+    publication_with_window(rig, max_gso_batch_datagrams, TERM_LENGTH as i32 / 2)
 }
 
-fn publication_with_window(rig: &mut Rig, max_run_datagrams: usize, window: i32) -> Publication {
-    rig.network.set_max_run_datagrams(max_run_datagrams);
+fn publication_with_window(
+    rig: &mut Rig,
+    max_gso_batch_datagrams: usize,
+    window: i32,
+) -> Publication {
+    rig.network
+        .set_max_gso_batch_datagrams(max_gso_batch_datagrams);
     let endpoint = rig.unicast();
     let options = Options {
         term_length: TERM_LENGTH,
@@ -157,10 +162,10 @@ fn assert_all_arrives(rig: &mut Rig, publication: &Publication, mut is_lost: imp
 
 #[test]
 fn frames_after_an_aborted_or_unblocked_claim_of_any_length_are_sent_as_written() {
-    for max_run_datagrams in [1, MAX_RUN_DATAGRAMS] {
+    for max_gso_batch_datagrams in [1, MAX_GSO_BATCH_DATAGRAMS] {
         for end in PADDED {
             let mut rig = Rig::new();
-            let mut publication = publication(&mut rig, max_run_datagrams);
+            let mut publication = publication(&mut rig, max_gso_batch_datagrams);
             for length in (0..=MTU as usize - HEADER_LENGTH).step_by(7) {
                 claim(&mut publication, length, end);
                 claim(&mut publication, 4, End::Committed);
@@ -172,9 +177,9 @@ fn frames_after_an_aborted_or_unblocked_claim_of_any_length_are_sent_as_written(
 
 #[test]
 fn claims_that_almost_fill_a_datagram_are_sent_as_written_among_aborted_ones() {
-    for max_run_datagrams in [1, MAX_RUN_DATAGRAMS] {
+    for max_gso_batch_datagrams in [1, MAX_GSO_BATCH_DATAGRAMS] {
         let mut rig = Rig::new();
-        let mut publication = publication(&mut rig, max_run_datagrams);
+        let mut publication = publication(&mut rig, max_gso_batch_datagrams);
         for number in 0..100 {
             let end = if number % 5 == 3 {
                 End::Aborted
@@ -189,9 +194,9 @@ fn claims_that_almost_fill_a_datagram_are_sent_as_written_among_aborted_ones() {
 
 #[test]
 fn two_aborts_among_ten_small_messages_cost_no_message() {
-    for max_run_datagrams in [1, MAX_RUN_DATAGRAMS] {
+    for max_gso_batch_datagrams in [1, MAX_GSO_BATCH_DATAGRAMS] {
         let mut rig = Rig::new();
-        let mut publication = publication(&mut rig, max_run_datagrams);
+        let mut publication = publication(&mut rig, max_gso_batch_datagrams);
         for number in 0..2_000 {
             let end = if number % 10 < 2 {
                 End::Aborted
@@ -209,8 +214,12 @@ fn what_is_sent_again_among_padding_is_as_written() {
     for seed in 0..40 {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut rig = Rig::new();
-        let max_run_datagrams = if seed % 2 == 0 { 1 } else { MAX_RUN_DATAGRAMS };
-        let mut publication = publication(&mut rig, max_run_datagrams);
+        let max_gso_batch_datagrams = if seed % 2 == 0 {
+            1
+        } else {
+            MAX_GSO_BATCH_DATAGRAMS
+        };
+        let mut publication = publication(&mut rig, max_gso_batch_datagrams);
         let longest = random.usize(1..1_376);
         while publication.appender.position() < 200_000 {
             let end = match random.u32(0..4) {
@@ -228,7 +237,7 @@ fn what_is_sent_again_among_padding_is_as_written() {
 #[test]
 fn streams_with_aborted_claims_go_on_in_the_next_term() {
     let mut rig = Rig::new();
-    let mut publication = publication(&mut rig, MAX_RUN_DATAGRAMS);
+    let mut publication = publication(&mut rig, MAX_GSO_BATCH_DATAGRAMS);
     let mut arrived = Arrived::default();
     for number in 0..2_000 {
         let end = if number % 3 == 0 {
@@ -260,10 +269,10 @@ fn false_positions(begin: i64, end: i64) -> impl Iterator<Item = i64> {
 
 #[test]
 fn a_request_for_bytes_within_a_claim_or_message_sends_nothing() {
-    for max_run_datagrams in [1, MAX_RUN_DATAGRAMS] {
+    for max_gso_batch_datagrams in [1, MAX_GSO_BATCH_DATAGRAMS] {
         for end in [End::Committed, End::Aborted, End::Unblocked] {
             let mut rig = Rig::new();
-            let mut publication = publication(&mut rig, max_run_datagrams);
+            let mut publication = publication(&mut rig, max_gso_batch_datagrams);
             for _ in 0..20 {
                 claim(&mut publication, 1_000, End::Committed);
                 let begin = publication.appender.position();
@@ -289,7 +298,7 @@ fn a_request_for_bytes_within_a_claim_or_message_sends_nothing() {
 #[test]
 fn all_frames_of_the_last_half_term_can_be_sent_again() {
     let mut rig = Rig::new();
-    let mut publication = publication(&mut rig, MAX_RUN_DATAGRAMS);
+    let mut publication = publication(&mut rig, MAX_GSO_BATCH_DATAGRAMS);
     let mut begins = Vec::new();
     for number in 0..4_000 {
         let end = match number % 3 {
@@ -326,7 +335,7 @@ fn all_frames_of_the_last_half_term_can_be_sent_again() {
 fn a_sender_beyond_its_limit_sends_heartbeats_at_the_limit_too() {
     let mut rig = Rig::new();
     let window = 2_000;
-    let mut publication = publication_with_window(&mut rig, MAX_RUN_DATAGRAMS, window);
+    let mut publication = publication_with_window(&mut rig, MAX_GSO_BATCH_DATAGRAMS, window);
     claim(&mut publication, 1_000, End::Committed);
     claim(&mut publication, 1_300, End::Aborted);
     rig.settle();
@@ -353,7 +362,7 @@ fn a_sender_beyond_its_limit_sends_heartbeats_at_the_limit_too() {
 #[test]
 fn only_the_heartbeat_at_the_senders_position_says_that_the_stream_has_ended() {
     let mut rig = Rig::new();
-    let mut publication = publication_with_window(&mut rig, MAX_RUN_DATAGRAMS, 1_001);
+    let mut publication = publication_with_window(&mut rig, MAX_GSO_BATCH_DATAGRAMS, 1_001);
     claim(&mut publication, 1_300, End::Aborted);
     rig.settle();
     publication.status.set_end_of_stream();

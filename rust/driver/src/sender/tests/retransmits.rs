@@ -269,7 +269,7 @@ fn a_range_that_begins_within_a_message_is_not_sent_whatever_the_message_holds()
 fn an_answer_that_the_socket_does_not_take_is_a_short_send() {
     let mut rig = Rig::new();
     let publication = sent(&mut rig, 8);
-    rig.network.set_max_run_datagrams(1);
+    rig.network.set_max_gso_batch_datagrams(1);
     rig.network.set_room(Some(1));
     rig.nak(&publication, 0, 3 * 1_056);
     assert_eq!(rig.data(), [(0, 1056)]);

@@ -230,11 +230,7 @@ impl Rig {
         self.publication_with(endpoint, Options::default())
     }
 
-    pub fn publication_with(
-        &mut self,
-        endpoint: OpenEndpoint,
-        options: Options,
-    ) -> Publication {
+    pub fn publication_with(&mut self, endpoint: OpenEndpoint, options: Options) -> Publication {
         let log = new_log(&options);
         let counters = PublicationCounters {
             sender_position: self.counter(),

@@ -1,12 +1,12 @@
-//! Runs: what one call may send.
+//! GSO batches: what one call may send.
 
 use super::rig::*;
-use crate::media::transport::{MAX_RUN_DATAGRAMS, MAX_RUN_LENGTH};
+use crate::media::transport::{MAX_GSO_BATCH_DATAGRAMS, MAX_GSO_BATCH_LENGTH};
 
-/// Datagrams and run lengths of a publication with messages of these lengths, when a run has up to `max` datagrams.
+/// Datagrams and batch sizes of a publication with messages of these lengths, when a batch has up to `max` datagrams.
 fn sent(lengths: &[usize], max: usize) -> (Vec<Vec<u8>>, Vec<usize>) {
     let mut rig = Rig::new();
-    rig.network.set_max_run_datagrams(max);
+    rig.network.set_max_gso_batch_datagrams(max);
     let endpoint = rig.unicast();
     let options = Options {
         term_length: 16 * TERM,
@@ -16,7 +16,7 @@ fn sent(lengths: &[usize], max: usize) -> (Vec<Vec<u8>>, Vec<usize>) {
     rig.status(&publication, RECEIVER, 0, 8 * TERM as i32);
     rig.settle();
     rig.network.take_sent();
-    rig.network.take_run_lengths();
+    rig.network.take_gso_batch_sizes();
     for &length in lengths {
         publication.offer(length);
     }
@@ -24,7 +24,7 @@ fn sent(lengths: &[usize], max: usize) -> (Vec<Vec<u8>>, Vec<usize>) {
     let mut datagrams: Vec<Vec<u8>> = rig.sent().into_iter().map(|sent| sent.bytes).collect();
     let is_data = |bytes: &Vec<u8>| bytes[..4] != [0; 4];
     datagrams.retain(is_data);
-    (datagrams, rig.network.take_run_lengths())
+    (datagrams, rig.network.take_gso_batch_sizes())
 }
 
 #[test]
@@ -34,28 +34,31 @@ fn the_stream_of_datagrams_is_the_same_with_and_without_segmentation() {
         let longest = random.usize(1..4_000);
         let count = random.usize(1..100_000 / (longest + 32));
         let lengths: Vec<usize> = (0..count).map(|_| random.usize(0..longest)).collect();
-        let (plain, plain_runs) = sent(&lengths, 1);
-        let (segmented, runs) = sent(&lengths, MAX_RUN_DATAGRAMS);
+        let (plain, plain_batches) = sent(&lengths, 1);
+        let (segmented, batches) = sent(&lengths, MAX_GSO_BATCH_DATAGRAMS);
         assert_eq!(plain, segmented);
-        assert!(plain_runs.iter().all(|count| *count == 1));
-        assert!(runs.len() <= plain_runs.len());
+        assert!(plain_batches.iter().all(|count| *count == 1));
+        assert!(batches.len() <= plain_batches.len());
     }
 }
 
 #[test]
-fn equal_datagrams_leave_in_one_run_and_a_shorter_one_ends_it() {
-    let (datagrams, runs) = sent(&[32; 100], MAX_RUN_DATAGRAMS);
+fn equal_datagrams_leave_in_one_batch_and_a_shorter_one_ends_it() {
+    let (datagrams, batches) = sent(&[32; 100], MAX_GSO_BATCH_DATAGRAMS);
     let lengths: Vec<usize> = datagrams.iter().map(Vec::len).collect();
     assert_eq!(lengths, [1408, 1408, 1408, 1408, 768]);
-    assert_eq!(runs, [5]);
-    // 1056 three times, 160, 1056: the shorter one may end a run, the longer one begins another.
-    let (_, runs) = sent(&[1_000, 1_000, 1_000, 400, 1_376, 1_000], MAX_RUN_DATAGRAMS);
-    assert_eq!(runs, [4, 2]);
+    assert_eq!(batches, [5]);
+    // 1056 three times, 160, 1056: the shorter one may end a batch, the longer one begins another.
+    let (_, batches) = sent(
+        &[1_000, 1_000, 1_000, 400, 1_376, 1_000],
+        MAX_GSO_BATCH_DATAGRAMS,
+    );
+    assert_eq!(batches, [4, 2]);
 }
 
 #[test]
-fn a_run_has_at_most_64_datagrams_and_65507_bytes() {
-    let run_lengths = |mtu_length: i64, message: usize| {
+fn a_batch_has_at_most_64_datagrams_and_65507_bytes() {
+    let gso_batch_sizes = |mtu_length: i64, message: usize| {
         let mut rig = Rig::new();
         let endpoint = rig.unicast();
         let options = Options {
@@ -69,32 +72,32 @@ fn a_run_has_at_most_64_datagrams_and_65507_bytes() {
         for _ in 0..400_000 / (message + 32) {
             publication.offer(message);
         }
-        rig.network.take_run_lengths();
+        rig.network.take_gso_batch_sizes();
         rig.cycle();
-        rig.network.take_run_lengths()
+        rig.network.take_gso_batch_sizes()
     };
-    assert_eq!(run_lengths(128, 96), [64; 4]);
-    let most = MAX_RUN_LENGTH / 1408;
-    assert_eq!(run_lengths(1_408, 1_376), [most; 4]);
-    assert_eq!(run_lengths(8_192, 8_160), [7; 4]);
-    assert_eq!(run_lengths(65_504, 65_472), [1; 4]);
+    assert_eq!(gso_batch_sizes(128, 96), [64; 4]);
+    let most = MAX_GSO_BATCH_LENGTH / 1408;
+    assert_eq!(gso_batch_sizes(1_408, 1_376), [most; 4]);
+    assert_eq!(gso_batch_sizes(8_192, 8_160), [7; 4]);
+    assert_eq!(gso_batch_sizes(65_504, 65_472), [1; 4]);
 }
 
 #[test]
-fn the_limit_of_messages_per_send_counts_runs_04_99() {
+fn the_limit_of_messages_per_send_counts_batches_04_99() {
     let mut rig = Rig::with(|context| context.network_publication_max_messages_per_send = 2);
     let mut publication = rig.connected();
     for length in [1_000, 1_300, 1_000, 1_300, 1_000, 1_300] {
         publication.offer(length);
     }
-    rig.network.take_run_lengths();
+    rig.network.take_gso_batch_sizes();
     rig.cycle();
     // 1056 | 1344 1056 | ...
-    assert_eq!(rig.network.take_run_lengths(), [1, 2]);
+    assert_eq!(rig.network.take_gso_batch_sizes(), [1, 2]);
 }
 
 #[test]
-fn what_follows_a_run_that_was_refused_waits_for_it() {
+fn what_follows_a_batch_that_was_refused_waits_for_it() {
     let mut rig = Rig::new();
     let mut publication = rig.connected();
     for length in [1_000, 1_000, 1_376, 1_376] {
@@ -105,7 +108,7 @@ fn what_follows_a_run_that_was_refused_waits_for_it() {
     assert_eq!(
         publication.position(),
         2 * 1056,
-        "past the first run, before the second"
+        "past the first batch, before the second"
     );
     rig.network.set_room(None);
     rig.sent();
@@ -114,7 +117,7 @@ fn what_follows_a_run_that_was_refused_waits_for_it() {
 }
 
 #[test]
-fn a_run_may_end_with_padding_and_never_goes_on_behind_it() {
+fn a_batch_may_end_with_padding_and_never_goes_on_behind_it() {
     let mut rig = Rig::new();
     let endpoint = rig.unicast();
     let options = Options {
@@ -123,7 +126,7 @@ fn a_run_may_end_with_padding_and_never_goes_on_behind_it() {
     };
     let mut publication = rig.publication_with(endpoint, options);
     rig.connect(&publication);
-    rig.network.take_run_lengths();
+    rig.network.take_gso_batch_sizes();
     for _ in 0..4 {
         publication.offer(1_000);
     }

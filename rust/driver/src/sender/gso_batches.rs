@@ -1,10 +1,10 @@
-//! Cutting a stream into datagrams, and datagrams into runs.
+//! Cutting a stream into datagrams, and datagrams into GSO batches.
 //!
-//! A datagram holds as many whole frames as its limit allows. A [`GsoBatch`] is a row of datagrams that one call can send, all of one
-//! length except that the last may be shorter. How datagrams are cut never depends on how many of them a run may hold.
+//! A datagram holds as many whole frames as its limit allows. A [`GsoBatch`] is a row of datagrams that one call can send, all of
+//! one length except that the last may be shorter. How datagrams are cut never depends on how many of them a batch may hold.
 //!
-//! A run is the range of the term that the [`Cutter`] walked. Of padding only the header is sent, so a run ends with that header,
-//! and the next run begins at the end of the padding.
+//! A batch is the range of the term that the [`Cutter`] walked. Of padding only the header is sent, so a batch ends with that
+//! header, and the next batch begins at the end of the padding.
 
 use aeron_memory::Words;
 use aeron_memory::buffer::SharedBuffer;
@@ -13,20 +13,20 @@ use aeron_memory::log::scan::{Available, scan};
 use aeron_memory::log::{CorruptLog, LogBuffers};
 use arrayvec::ArrayVec;
 
-use crate::media::transport::{GsoBatch, MAX_RUN_LENGTH};
+use crate::media::transport::{GsoBatch, MAX_GSO_BATCH_LENGTH};
 
-/// Most runs that are cut at a time: the largest number of messages per send that can be configured.
-pub const MAX_RUNS: usize = 16;
+/// Most GSO batches that are cut at a time: the largest number of messages per send that can be configured.
+pub const MAX_GSO_BATCHES: usize = 16;
 
 /// What may be cut.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Longest datagram, in bytes.
     pub mtu_length: usize,
-    /// Most runs, 1 to [`MAX_RUNS`].
-    pub max_runs: usize,
-    /// Most datagrams in a run.
-    pub max_run_datagrams: usize,
+    /// Most batches, 1 to [`MAX_GSO_BATCHES`].
+    pub max_gso_batches: usize,
+    /// Most datagrams in a batch.
+    pub max_gso_batch_datagrams: usize,
     /// What to do with a last datagram that has room for more.
     pub tail: Tail,
 }
@@ -45,7 +45,7 @@ pub enum Tail {
 /// What stopped the cutting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// Nothing more is there, the term ends, or there are as many runs as allowed.
+    /// Nothing more is there, the term ends, or there are as many batches as allowed.
     Done,
     /// The next frame does not fit in what is left of the window.
     Window,
@@ -53,18 +53,18 @@ pub enum Stop {
     Held,
 }
 
-/// Runs in the order in which they are sent.
+/// GSO batches in the order in which they are sent.
 #[derive(Debug)]
 pub struct Cut<'a> {
-    pub runs: ArrayVec<GsoBatch<'a>, MAX_RUNS>,
-    /// Position behind each run, padding included.
-    ends: ArrayVec<i64, MAX_RUNS>,
+    pub batches: ArrayVec<GsoBatch<'a>, MAX_GSO_BATCHES>,
+    /// Position behind each batch, padding included.
+    ends: ArrayVec<i64, MAX_GSO_BATCHES>,
     begin: i64,
     pub stop: Stop,
 }
 
 impl Cut<'_> {
-    /// Position behind the first `count` runs.
+    /// Position behind the first `count` batches.
     pub fn end_of(&self, count: usize) -> i64 {
         count
             .checked_sub(1)
@@ -72,16 +72,16 @@ impl Cut<'_> {
             .unwrap_or(self.begin)
     }
 
-    /// Whether the last of the first `count` runs has one frame in each datagram, as far as its first one tells.
+    /// Whether the last of the first `count` batches has one frame in each datagram, as far as its first one tells.
     pub fn is_last_frame_alone(&self, log: &LogBuffers<SharedBuffer>, count: usize) -> bool {
         count.checked_sub(1).is_some_and(|last| {
-            is_one_frame(log, self.end_of(last), self.runs[last].datagram_length())
+            is_one_frame(log, self.end_of(last), self.batches[last].datagram_length())
         })
     }
 
-    /// Bytes of the first `count` runs, without padding.
+    /// Bytes of the first `count` batches, without padding.
     pub fn length_of(&self, count: usize) -> usize {
-        self.runs.iter().take(count).map(GsoBatch::length).sum()
+        self.batches.iter().take(count).map(GsoBatch::length).sum()
     }
 }
 
@@ -96,15 +96,15 @@ pub fn cut<'a>(
     limits: &Limits,
 ) -> Result<Cut<'a>, CorruptLog> {
     let mut cutter = Cutter::new(log, position, window, limits);
-    let (mut runs, mut ends) = (ArrayVec::new(), ArrayVec::new());
-    while runs.len() < limits.max_runs.min(MAX_RUNS)
-        && let Some(run) = cutter.next_run()?
+    let (mut batches, mut ends) = (ArrayVec::new(), ArrayVec::new());
+    while batches.len() < limits.max_gso_batches.min(MAX_GSO_BATCHES)
+        && let Some(batch) = cutter.next_batch()?
     {
-        runs.push(run);
+        batches.push(batch);
         ends.push(cutter.position());
     }
     Ok(Cut {
-        runs,
+        batches,
         ends,
         begin: position,
         stop: cutter.stop,
@@ -122,7 +122,7 @@ struct Cutter<'a, 'l> {
     end: usize,
     /// Whether the window ends before the term.
     is_limited: bool,
-    /// The frames at `offset`, if they were found while the run before had no room for them.
+    /// The frames at `offset`, if they were found while the batch before had no room for them.
     next: Option<Datagram>,
     /// The last datagram that was found has room for more frames than there are.
     is_last: bool,
@@ -165,15 +165,15 @@ impl<'a, 'l> Cutter<'a, 'l> {
         self.term_begin + self.offset as i64
     }
 
-    /// Cuts the longest run that begins here.
-    fn next_run(&mut self) -> Result<Option<GsoBatch<'a>>, CorruptLog> {
+    /// Cuts the longest batch that begins here.
+    fn next_batch(&mut self) -> Result<Option<GsoBatch<'a>>, CorruptLog> {
         let Some(first) = self.next_datagram()? else {
             return Ok(None);
         };
         let (begin, mut padding) = (self.offset, first.padding);
         self.offset += first.length;
-        for _ in 1..self.limits.max_run_datagrams {
-            // The bytes after the header of padding are not sent: the run ends with it.
+        for _ in 1..self.limits.max_gso_batch_datagrams {
+            // The bytes after the header of padding are not sent: the batch ends with it.
             let is_whole = (self.offset - begin).is_multiple_of(first.length);
             if padding > 0 || !is_whole {
                 break;
@@ -181,20 +181,22 @@ impl<'a, 'l> Cutter<'a, 'l> {
             let Some(next) = self.next_datagram()? else {
                 break;
             };
-            if next.length > first.length || self.offset + next.length - begin > MAX_RUN_LENGTH {
+            if next.length > first.length
+                || self.offset + next.length - begin > MAX_GSO_BATCH_LENGTH
+            {
                 self.next = Some(next);
                 break;
             }
             self.offset += next.length;
             padding = next.padding;
         }
-        let run = GsoBatch::new(
+        let batch = GsoBatch::new(
             self.log.term_at(self.term_begin),
             begin..self.offset,
             first.length,
         );
         self.offset += padding;
-        Ok(Some(run))
+        Ok(Some(batch))
     }
 
     /// The datagram that begins here, if it may be sent now.
