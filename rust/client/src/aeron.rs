@@ -4,24 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aeron_memory::buffer::SharedBuffer;
-use aeron_memory::cnc::CncFile;
 use aeron_memory::counters::CountersReader;
 
 use crate::client::Client;
 use crate::conductor::{ClientHandlers, Conductor, RemovalById, ResourceKind};
-use crate::connect::{self, Connecting};
-use crate::context::Context;
 use crate::counter::{self, Counter};
 #[cfg(doc)]
 use crate::error::Error;
 use crate::error::{CloseCause, Result};
 use crate::handlers::{CloseHandler, CounterHandler};
-use crate::image::ImageHandler;
 use crate::lifetime::Lifetime;
-use crate::log_source::LogSource;
 use crate::operation::{CommandSteps, PendingOperation, RemovalSteps, Take};
 use crate::publication::{ExclusivePublication, Publication};
-use crate::subscription::Subscription;
+use crate::subscription::{Subscription, SubscriptionHandlers};
 
 /// A client of a media driver. Clones are the same client; it is closed by [`close`](Self::close), or when the last clone
 /// is dropped. Usable from any thread.
@@ -52,48 +47,12 @@ impl Drop for Owner {
     }
 }
 
-/// Handlers of one subscription.
-#[derive(Clone, Default)]
-pub struct SubscriptionHandlers {
-    /// Told of each new image, once it can be polled.
-    pub available_image: Option<ImageHandler>,
-    /// Told of each image that is gone, once it is closed.
-    pub unavailable_image: Option<ImageHandler>,
-}
-
 impl Aeron {
-    /// Connects to the driver that `context` names.
-    ///
-    /// # Errors
-    /// [`Error::Configuration`]; [`Error::DriverTimeout`] saying what is missing when no live driver is found within the
-    /// driver timeout; [`Error::VersionMismatch`] or [`Error::InvalidCncFile`] at once for a foreign driver or file.
-    pub fn connect(context: Context) -> Result<Self> {
-        Self::async_connect(context)?.wait()
-    }
-
-    /// As [`connect`](Self::connect), without waiting.
-    ///
-    /// # Errors
-    /// [`Error::Configuration`]; the rest comes with the operation.
-    pub fn async_connect(context: Context) -> Result<PendingOperation<Self>> {
-        Connecting::new(context).map(PendingOperation::new)
-    }
-
     /// The first handle of a client.
     pub(crate) fn of(client: Arc<Client>) -> Self {
         Self {
             owner: Arc::new(Owner { client }),
         }
-    }
-
-    /// Connects to a driver that is alive and whose memory is at hand, such as one in this process that has no files. The
-    /// directory of `context` means nothing then.
-    ///
-    /// # Errors
-    /// [`Error::Configuration`], [`Error::InvalidCncFile`].
-    pub fn attach(context: Context, cnc: &CncFile, logs: Box<dyn LogSource>) -> Result<Self> {
-        context.validate()?;
-        connect::attach(context, cnc, logs).map(Self::of)
     }
 
     fn client(&self) -> &Arc<Client> {

@@ -20,7 +20,7 @@ use aeron_memory::log::frame::{MAX_MESSAGE_LENGTH, flags};
 use aeron_memory::words::Words;
 
 use crate::action::Action;
-use crate::error::Error;
+use crate::error::{Error, OutOfMemory};
 use crate::fragment::{AssembledHeader, Fragment};
 
 /// Puts together the messages of any number of sessions.
@@ -36,10 +36,6 @@ pub struct ImageFragmentAssembler {
     builder: Builder,
     out_of_memory: Option<OutOfMemory>,
 }
-
-/// So many bytes could not be allocated for a message.
-#[derive(Debug, Clone, Copy)]
-struct OutOfMemory(usize);
 
 impl OutOfMemory {
     /// Ends the process, as every other allocation that cannot fail does.
@@ -69,8 +65,7 @@ impl FragmentAssembler {
     /// The error of the last [`Action::Abort`] that this assembler answered by itself, because there was no memory for a
     /// message; `None` if there was none since the last call.
     pub fn take_out_of_memory(&mut self) -> Option<Error> {
-        let OutOfMemory(bytes) = self.out_of_memory.take()?;
-        Some(Error::OutOfMemory { bytes })
+        self.out_of_memory.take().map(Error::from)
     }
 
     /// As [`on_fragment`](Self::on_fragment) for controlled polls. When the handler aborts, the message is delivered again
@@ -142,8 +137,7 @@ impl ImageFragmentAssembler {
     /// The error of the last [`Action::Abort`] that this assembler answered by itself, because there was no memory for a
     /// message; `None` if there was none since the last call.
     pub fn take_out_of_memory(&mut self) -> Option<Error> {
-        let OutOfMemory(bytes) = self.out_of_memory.take()?;
-        Some(Error::OutOfMemory { bytes })
+        self.out_of_memory.take().map(Error::from)
     }
 
     /// As [`on_fragment`](Self::on_fragment) for controlled polls. When the handler aborts, the message is delivered again

@@ -1,54 +1,27 @@
 //! [`Client`]: what all objects of one client share, and the way in to its conductor.
+//!
+//! Client, conductor, subscription core and image refer to each other: a client has its conductor under a lock, the conductor
+//! keeps subscriptions with their images, and an image needs its client to be rejected. No other file of the crate is in a circle.
 
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use aeron_agent::{EpochClock, IdleStrategy, NanoClock};
+use aeron_agent::IdleStrategy;
 use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::cnc::CLOSED_HEARTBEAT_MS;
 use aeron_memory::counters::{AtomicCounter, CountersReader};
 
-use crate::conductor::{Conductor, ResourceKind, check_driver};
-use crate::context::{Context, DriverInvoker, InterruptCheck};
-use crate::error::{CloseCause, Error, Result};
-use crate::handlers::{Dispatcher, lock};
+use crate::conductor::{Conductor, ResourceKind};
+use crate::dispatcher::Dispatcher;
+use crate::error::{CloseCause, DriverTimeout, Error, Result};
 use crate::idle_work::IdleWork;
+use crate::lock::lock;
 use crate::log_source::LogSource;
+use crate::process::ProcessStamp;
 use crate::proxy::DriverProxy;
+use crate::settings::Settings;
 use crate::state::OpenState;
-
-/// Settings that the client needs after it has connected.
-#[derive(Debug, Clone)]
-pub(crate) struct Settings {
-    pub(crate) driver_timeout_ms: u64,
-    pub(crate) keepalive_interval_ns: u64,
-    pub(crate) inter_service_timeout_ns: u64,
-    pub(crate) timer_interval_ns: u64,
-    pub(crate) awaiting_sleep_duration_ns: u64,
-    pub(crate) resource_linger_duration_ns: u64,
-    pub(crate) close_linger_duration_ns: u64,
-    pub(crate) client_name: String,
-}
-
-impl Settings {
-    pub(crate) fn new(context: &Context, inter_service_timeout_ns: u64) -> Self {
-        Self {
-            driver_timeout_ms: context.driver_timeout_ms,
-            keepalive_interval_ns: context.keepalive_interval_ns,
-            inter_service_timeout_ns,
-            timer_interval_ns: context.idle_sleep_duration_ns,
-            awaiting_sleep_duration_ns: context.awaiting_sleep_duration_ns,
-            resource_linger_duration_ns: context.resource_linger_duration_ns,
-            close_linger_duration_ns: context.close_linger_duration_ns,
-            client_name: context.client_name.clone(),
-        }
-    }
-
-    pub(crate) fn driver_timeout(&self) -> Duration {
-        Duration::from_millis(self.driver_timeout_ms)
-    }
-}
 
 /// One connected client. Publications, subscriptions, images and counters refer to it.
 pub(crate) struct Client {
@@ -58,11 +31,7 @@ pub(crate) struct Client {
     pub(crate) dispatcher: Dispatcher,
     pub(crate) state: OpenState,
     pub(crate) logs: Box<dyn LogSource>,
-    pub(crate) epoch_clock: Arc<dyn EpochClock>,
-    pub(crate) nano_clock: Arc<dyn NanoClock>,
     pub(crate) idle_work: Option<Arc<IdleWork>>,
-    driver_invoker: Option<DriverInvoker>,
-    interrupt_check: Option<InterruptCheck>,
     conductor: Mutex<Conductor>,
     thread: Mutex<Option<JoinHandle<()>>>,
     process: ProcessStamp,
@@ -70,25 +39,21 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn new(
-        context: Context,
         settings: Settings,
         proxy: DriverProxy,
         counters: CountersReader<SharedBuffer>,
         logs: Box<dyn LogSource>,
         conductor: Conductor,
     ) -> Arc<Self> {
+        let error_handler = Arc::clone(&settings.error_handler);
         Arc::new(Self {
+            dispatcher: Dispatcher::new(settings.handler_mode, error_handler),
+            idle_work: settings.driver_turn.clone().map(IdleWork::new),
             settings,
             proxy,
             counters,
-            dispatcher: Dispatcher::new(context.handler_mode, context.error_handler),
             state: OpenState::default(),
             logs,
-            epoch_clock: context.epoch_clock,
-            nano_clock: context.nano_clock,
-            idle_work: context.driver_turn.map(IdleWork::new),
-            driver_invoker: context.driver_invoker,
-            interrupt_check: context.interrupt_check,
             conductor: Mutex::new(conductor),
             thread: Mutex::default(),
             process: ProcessStamp::now(),
@@ -96,11 +61,11 @@ impl Client {
     }
 
     pub(crate) fn now_ns(&self) -> i64 {
-        self.nano_clock.nano_time()
+        self.settings.nano_clock.nano_time()
     }
 
     pub(crate) fn now_ms(&self) -> i64 {
-        self.epoch_clock.time_ms()
+        self.settings.epoch_clock.time_ms()
     }
 
     /// The conductor, for as long as the guard lives. Handlers never run under it.
@@ -142,16 +107,35 @@ impl Client {
 
     /// Whether the application wants waits to end.
     pub(crate) fn is_interrupted(&self) -> bool {
-        self.interrupt_check.as_ref().is_some_and(|check| check())
+        let check = self.settings.interrupt_check.as_ref();
+        check.is_some_and(|check| check())
     }
 
     /// Runs a driver that has no threads. Returns whether there is one.
     pub(crate) fn run_driver(&self) -> bool {
-        let Some(invoke) = &self.driver_invoker else {
+        let Some(invoke) = &self.settings.driver_invoker else {
             return false;
         };
         invoke();
         true
+    }
+
+    /// Checks that the driver is alive by its heartbeat.
+    ///
+    /// # Errors
+    /// [`DriverTimeout::Shutdown`] after an orderly end, [`DriverTimeout::Keepalive`] if the heartbeat is older than the driver
+    /// timeout.
+    pub(crate) fn check_driver(&self) -> Result<()> {
+        let heartbeat_ms = self.proxy.driver_heartbeat_ms();
+        if heartbeat_ms == CLOSED_HEARTBEAT_MS {
+            return Err(DriverTimeout::Shutdown.into());
+        }
+        let age_ms = self.now_ms().saturating_sub(heartbeat_ms);
+        let timeout_ms = self.settings.driver_timeout_ms as i64;
+        if age_ms > timeout_ms {
+            return Err(DriverTimeout::Keepalive { age_ms, timeout_ms }.into());
+        }
+        Ok(())
     }
 
     /// The counter of this id, which the driver named.
@@ -222,7 +206,7 @@ impl Client {
         let deadline_ns = self.now_ns() + self.settings.driver_timeout().as_nanos() as i64;
         let mut waits = 0;
         while !self.conductor().announce_close(self) {
-            if self.now_ns() - deadline_ns > 0 || check_driver(self).is_err() {
+            if self.now_ns() - deadline_ns > 0 || self.check_driver().is_err() {
                 return;
             }
             self.idle_while_waiting(waits);
@@ -259,38 +243,6 @@ impl Client {
         if thread.thread().id() != std::thread::current().id() {
             // A panic of the conductor was printed by its thread; closing goes on.
             let _ = thread.join();
-        }
-    }
-}
-
-/// Counts the forks that lead to this process.
-static FORKS: AtomicU32 = AtomicU32::new(0);
-
-/// Says that this process is a forked child: objects made before belong to its parent, and send and close nothing here.
-///
-/// To be called in the child before anything else uses the library; Python does so with `os.register_at_fork`.
-pub fn mark_forked_child() {
-    FORKS.fetch_add(1, Ordering::Relaxed);
-}
-
-/// In which process an object was made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ProcessStamp(u32);
-
-impl ProcessStamp {
-    pub(crate) fn now() -> Self {
-        Self(FORKS.load(Ordering::Relaxed))
-    }
-
-    pub(crate) fn is_foreign(self) -> bool {
-        self != Self::now()
-    }
-
-    pub(crate) fn check(self) -> Result<()> {
-        if self.is_foreign() {
-            Err(Error::Forked)
-        } else {
-            Ok(())
         }
     }
 }

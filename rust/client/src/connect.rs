@@ -4,18 +4,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use aeron_agent::{EpochClock, IdleStrategy, SystemEpochClock};
+use aeron_agent::{EpochClock, SystemEpochClock};
 use aeron_memory::broadcast::BroadcastReceiver;
 use aeron_memory::cnc::{CNC_VERSION, CncError, CncFile, DriverState, Reader};
 use aeron_memory::directory;
 
 use crate::aeron::Aeron;
-use crate::client::{Client, Settings};
-use crate::conductor::{ClientHandlers, Conductor};
+use crate::client::Client;
+use crate::conductor::Conductor;
 use crate::context::Context;
 use crate::error::{DriverTimeout, Error, Result};
 use crate::log_source::{LogSource, MappedLogs};
-use crate::operation::{NO_COMMAND, Steps};
+use crate::operation::{NO_COMMAND, PendingOperation, Steps};
 use crate::proxy::DriverProxy;
 
 /// Sleep between looks for the file, in milliseconds.
@@ -25,8 +25,38 @@ const CONTENT_SLEEP_MS: u64 = 1;
 /// Sleep before a file whose driver is dead is mapped anew, in milliseconds: another driver may replace it.
 const DEAD_DRIVER_SLEEP_MS: u64 = 100;
 
+/// Connecting.
+impl Aeron {
+    /// Connects to the driver that `context` names.
+    ///
+    /// # Errors
+    /// [`Error::Configuration`]; [`Error::DriverTimeout`] saying what is missing when no live driver is found within the
+    /// driver timeout; [`Error::VersionMismatch`] or [`Error::InvalidCncFile`] at once for a foreign driver or file.
+    pub fn connect(context: Context) -> Result<Self> {
+        Self::async_connect(context)?.wait()
+    }
+
+    /// As [`connect`](Self::connect), without waiting.
+    ///
+    /// # Errors
+    /// [`Error::Configuration`]; the rest comes with the operation.
+    pub fn async_connect(context: Context) -> Result<PendingOperation<Self>> {
+        Connecting::new(context).map(PendingOperation::new)
+    }
+
+    /// Connects to a driver that is alive and whose memory is at hand, such as one in this process that has no files. The
+    /// directory of `context` means nothing then.
+    ///
+    /// # Errors
+    /// [`Error::Configuration`], [`Error::InvalidCncFile`].
+    pub fn attach(context: Context, cnc: &CncFile, logs: Box<dyn LogSource>) -> Result<Self> {
+        context.validate()?;
+        attach(context, cnc, logs).map(Self::of)
+    }
+}
+
 /// A connection that is being made: looks for the driver until it is there or the driver timeout is over.
-pub(crate) struct Connecting {
+struct Connecting {
     /// `None` once the client is made.
     context: Option<Context>,
     path: PathBuf,
@@ -35,7 +65,7 @@ pub(crate) struct Connecting {
 }
 
 impl Connecting {
-    pub(crate) fn new(context: Context) -> Result<Self> {
+    fn new(context: Context) -> Result<Self> {
         context.validate()?;
         let start_ms = context.epoch_clock.time_ms();
         Ok(Self {
@@ -126,14 +156,9 @@ impl Steps<Aeron> for Connecting {
 }
 
 /// Makes the client of a driver that is alive and whose logs are in `logs`.
-pub(crate) fn attach(
-    mut context: Context,
-    cnc: &CncFile,
-    logs: Box<dyn LogSource>,
-) -> Result<Arc<Client>> {
+fn attach(mut context: Context, cnc: &CncFile, logs: Box<dyn LogSource>) -> Result<Arc<Client>> {
     let inter_service_timeout_ns = cnc.identity().client_liveness_timeout_ns.max(0) as u64;
     context.validate_inter_service_timeout(inter_service_timeout_ns)?;
-    let settings = Settings::new(&context, inter_service_timeout_ns);
     let events = BroadcastReceiver::new(cnc.to_clients().clone()).map_err(|error| {
         Error::InvalidCncFile {
             path: context.cnc_path(),
@@ -141,18 +166,12 @@ pub(crate) fn attach(
         }
     })?;
     let proxy = DriverProxy::new(cnc.to_driver().clone());
-    let handlers = ClientHandlers::new(&mut context, || proxy.next_correlation_id());
+    let handlers = context.take_handlers(|| proxy.next_correlation_id());
     let conductor = Conductor::new(events, handlers, context.nano_clock.nano_time());
     let idle_strategy = context.take_idle_strategy();
     let uses_invoker = context.use_conductor_agent_invoker;
-    let client = Client::new(
-        context,
-        settings,
-        proxy,
-        cnc.counters().clone(),
-        logs,
-        conductor,
-    );
+    let settings = context.into_settings(inter_service_timeout_ns);
+    let client = Client::new(settings, proxy, cnc.counters().clone(), logs, conductor);
     if !uses_invoker {
         client.start(idle_strategy).map_err(|source| Error::Io {
             path: PathBuf::new(),
@@ -294,14 +313,5 @@ pub fn next_correlation_id(aeron_dir: &Path) -> Result<i64> {
         None => Err(DriverTimeout::NoCncFile(path).into()),
         Some(Err(error)) => Err(unusable(&path, error)),
         Some(Ok(cnc)) => Ok(cnc.to_driver().next_correlation_id()),
-    }
-}
-
-impl Context {
-    fn take_idle_strategy(&mut self) -> Box<dyn IdleStrategy> {
-        let sleep_ns = self.idle_sleep_duration_ns;
-        self.idle_strategy
-            .take()
-            .unwrap_or_else(|| Box::new(aeron_agent::SleepingIdleStrategy::new(sleep_ns)))
     }
 }

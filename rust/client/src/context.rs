@@ -5,14 +5,19 @@ use std::sync::Arc;
 
 use aeron_agent::value::{parse_config_bool, parse_duration_ns};
 use aeron_agent::{
-    EpochClock, IdleStrategy, NanoClock, SystemEpochClock, SystemNanoClock, console,
+    EpochClock, IdleStrategy, NanoClock, SleepingIdleStrategy, SystemEpochClock, SystemNanoClock,
+    console,
 };
 
 use aeron_memory::directory;
 
+use crate::conductor::ClientHandlers;
+use crate::dispatcher::HandlerMode;
 use crate::error::{Error, Result};
 use crate::handlers::{CloseHandler, CounterHandler, ErrorHandler, PublicationErrorHandler};
+use crate::idle_work::DriverTurn;
 use crate::image::ImageHandler;
+use crate::settings::{DriverInvoker, InterruptCheck, Settings};
 
 /// Longest client name, in bytes.
 pub const MAX_CLIENT_NAME_LENGTH: usize = 100;
@@ -20,29 +25,6 @@ pub const MAX_CLIENT_NAME_LENGTH: usize = 100;
 pub const MAX_IDLE_SLEEP_DURATION_NS: u64 = 1_000_000_000;
 /// Longest timeout and longest linger: a hundred years, with which clocks can be added up.
 pub const MAX_DURATION_NS: u64 = 100 * 365 * 24 * 3_600 * 1_000_000_000;
-
-/// Runs an embedded driver that has no threads of its own, whenever the client waits for an answer of it; answers its
-/// work count.
-pub type DriverInvoker = Arc<dyn Fn() -> usize + Send + Sync>;
-
-/// Runs sender and receiver of a driver in the same process for one duty cycle, on the thread of a poll that found nothing; answers
-/// its work count. It must not wait for anything.
-pub type DriverTurn = Arc<dyn Fn() -> usize + Send + Sync>;
-
-/// Asked about once a millisecond on the thread of a call that waits for the driver; `true` ends the wait with
-/// [`Error::Interrupted`].
-pub type InterruptCheck = Arc<dyn Fn() -> bool + Send + Sync>;
-
-/// Where the client's handlers run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum HandlerMode {
-    /// On the thread that runs the conductor, between its duty cycles. A handler that blocks stops the client's heartbeat.
-    #[default]
-    Inline,
-    /// On whatever thread calls [`Aeron::run_handlers`](crate::Aeron::run_handlers); the conductor only queues them, so
-    /// that it never runs code of the application.
-    Queued,
-}
 
 /// Settings of a client, each with the default of Aeron's C client. Timeouts and lingers are at most [`MAX_DURATION_NS`].
 ///
@@ -252,6 +234,58 @@ impl Context {
              which is the driver's client liveness timeout",
             self.keepalive_interval_ns
         )))
+    }
+}
+
+/// Taking a context apart.
+impl Context {
+    /// Takes the handlers out; each that can be removed takes an id.
+    pub(crate) fn take_handlers(&mut self, mut next_id: impl FnMut() -> i64) -> ClientHandlers {
+        let available_counter = self.available_counter_handler.take();
+        let unavailable_counter = self.unavailable_counter_handler.take();
+        let close = self.close_handler.take();
+        ClientHandlers {
+            available_image: self.available_image_handler.take(),
+            unavailable_image: self.unavailable_image_handler.take(),
+            publication_error: self.publication_error_handler.take(),
+            available_counter: available_counter
+                .map(|h| (next_id(), h))
+                .into_iter()
+                .collect(),
+            unavailable_counter: unavailable_counter
+                .map(|h| (next_id(), h))
+                .into_iter()
+                .collect(),
+            close: close.map(|h| (next_id(), h)).into_iter().collect(),
+        }
+    }
+
+    pub(crate) fn take_idle_strategy(&mut self) -> Box<dyn IdleStrategy> {
+        let sleep_ns = self.idle_sleep_duration_ns;
+        self.idle_strategy
+            .take()
+            .unwrap_or_else(|| Box::new(SleepingIdleStrategy::new(sleep_ns)))
+    }
+
+    /// What the client needs from now on. The handlers are lost if they were not taken before.
+    pub(crate) fn into_settings(self, inter_service_timeout_ns: u64) -> Settings {
+        Settings {
+            driver_timeout_ms: self.driver_timeout_ms,
+            keepalive_interval_ns: self.keepalive_interval_ns,
+            inter_service_timeout_ns,
+            timer_interval_ns: self.idle_sleep_duration_ns,
+            awaiting_sleep_duration_ns: self.awaiting_sleep_duration_ns,
+            resource_linger_duration_ns: self.resource_linger_duration_ns,
+            close_linger_duration_ns: self.close_linger_duration_ns,
+            client_name: self.client_name,
+            handler_mode: self.handler_mode,
+            error_handler: self.error_handler,
+            driver_invoker: self.driver_invoker,
+            driver_turn: self.driver_turn,
+            interrupt_check: self.interrupt_check,
+            epoch_clock: self.epoch_clock,
+            nano_clock: self.nano_clock,
+        }
     }
 }
 

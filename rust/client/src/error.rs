@@ -285,6 +285,16 @@ fn because(cause: &CloseCause) -> String {
         .map_or_else(String::new, |error| format!(": {error}"))
 }
 
+/// So many bytes could not be allocated.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OutOfMemory(pub(crate) usize);
+
+impl From<OutOfMemory> for Error {
+    fn from(OutOfMemory(bytes): OutOfMemory) -> Self {
+        Self::OutOfMemory { bytes }
+    }
+}
+
 /// Why a poll with a handler that may fail ended early.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum TryPollError<E> {

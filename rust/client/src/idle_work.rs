@@ -10,8 +10,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use aeron_protocol::uri::Transport;
 
-use crate::client::ProcessStamp;
-use crate::context::DriverTurn;
+use crate::process::ProcessStamp;
+
+/// Runs sender and receiver of a driver in the same process for one duty cycle, on the thread of a poll that found nothing; answers
+/// its work count. It must not wait for anything.
+pub type DriverTurn = Arc<dyn Fn() -> usize + Send + Sync>;
 
 /// The idle work of one client.
 pub(crate) struct IdleWork {

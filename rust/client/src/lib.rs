@@ -32,16 +32,20 @@ mod conductor;
 mod connect;
 mod context;
 mod counter;
+mod dispatcher;
 mod error;
 mod fragment;
 mod handlers;
 mod idle_work;
 mod image;
 mod lifetime;
+mod lock;
 mod log_source;
 mod operation;
+mod process;
 mod proxy;
 mod publication;
+mod settings;
 mod state;
 mod subscription;
 #[cfg(test)]
@@ -58,22 +62,25 @@ pub use aeron_memory::log::{AppendError, Claim, LogBuffers};
 pub use aeron_protocol::ErrorCode;
 
 pub use crate::action::{Action, HandlerOutcome};
-pub use crate::aeron::{Aeron, SubscriptionHandlers};
+pub use crate::aeron::Aeron;
 pub use crate::assembler::{FragmentAssembler, ImageFragmentAssembler};
 pub use crate::batch::{Batch, BatchLimits, Columns, MAX_BATCH_BYTES};
-pub use crate::client::mark_forked_child;
 pub use crate::connect::{is_driver_active, next_correlation_id, request_driver_termination};
-pub use crate::context::{Context, DriverInvoker, DriverTurn, HandlerMode, InterruptCheck};
+pub use crate::context::Context;
 pub use crate::counter::Counter;
+pub use crate::dispatcher::HandlerMode;
 pub use crate::error::{CloseCause, DriverTimeout, Error, Result, TryPollError};
 pub use crate::fragment::{Fragment, Header};
 pub use crate::handlers::{
     CloseHandler, CounterHandler, ErrorHandler, PublicationErrorFrame, PublicationErrorHandler,
 };
+pub use crate::idle_work::DriverTurn;
 pub use crate::image::{Image, ImageHandler};
 pub use crate::log_source::LogSource;
 pub use crate::operation::PendingOperation;
+pub use crate::process::mark_forked_child;
 pub use crate::publication::{
     ExclusivePublication, ExclusiveWriter, OfferError, Publication, error_string,
 };
-pub use crate::subscription::{LastPosition, Poller, Subscription};
+pub use crate::settings::{DriverInvoker, InterruptCheck};
+pub use crate::subscription::{LastPosition, Poller, Subscription, SubscriptionHandlers};

@@ -20,7 +20,7 @@ use aeron_protocol::event::{self, Event, NO_COUNTER_ID};
 use crate::aeron::Aeron;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::handlers::lock;
+use crate::lock::lock;
 use crate::log_source::{LogSource, MappedLogs};
 
 /// Client liveness timeout of the driver, in milliseconds.

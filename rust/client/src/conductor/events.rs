@@ -8,15 +8,15 @@ use aeron_protocol::event::{self, Event};
 use aeron_protocol::{DecodeError, ErrorCode};
 
 use super::commands::{Answered, Purpose};
-use super::removals::Removal;
+use super::removal::Removal;
 use super::{Conductor, notify_counter};
 use crate::client::Client;
-use crate::counter::CounterCore;
+use crate::counter::core::CounterCore;
 use crate::error::{CloseCause, Error, Result};
 use crate::handlers::PublicationErrorFrame;
 use crate::image::{Image, ImageParts};
-use crate::publication::{ConcurrentCore, ExclusiveCore, PublicationBase, PublicationParts};
-use crate::subscription::SubscriptionCore;
+use crate::publication::core::{ConcurrentCore, ExclusiveCore, PublicationBase, PublicationParts};
+use crate::subscription::core::SubscriptionCore;
 
 impl Conductor {
     /// Decodes and handles one record of the driver.

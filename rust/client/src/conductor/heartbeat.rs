@@ -2,12 +2,11 @@
 
 use aeron_agent::version;
 use aeron_memory::buffer::SharedBuffer;
-use aeron_memory::cnc::CLOSED_HEARTBEAT_MS;
 use aeron_memory::counters::keys::{decode_heartbeat_key, heartbeat_label_suffix};
 use aeron_memory::counters::{AtomicCounter, types};
 
 use crate::client::Client;
-use crate::error::{DriverTimeout, Error, Result};
+use crate::error::{Error, Result};
 
 /// When the heartbeats were looked at last, and the client's own counter once it is found.
 pub(super) struct Heartbeat {
@@ -32,7 +31,7 @@ impl Heartbeat {
     pub(super) fn check(&mut self, client: &Client, now_ns: i64) -> Result<()> {
         if now_ns - self.last_keepalive_ns > client.settings.keepalive_interval_ns as i64 {
             self.last_keepalive_ns = now_ns;
-            check_driver(client)?;
+            client.check_driver()?;
             return self.write(client);
         }
         if self.missing {
@@ -61,29 +60,12 @@ impl Heartbeat {
         let counter_id = counter.id();
         if !is_heartbeat_of(client, counter_id, client_id) {
             // A driver that ends says so before it frees the counters: perhaps just now.
-            check_driver(client)?;
+            client.check_driver()?;
             return Err(Error::HeartbeatCounterClosed { counter_id });
         }
         counter.set(client.now_ms());
         Ok(())
     }
-}
-
-/// Checks that the driver is alive by its heartbeat.
-///
-/// # Errors
-/// [`DriverTimeout::Shutdown`] after an orderly end, [`DriverTimeout::Keepalive`] if the heartbeat is older than the driver timeout.
-pub(crate) fn check_driver(client: &Client) -> Result<()> {
-    let heartbeat_ms = client.proxy.driver_heartbeat_ms();
-    if heartbeat_ms == CLOSED_HEARTBEAT_MS {
-        return Err(DriverTimeout::Shutdown.into());
-    }
-    let age_ms = client.now_ms().saturating_sub(heartbeat_ms);
-    let timeout_ms = client.settings.driver_timeout_ms as i64;
-    if age_ms > timeout_ms {
-        return Err(DriverTimeout::Keepalive { age_ms, timeout_ms }.into());
-    }
-    Ok(())
 }
 
 /// The counter that the driver made for this client.

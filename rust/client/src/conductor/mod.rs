@@ -6,6 +6,7 @@
 mod commands;
 mod events;
 mod heartbeat;
+mod removal;
 mod removals;
 mod requests;
 
@@ -19,19 +20,17 @@ use aeron_memory::log::LogBuffers;
 
 use self::commands::{Commands, Purpose};
 use self::heartbeat::Heartbeat;
-use self::removals::Removal;
+use self::removal::Removal;
 use crate::client::Client;
-use crate::context::Context;
-use crate::counter::CounterCore;
+use crate::counter::core::CounterCore;
 use crate::error::{CloseCause, Error};
 use crate::handlers::{CloseHandler, CounterHandler, PublicationErrorHandler};
 use crate::image::{Image, ImageHandler};
-use crate::publication::{ConcurrentCore, ExclusiveCore, PublicationBase};
-use crate::subscription::SubscriptionCore;
+use crate::publication::core::{ConcurrentCore, ExclusiveCore, PublicationBase};
+use crate::subscription::core::SubscriptionCore;
 
 pub(crate) use self::commands::{Progress, ResourceKind};
-pub(crate) use self::heartbeat::check_driver;
-pub(crate) use self::requests::RemovalById;
+pub(crate) use self::removal::RemovalById;
 
 /// Events taken in one duty cycle at most, so that timers are never kept waiting.
 const EVENTS_PER_CYCLE: usize = 16;
@@ -89,35 +88,6 @@ pub(crate) enum Removed {
     ExclusivePublication(Option<Arc<ExclusiveCore>>),
     Subscription(Option<Arc<SubscriptionCore>>),
     Counter(Option<Arc<CounterCore>>),
-}
-
-impl ClientHandlers {
-    /// Takes the handlers out of a context; each that can be removed takes an id.
-    pub(crate) fn new(context: &mut Context, mut next_id: impl FnMut() -> i64) -> Self {
-        Self {
-            available_image: context.available_image_handler.take(),
-            unavailable_image: context.unavailable_image_handler.take(),
-            publication_error: context.publication_error_handler.take(),
-            available_counter: context
-                .available_counter_handler
-                .take()
-                .map(|h| (next_id(), h))
-                .into_iter()
-                .collect(),
-            unavailable_counter: context
-                .unavailable_counter_handler
-                .take()
-                .map(|h| (next_id(), h))
-                .into_iter()
-                .collect(),
-            close: context
-                .close_handler
-                .take()
-                .map(|h| (next_id(), h))
-                .into_iter()
-                .collect(),
-        }
-    }
 }
 
 impl Removed {

@@ -7,12 +7,11 @@ use aeron_protocol::CONTROL_PROTOCOL_VERSION;
 
 use super::Conductor;
 use super::commands::{Answered, GivenUp, Progress, Purpose, ResourceKind};
-use super::removals::Removal;
-use crate::aeron::SubscriptionHandlers;
+use super::removal::{Removal, RemovalById};
 use crate::client::Client;
 use crate::error::{CloseCause, Error, Result};
 use crate::proxy::DestinationCommand;
-use crate::subscription::SubscriptionCore;
+use crate::subscription::core::{SubscriptionCore, SubscriptionHandlers};
 
 impl Conductor {
     pub(crate) fn request_publication(
@@ -250,17 +249,6 @@ impl Conductor {
         };
         self.send_removal(client, removal);
     }
-}
-
-/// Outcome of a removal by registration id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RemovalById {
-    /// The client has no such resource.
-    Unknown,
-    /// The driver has not answered the add; what it adds is removed when its answer comes.
-    Unanswered,
-    /// The driver is asked to remove it.
-    Asked,
 }
 
 /// A number by chance: the standard library seeds each of its hash states with one.

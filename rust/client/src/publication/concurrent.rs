@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::log::append::{Appended, ClaimedFrame, Messages};
-use aeron_memory::log::{AppendError, Claim, ConcurrentAppender, Fragment};
+use aeron_memory::log::{AppendError, Claim, Fragment};
 
-use super::{PublicationBase, PublicationParts};
+use super::core::ConcurrentCore;
 use crate::lifetime::Lifetime;
 
 /// A publication that any number of threads may use at once, without locks.
@@ -14,26 +14,6 @@ use crate::lifetime::Lifetime;
 pub struct Publication {
     pub(super) core: Arc<ConcurrentCore>,
     pub(super) lifetime: Arc<Lifetime>,
-}
-
-/// A publication as the conductor knows it.
-pub(crate) struct ConcurrentCore {
-    base: PublicationBase,
-    appender: ConcurrentAppender<SharedBuffer>,
-}
-
-impl ConcurrentCore {
-    pub(crate) fn new(parts: PublicationParts) -> Self {
-        let appender = ConcurrentAppender::new(parts.log.as_ref().clone());
-        Self {
-            base: PublicationBase::new(parts),
-            appender,
-        }
-    }
-
-    pub(crate) fn base(&self) -> &PublicationBase {
-        &self.base
-    }
 }
 
 impl Publication {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::log::append::{Appended, ClaimedFrame, Messages};
 use aeron_memory::log::{AppendError, Claim, ExclusiveAppender, Fragment};
-use spin::mutex::{SpinMutex, SpinMutexGuard};
+use spin::mutex::SpinMutexGuard;
 
-use super::{OfferError, PublicationBase, PublicationParts};
-use crate::error::{Error, Result};
+use super::core::{ExclusiveCore, PublicationBase};
+use super::offer_error::OfferError;
 use crate::lifetime::Lifetime;
 
 /// A publication that is the only writer of its stream.
@@ -26,32 +26,6 @@ pub struct ExclusivePublication {
 pub struct ExclusiveWriter<'a> {
     base: &'a PublicationBase,
     appender: SpinMutexGuard<'a, ExclusiveAppender<SharedBuffer>>,
-}
-
-/// An exclusive publication as the conductor knows it.
-pub(crate) struct ExclusiveCore {
-    base: PublicationBase,
-    /// Only ever tried, never waited for: taking it is one atomic instruction, giving it back a plain store.
-    appender: SpinMutex<ExclusiveAppender<SharedBuffer>>,
-}
-
-impl ExclusiveCore {
-    pub(crate) fn new(parts: PublicationParts) -> Result<Self> {
-        let appender = ExclusiveAppender::new(parts.log.as_ref().clone()).map_err(|reason| {
-            Error::CorruptLog {
-                correlation_id: parts.original_registration_id,
-                reason,
-            }
-        })?;
-        Ok(Self {
-            base: PublicationBase::new(parts),
-            appender: SpinMutex::new(appender),
-        })
-    }
-
-    pub(crate) fn base(&self) -> &PublicationBase {
-        &self.base
-    }
 }
 
 impl ExclusivePublication {

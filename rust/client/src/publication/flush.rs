@@ -5,7 +5,7 @@ use aeron_memory::counters::keys::StreamKey;
 use aeron_memory::counters::{CountersReader, types};
 use aeron_protocol::uri::Transport;
 
-use super::PublicationBase;
+use super::core::PublicationBase;
 
 impl PublicationBase {
     /// Whether the sender has sent everything before `position`; over IPC, whether all subscribers have consumed it.

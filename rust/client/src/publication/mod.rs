@@ -5,132 +5,26 @@
 //! same publication, and dropping the last one closes it.
 
 mod concurrent;
+pub(crate) mod core;
 mod exclusive;
 mod flush;
+mod offer_error;
 
 use std::sync::Arc;
 
-use aeron_memory::buffer::SharedBuffer;
-use aeron_memory::counters::AtomicCounter;
-use aeron_memory::log::{AppendError, LogBuffers};
+use aeron_memory::log::AppendError;
 
 use crate::channel_status;
 use crate::client::Client;
-use crate::error::{CloseCause, Error, Result};
+use crate::error::{CloseCause, Result};
 use crate::operation::{CommandSteps, PendingOperation};
 use crate::proxy::DestinationCommand;
-use crate::state::OpenState;
 
 pub use self::concurrent::Publication;
 pub use self::exclusive::{ExclusivePublication, ExclusiveWriter};
+pub use self::offer_error::{OfferError, error_string};
 
-pub(crate) use self::concurrent::ConcurrentCore;
-pub(crate) use self::exclusive::ExclusiveCore;
-
-/// Why a publication took nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum OfferError {
-    /// The stream takes nothing now, or not this.
-    #[error(transparent)]
-    Append(#[from] AppendError),
-    /// Another thread is inside an exclusive publication, or this call comes from a reserved value supplier of it.
-    #[error("exclusive publication is in use by another call; it serves one thread at a time")]
-    InUse,
-}
-
-impl OfferError {
-    /// The number that other Aeron clients return for this: −1 to −5, or −6 for an error of the arguments or the log.
-    pub fn code(self) -> i64 {
-        match self {
-            Self::Append(error) => error.code(),
-            Self::InUse => -6,
-        }
-    }
-}
-
-/// Name of a result of other Aeron clients' `offer`: `NONE` for a position, `UNKNOWN` below −5.
-pub fn error_string(position: i64) -> &'static str {
-    match position {
-        0.. => "NONE",
-        -1 => "NOT_CONNECTED",
-        -2 => "BACK_PRESSURED",
-        -3 => "ADMIN_ACTION",
-        -4 => "CLOSED",
-        -5 => "MAX_POSITION_EXCEEDED",
-        _ => "UNKNOWN",
-    }
-}
-
-/// What the driver said of a publication.
-pub(crate) struct PublicationParts {
-    pub(crate) channel: String,
-    pub(crate) stream_id: i32,
-    pub(crate) session_id: i32,
-    pub(crate) registration_id: i64,
-    pub(crate) original_registration_id: i64,
-    pub(crate) channel_status_id: i32,
-    pub(crate) limit: AtomicCounter<SharedBuffer>,
-    pub(crate) log: Arc<LogBuffers<SharedBuffer>>,
-}
-
-/// What both kinds of publications have.
-pub(crate) struct PublicationBase {
-    parts: PublicationParts,
-    state: OpenState,
-}
-
-impl PublicationBase {
-    fn new(parts: PublicationParts) -> Self {
-        Self {
-            parts,
-            state: OpenState::default(),
-        }
-    }
-
-    pub(crate) fn close(&self, cause: &CloseCause) {
-        self.state.close(cause.clone());
-    }
-
-    pub(crate) fn log(&self) -> &Arc<LogBuffers<SharedBuffer>> {
-        &self.parts.log
-    }
-
-    pub(crate) fn registration_id(&self) -> i64 {
-        self.parts.registration_id
-    }
-
-    pub(crate) fn original_registration_id(&self) -> i64 {
-        self.parts.original_registration_id
-    }
-
-    pub(crate) fn channel_status_id(&self) -> i32 {
-        self.parts.channel_status_id
-    }
-
-    /// The position limit of an open publication.
-    #[inline(always)]
-    fn limit(&self) -> std::result::Result<i64, AppendError> {
-        if self.state.is_closed() {
-            return Err(AppendError::Closed);
-        }
-        Ok(self.parts.limit.get())
-    }
-
-    fn is_connected(&self) -> bool {
-        !self.state.is_closed() && self.parts.log.metadata().is_connected()
-    }
-
-    /// The id by which the driver knows the destinations: the original registration id, also of a shared publication.
-    fn open_id(&self) -> Result<i64> {
-        if self.state.is_closed() {
-            return Err(Error::ResourceClosed {
-                resource: "Publication",
-                cause: self.state.cause(),
-            });
-        }
-        Ok(self.original_registration_id())
-    }
-}
+use self::core::PublicationBase;
 
 /// Methods that both kinds of publications have.
 macro_rules! publication_methods {

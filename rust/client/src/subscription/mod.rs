@@ -1,33 +1,29 @@
 //! [`Subscription`]: what an application receives through.
 
+pub(crate) mod core;
 mod poller;
+mod turns;
 
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::log::reader::Block;
-use aeron_protocol::uri::Transport;
-use spin::mutex::SpinMutex;
 
 use crate::action::HandlerOutcome;
-use crate::aeron::SubscriptionHandlers;
 use crate::batch::{Batch, BatchLimits};
 use crate::channel_status;
 use crate::client::Client;
 use crate::error::{CloseCause, Error, Result};
 use crate::fragment::Fragment;
-use crate::handlers::lock;
-use crate::idle_work::IdlePart;
-use crate::image::{Image, ImageHandler};
+use crate::image::Image;
 use crate::lifetime::Lifetime;
 use crate::operation::{CommandSteps, PendingOperation};
 use crate::proxy::DestinationCommand;
-use crate::state::OpenState;
 
+pub use self::core::{LastPosition, SubscriptionHandlers};
 pub use self::poller::Poller;
 
-use self::poller::PollState;
+use self::core::SubscriptionCore;
 
 /// A subscription to a channel and stream, with an image for each publisher. Clones are the same subscription; it is closed
 /// by [`close`](Self::close), or when the last clone is dropped.
@@ -40,153 +36,6 @@ use self::poller::PollState;
 pub struct Subscription {
     core: Arc<SubscriptionCore>,
     lifetime: Arc<Lifetime>,
-}
-
-/// A subscription as the conductor knows it.
-pub(crate) struct SubscriptionCore {
-    registration_id: i64,
-    channel: String,
-    stream_id: i32,
-    channel_status_id: AtomicI32,
-    /// Let go when the subscription closes: handlers may refer to objects that refer to the subscription.
-    handlers: Mutex<SubscriptionHandlers>,
-    state: OpenState,
-    /// Changed by the conductor, which then raises `version`; pollers look at the version alone as long as it stays.
-    images: Mutex<Arc<[Image]>>,
-    version: AtomicU64,
-    /// Set before the state, if anything but the application closes the subscription.
-    last_positions: OnceLock<Vec<LastPosition>>,
-    idle_part: Option<IdlePart>,
-    /// Only ever tried, never waited for: taking it is one atomic instruction, giving it back a plain store.
-    poll_state: SpinMutex<PollState>,
-}
-
-/// Where a subscription stood in an image that ended with the client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LastPosition {
-    /// Session of the image.
-    pub session_id: i32,
-    /// Position up to which the stream was consumed, in bytes.
-    pub position: i64,
-}
-
-impl LastPosition {
-    fn of(image: &Image) -> Self {
-        Self {
-            session_id: image.session_id(),
-            position: image.position(),
-        }
-    }
-}
-
-/// Channel status id before the driver has answered.
-const NOT_READY: i32 = 0;
-
-impl SubscriptionCore {
-    pub(crate) fn new(
-        registration_id: i64,
-        channel: &str,
-        stream_id: i32,
-        handlers: SubscriptionHandlers,
-        idle_part: Option<IdlePart>,
-    ) -> Self {
-        Self {
-            registration_id,
-            channel: channel.to_owned(),
-            stream_id,
-            channel_status_id: AtomicI32::new(NOT_READY),
-            handlers: Mutex::new(handlers),
-            state: OpenState::default(),
-            images: Mutex::default(),
-            version: AtomicU64::new(0),
-            last_positions: OnceLock::new(),
-            idle_part,
-            poll_state: SpinMutex::default(),
-        }
-    }
-
-    pub(crate) fn set_ready(&self, channel_status_id: i32) {
-        self.channel_status_id
-            .store(channel_status_id, Ordering::Release);
-    }
-
-    pub(crate) fn channel_status_id(&self) -> i32 {
-        self.channel_status_id.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn is_spy(&self) -> bool {
-        Transport::of(self.channel.as_bytes()) == Transport::Spy
-    }
-
-    pub(crate) fn available_handler(&self) -> Option<ImageHandler> {
-        lock(&self.handlers).available_image.clone()
-    }
-
-    pub(crate) fn unavailable_handler(&self) -> Option<ImageHandler> {
-        lock(&self.handlers).unavailable_image.clone()
-    }
-
-    /// Takes the handlers out; drop them where handlers run, after the last call of one.
-    pub(crate) fn release_handlers(&self) -> SubscriptionHandlers {
-        std::mem::take(&mut *lock(&self.handlers))
-    }
-
-    pub(crate) fn has_image(&self, correlation_id: i64) -> bool {
-        self.images()
-            .iter()
-            .any(|image| image.correlation_id() == correlation_id)
-    }
-
-    /// Adds an image, which can be polled from now on; not to a closed subscription.
-    pub(crate) fn add_image(&self, image: Image) -> bool {
-        if self.state.is_closed() {
-            return false;
-        }
-        self.change_images(|images| images.iter().cloned().chain([image]).collect());
-        true
-    }
-
-    /// Takes an image out.
-    pub(crate) fn remove_image(&self, correlation_id: i64) -> Option<Image> {
-        let removed = self
-            .images()
-            .iter()
-            .find(|image| image.correlation_id() == correlation_id)
-            .cloned()?;
-        self.change_images(|images| {
-            images
-                .iter()
-                .filter(|image| image.correlation_id() != correlation_id)
-                .cloned()
-                .collect()
-        });
-        Some(removed)
-    }
-
-    /// Closes the subscription; returns the images that it had.
-    pub(crate) fn close(&self, cause: &CloseCause) -> Arc<[Image]> {
-        let images = self.images();
-        if cause.0.is_some() {
-            // If the subscription is closed already, its first positions stay.
-            let _ = self
-                .last_positions
-                .set(images.iter().map(LastPosition::of).collect());
-        }
-        if self.state.close(cause.clone()) {
-            self.change_images(|_| Arc::default());
-        }
-        images
-    }
-
-    fn images(&self) -> Arc<[Image]> {
-        Arc::clone(&lock(&self.images))
-    }
-
-    fn change_images(&self, change: impl FnOnce(&[Image]) -> Arc<[Image]>) {
-        let mut images = lock(&self.images);
-        *images = change(&images);
-        self.version.fetch_add(1, Ordering::Release);
-    }
 }
 
 impl Subscription {

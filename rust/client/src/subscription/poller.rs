@@ -7,33 +7,19 @@ use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::log::reader::Block;
 use spin::mutex::SpinMutexGuard;
 
-use super::SubscriptionCore;
+use super::core::SubscriptionCore;
+use super::turns::PollState;
 use crate::action::HandlerOutcome;
-use crate::batch::{Batch, BatchLimits, PartialMessages};
+use crate::batch::{Batch, BatchLimits};
 use crate::error::Result;
 use crate::fragment::Fragment;
-use crate::handlers::lock;
 use crate::image::Image;
+use crate::lock::lock;
 
 /// The exclusive right to poll a subscription, until it is dropped.
 pub struct Poller<'a> {
     pub(super) core: &'a SubscriptionCore,
     pub(super) state: SpinMutexGuard<'a, PollState>,
-}
-
-/// What belongs to whoever polls.
-#[derive(Default)]
-pub(super) struct PollState {
-    turns: Turns,
-    version: u64,
-    partial: PartialMessages,
-}
-
-/// The images, and which of them is next.
-#[derive(Default)]
-struct Turns {
-    images: Arc<[Image]>,
-    next: usize,
 }
 
 impl Poller<'_> {
@@ -149,26 +135,5 @@ impl Poller<'_> {
         self.state
             .partial
             .retain(|session_id| images.iter().any(|image| image.session_id() == session_id));
-    }
-}
-
-impl Turns {
-    /// Polls one image after the other until the limit is used up, beginning one further than the time before.
-    #[inline(always)]
-    fn take<E>(
-        &mut self,
-        limit: usize,
-        mut poll: impl FnMut(&Image, usize) -> std::result::Result<usize, E>,
-    ) -> std::result::Result<usize, E> {
-        let (later, first) = self.images.split_at(self.next.min(self.images.len()));
-        self.next = if first.len() > 1 { later.len() + 1 } else { 0 };
-        let mut count = 0;
-        for image in first.iter().chain(later) {
-            if count >= limit {
-                break;
-            }
-            count += poll(image, limit - count)?;
-        }
-        Ok(count)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::action::Action;
 use crate::aeron::Aeron;
-use crate::handlers::lock;
+use crate::lock::lock;
 use crate::publication::ExclusivePublication;
 use crate::subscription::Subscription;
 use crate::testing::FakeDriver;

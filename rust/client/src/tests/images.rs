@@ -8,11 +8,12 @@ use aeron_protocol::command::{Command, type_id};
 
 use super::{Log, text};
 use crate::action::Action;
-use crate::aeron::{Aeron, SubscriptionHandlers};
+use crate::aeron::Aeron;
 use crate::error::{Error, TryPollError};
 use crate::fragment::Fragment;
 use crate::publication::ExclusivePublication;
 use crate::subscription::Subscription;
+use crate::subscription::SubscriptionHandlers;
 use crate::testing::{FIRST_SESSION_ID, FakeDriver, INITIAL_TERM_ID, TERM_LENGTH};
 
 const CHANNEL: &str = "aeron:ipc";

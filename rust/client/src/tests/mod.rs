@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::context::Context;
 use crate::error::Error;
-use crate::handlers::lock;
+use crate::lock::lock;
 
 /// What handlers were called with, in order.
 #[derive(Clone, Default)]

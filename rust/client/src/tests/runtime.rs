@@ -11,8 +11,9 @@ use aeron_protocol::event::{self, Event};
 
 use super::{Log, text};
 use crate::aeron::Aeron;
-use crate::context::{Context, HandlerMode};
+use crate::context::Context;
 use crate::counter::Counter;
+use crate::dispatcher::HandlerMode;
 use crate::error::{DriverTimeout, Error};
 use crate::publication::{ExclusivePublication, Publication};
 use crate::subscription::Subscription;

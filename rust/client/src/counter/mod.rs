@@ -1,5 +1,7 @@
 //! [`Counter`]: a counter that the client added.
 
+pub(crate) mod core;
+
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -8,7 +10,8 @@ use aeron_memory::counters::{AtomicCounter, MAX_KEY_LENGTH, MAX_LABEL_LENGTH};
 
 use crate::error::{CloseCause, Error, Result};
 use crate::lifetime::Lifetime;
-use crate::state::OpenState;
+
+use self::core::CounterCore;
 
 /// A counter that the client added, whose value it reads and writes through [`AtomicCounter`]. Clones are the same counter;
 /// it is closed by [`close`](Self::close), or when the last clone is dropped. Usable from any thread.
@@ -19,48 +22,6 @@ use crate::state::OpenState;
 pub struct Counter {
     core: Arc<CounterCore>,
     lifetime: Arc<Lifetime>,
-}
-
-/// A counter as the conductor knows it.
-pub(crate) struct CounterCore {
-    value: AtomicCounter<SharedBuffer>,
-    registration_id: i64,
-    correlation_id: i64,
-    is_static: bool,
-    state: OpenState,
-}
-
-impl CounterCore {
-    pub(crate) fn new(
-        value: AtomicCounter<SharedBuffer>,
-        correlation_id: i64,
-        registration_id: i64,
-        is_static: bool,
-    ) -> Self {
-        Self {
-            value,
-            registration_id,
-            correlation_id,
-            is_static,
-            state: OpenState::default(),
-        }
-    }
-
-    pub(crate) fn close(&self, cause: &CloseCause) {
-        self.state.close(cause.clone());
-    }
-
-    pub(crate) fn is_static(&self) -> bool {
-        self.is_static
-    }
-
-    pub(crate) fn id(&self) -> i32 {
-        self.value.id()
-    }
-
-    pub(crate) fn registration_id(&self) -> i64 {
-        self.registration_id
-    }
 }
 
 impl Counter {

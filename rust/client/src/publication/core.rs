@@ -1,0 +1,128 @@
+//! Publications as the conductor knows them.
+
+use std::sync::Arc;
+
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::counters::AtomicCounter;
+use aeron_memory::log::{AppendError, ConcurrentAppender, ExclusiveAppender, LogBuffers};
+use spin::mutex::SpinMutex;
+
+use crate::error::{CloseCause, Error, Result};
+use crate::state::OpenState;
+
+/// What the driver said of a publication.
+pub(crate) struct PublicationParts {
+    pub(crate) channel: String,
+    pub(crate) stream_id: i32,
+    pub(crate) session_id: i32,
+    pub(crate) registration_id: i64,
+    pub(crate) original_registration_id: i64,
+    pub(crate) channel_status_id: i32,
+    pub(crate) limit: AtomicCounter<SharedBuffer>,
+    pub(crate) log: Arc<LogBuffers<SharedBuffer>>,
+}
+
+/// What both kinds of publications have.
+pub(crate) struct PublicationBase {
+    pub(super) parts: PublicationParts,
+    pub(super) state: OpenState,
+}
+
+impl PublicationBase {
+    fn new(parts: PublicationParts) -> Self {
+        Self {
+            parts,
+            state: OpenState::default(),
+        }
+    }
+
+    pub(crate) fn close(&self, cause: &CloseCause) {
+        self.state.close(cause.clone());
+    }
+
+    pub(crate) fn log(&self) -> &Arc<LogBuffers<SharedBuffer>> {
+        &self.parts.log
+    }
+
+    pub(crate) fn registration_id(&self) -> i64 {
+        self.parts.registration_id
+    }
+
+    pub(crate) fn original_registration_id(&self) -> i64 {
+        self.parts.original_registration_id
+    }
+
+    pub(crate) fn channel_status_id(&self) -> i32 {
+        self.parts.channel_status_id
+    }
+
+    /// The position limit of an open publication.
+    #[inline(always)]
+    pub(super) fn limit(&self) -> std::result::Result<i64, AppendError> {
+        if self.state.is_closed() {
+            return Err(AppendError::Closed);
+        }
+        Ok(self.parts.limit.get())
+    }
+
+    pub(super) fn is_connected(&self) -> bool {
+        !self.state.is_closed() && self.parts.log.metadata().is_connected()
+    }
+
+    /// The id by which the driver knows the destinations: the original registration id, also of a shared publication.
+    pub(super) fn open_id(&self) -> Result<i64> {
+        if self.state.is_closed() {
+            return Err(Error::ResourceClosed {
+                resource: "Publication",
+                cause: self.state.cause(),
+            });
+        }
+        Ok(self.original_registration_id())
+    }
+}
+
+/// A publication as the conductor knows it.
+pub(crate) struct ConcurrentCore {
+    pub(super) base: PublicationBase,
+    pub(super) appender: ConcurrentAppender<SharedBuffer>,
+}
+
+impl ConcurrentCore {
+    pub(crate) fn new(parts: PublicationParts) -> Self {
+        let appender = ConcurrentAppender::new(parts.log.as_ref().clone());
+        Self {
+            base: PublicationBase::new(parts),
+            appender,
+        }
+    }
+
+    pub(crate) fn base(&self) -> &PublicationBase {
+        &self.base
+    }
+}
+
+/// An exclusive publication as the conductor knows it.
+pub(crate) struct ExclusiveCore {
+    pub(super) base: PublicationBase,
+    /// Only ever tried, never waited for: taking it is one atomic instruction, giving it back a plain store.
+    pub(super) appender: SpinMutex<ExclusiveAppender<SharedBuffer>>,
+}
+
+impl ExclusiveCore {
+    pub(crate) fn new(parts: PublicationParts) -> Result<Self> {
+        let appender = ExclusiveAppender::new(parts.log.as_ref().clone()).map_err(|reason| {
+            Error::CorruptLog {
+                correlation_id: parts.original_registration_id,
+                reason,
+            }
+        })?;
+        Ok(Self {
+            base: PublicationBase::new(parts),
+            appender: SpinMutex::new(appender),
+        })
+    }
+
+    pub(crate) fn base(&self) -> &PublicationBase {
+        &self.base
+    }
+}

@@ -1,0 +1,45 @@
+//! [`Settings`]: what a client needs of its context after it has connected.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aeron_agent::{EpochClock, NanoClock};
+
+use crate::dispatcher::HandlerMode;
+#[cfg(doc)]
+use crate::error::Error;
+use crate::handlers::ErrorHandler;
+use crate::idle_work::DriverTurn;
+
+/// Runs an embedded driver that has no threads of its own, whenever the client waits for an answer of it; answers its
+/// work count.
+pub type DriverInvoker = Arc<dyn Fn() -> usize + Send + Sync>;
+
+/// Asked about once a millisecond on the thread of a call that waits for the driver; `true` ends the wait with
+/// [`Error::Interrupted`].
+pub type InterruptCheck = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// Settings that the client needs after it has connected.
+pub(crate) struct Settings {
+    pub(crate) driver_timeout_ms: u64,
+    pub(crate) keepalive_interval_ns: u64,
+    pub(crate) inter_service_timeout_ns: u64,
+    pub(crate) timer_interval_ns: u64,
+    pub(crate) awaiting_sleep_duration_ns: u64,
+    pub(crate) resource_linger_duration_ns: u64,
+    pub(crate) close_linger_duration_ns: u64,
+    pub(crate) client_name: String,
+    pub(crate) handler_mode: HandlerMode,
+    pub(crate) error_handler: ErrorHandler,
+    pub(crate) driver_invoker: Option<DriverInvoker>,
+    pub(crate) driver_turn: Option<DriverTurn>,
+    pub(crate) interrupt_check: Option<InterruptCheck>,
+    pub(crate) epoch_clock: Arc<dyn EpochClock>,
+    pub(crate) nano_clock: Arc<dyn NanoClock>,
+}
+
+impl Settings {
+    pub(crate) fn driver_timeout(&self) -> Duration {
+        Duration::from_millis(self.driver_timeout_ms)
+    }
+}

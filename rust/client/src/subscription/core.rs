@@ -1,0 +1,170 @@
+//! [`SubscriptionCore`]: a subscription as the conductor knows it.
+
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use aeron_protocol::uri::Transport;
+use spin::mutex::SpinMutex;
+
+use super::turns::PollState;
+use crate::error::CloseCause;
+use crate::idle_work::IdlePart;
+use crate::image::{Image, ImageHandler};
+use crate::lock::lock;
+use crate::state::OpenState;
+
+/// Handlers of one subscription.
+#[derive(Clone, Default)]
+pub struct SubscriptionHandlers {
+    /// Told of each new image, once it can be polled.
+    pub available_image: Option<ImageHandler>,
+    /// Told of each image that is gone, once it is closed.
+    pub unavailable_image: Option<ImageHandler>,
+}
+
+/// A subscription as the conductor knows it.
+pub(crate) struct SubscriptionCore {
+    pub(super) registration_id: i64,
+    pub(super) channel: String,
+    pub(super) stream_id: i32,
+    channel_status_id: AtomicI32,
+    /// Let go when the subscription closes: handlers may refer to objects that refer to the subscription.
+    handlers: Mutex<SubscriptionHandlers>,
+    pub(super) state: OpenState,
+    /// Changed by the conductor, which then raises `version`; pollers look at the version alone as long as it stays.
+    pub(super) images: Mutex<Arc<[Image]>>,
+    pub(super) version: AtomicU64,
+    /// Set before the state, if anything but the application closes the subscription.
+    pub(super) last_positions: OnceLock<Vec<LastPosition>>,
+    pub(super) idle_part: Option<IdlePart>,
+    /// Only ever tried, never waited for: taking it is one atomic instruction, giving it back a plain store.
+    pub(super) poll_state: SpinMutex<PollState>,
+}
+
+/// Where a subscription stood in an image that ended with the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastPosition {
+    /// Session of the image.
+    pub session_id: i32,
+    /// Position up to which the stream was consumed, in bytes.
+    pub position: i64,
+}
+
+impl LastPosition {
+    fn of(image: &Image) -> Self {
+        Self {
+            session_id: image.session_id(),
+            position: image.position(),
+        }
+    }
+}
+
+/// Channel status id before the driver has answered.
+const NOT_READY: i32 = 0;
+
+impl SubscriptionCore {
+    pub(crate) fn new(
+        registration_id: i64,
+        channel: &str,
+        stream_id: i32,
+        handlers: SubscriptionHandlers,
+        idle_part: Option<IdlePart>,
+    ) -> Self {
+        Self {
+            registration_id,
+            channel: channel.to_owned(),
+            stream_id,
+            channel_status_id: AtomicI32::new(NOT_READY),
+            handlers: Mutex::new(handlers),
+            state: OpenState::default(),
+            images: Mutex::default(),
+            version: AtomicU64::new(0),
+            last_positions: OnceLock::new(),
+            idle_part,
+            poll_state: SpinMutex::default(),
+        }
+    }
+
+    pub(crate) fn set_ready(&self, channel_status_id: i32) {
+        self.channel_status_id
+            .store(channel_status_id, Ordering::Release);
+    }
+
+    pub(crate) fn channel_status_id(&self) -> i32 {
+        self.channel_status_id.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_spy(&self) -> bool {
+        Transport::of(self.channel.as_bytes()) == Transport::Spy
+    }
+
+    pub(crate) fn available_handler(&self) -> Option<ImageHandler> {
+        lock(&self.handlers).available_image.clone()
+    }
+
+    pub(crate) fn unavailable_handler(&self) -> Option<ImageHandler> {
+        lock(&self.handlers).unavailable_image.clone()
+    }
+
+    /// Takes the handlers out; drop them where handlers run, after the last call of one.
+    pub(crate) fn release_handlers(&self) -> SubscriptionHandlers {
+        std::mem::take(&mut *lock(&self.handlers))
+    }
+
+    pub(crate) fn has_image(&self, correlation_id: i64) -> bool {
+        self.images()
+            .iter()
+            .any(|image| image.correlation_id() == correlation_id)
+    }
+
+    /// Adds an image, which can be polled from now on; not to a closed subscription.
+    pub(crate) fn add_image(&self, image: Image) -> bool {
+        if self.state.is_closed() {
+            return false;
+        }
+        self.change_images(|images| images.iter().cloned().chain([image]).collect());
+        true
+    }
+
+    /// Takes an image out.
+    pub(crate) fn remove_image(&self, correlation_id: i64) -> Option<Image> {
+        let removed = self
+            .images()
+            .iter()
+            .find(|image| image.correlation_id() == correlation_id)
+            .cloned()?;
+        self.change_images(|images| {
+            images
+                .iter()
+                .filter(|image| image.correlation_id() != correlation_id)
+                .cloned()
+                .collect()
+        });
+        Some(removed)
+    }
+
+    /// Closes the subscription; returns the images that it had.
+    pub(crate) fn close(&self, cause: &CloseCause) -> Arc<[Image]> {
+        let images = self.images();
+        if cause.0.is_some() {
+            // If the subscription is closed already, its first positions stay.
+            let _ = self
+                .last_positions
+                .set(images.iter().map(LastPosition::of).collect());
+        }
+        if self.state.close(cause.clone()) {
+            self.change_images(|_| Arc::default());
+        }
+        images
+    }
+
+    pub(super) fn images(&self) -> Arc<[Image]> {
+        Arc::clone(&lock(&self.images))
+    }
+
+    fn change_images(&self, change: impl FnOnce(&[Image]) -> Arc<[Image]>) {
+        let mut images = lock(&self.images);
+        *images = change(&images);
+        self.version.fetch_add(1, Ordering::Release);
+    }
+}
