@@ -133,6 +133,13 @@ def archive_vector(name: str) -> bytes:
     return (RUST / "archive/tests/vectors" / name).read_bytes()
 
 
+def archive_messages() -> Iterator[bytes]:
+    """Each message that was captured or put together; the examples that are no messages are refused."""
+    for name, key in (("captured", "messages"), ("examples", "examples")):
+        for message in vectors(f"protocol/tests/vectors/archive/{name}.json")[key]:
+            yield bytes.fromhex(message["hex"])
+
+
 def catalog() -> Iterator[bytes]:
     """The catalogs of a real archive, with room for more."""
     for name in ("catalog-running.bin", "catalog-ended.bin"):
@@ -165,6 +172,7 @@ def private_lock() -> Iterator[bytes]:
 
 
 TARGETS = {
+    "archive_messages": archive_messages,
     "catalog": catalog,
     "client": operations,
     "cnc": cnc,

@@ -30,6 +30,7 @@
 
 mod declare;
 
+pub mod archive_message;
 pub mod buffers;
 pub mod catalog;
 pub mod cnc;
@@ -41,6 +42,7 @@ pub mod log;
 pub mod mark_file;
 pub mod private_archive;
 pub mod reports;
+pub mod sbe;
 
 pub use declare::{Field, Layout};
 pub use zerocopy::little_endian::{I16, I32, I64, U16, U32, U64};

@@ -1,21 +1,9 @@
 //! The header of an archive's mark file: a message header, a block, then texts.
 
 use crate::declare::layout;
-use crate::{I32, I64, U16};
+use crate::{I32, I64};
 
 layout! {
-    /// The schema of the block that follows (Simple Binary Encoding).
-    pub struct MessageHeaderLayout: 8 {
-        /// Bytes of the block.
-        pub block_length: U16 = 0,
-        /// Template of the block.
-        pub template_id: U16 = 2,
-        /// Schema of the template.
-        pub schema_id: U16 = 4,
-        /// Version of the schema.
-        pub version: U16 = 6,
-    }
-
     /// Process and settings of the archive. The texts follow.
     pub struct MarkFileLayout: 128 {
         /// Version of the layout; 0 until the archive is ready.

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use aeron_layout::archive_message::{self, request, response};
 use aeron_layout::{
     Layout, buffers, catalog, cnc, command, counters, event, frame, log, mark_file,
-    private_archive, reports,
+    private_archive, reports, sbe,
 };
 
 /// Each layout with its length, then its fields. The files of a private archive are our own, and those of earlier versions still open.
@@ -384,6 +385,208 @@ MarkFileLayout 128
     56 8 archive_id
     64 64 reserved
 
+ConnectLayout 16
+    0 8 correlation_id
+    8 4 response_stream_id
+    12 4 version
+
+SessionLayout 8
+    0 8 control_session_id
+
+SessionRequestLayout 16
+    0 8 control_session_id
+    8 8 correlation_id
+
+RecordingRequestLayout 24
+    0 8 control_session_id
+    8 8 correlation_id
+    16 8 recording_id
+
+SubscriptionRequestLayout 24
+    0 8 control_session_id
+    8 8 correlation_id
+    16 8 subscription_id
+
+StopReplayLayout 24
+    0 8 control_session_id
+    8 8 correlation_id
+    16 8 replay_session_id
+
+StopReplicationLayout 24
+    0 8 control_session_id
+    8 8 correlation_id
+    16 8 replication_id
+
+StartRecordingLayout 24
+    0 8 control_session_id
+    8 8 correlation_id
+    16 4 stream_id
+    20 4 source_location
+
+StartRecording2Layout 28
+    0 8 control_session_id
+    8 8 correlation_id
+    16 4 stream_id
+    20 4 source_location
+    24 4 auto_stop
+
+StopRecordingLayout 20
+    0 8 control_session_id
+    8 8 correlation_id
+    16 4 stream_id
+
+ExtendRecordingLayout 32
+    0 8 control_session_id
+    8 8 correlation_id
+    16 8 recording_id
+    24 4 stream_id
+    28 4 source_location
+
+ExtendRecording2Layout 36
+    0 8 control_session_id
+    8 8 correlation_id
+    16 8 recording_id
+    24 4 stream_id
+    28 4 source_location
+    32 4 auto_stop
+
+ReplayLayout 56
+    0 8 control_session_id
+    8 8 correlation_id
+    16 8 recording_id
+    24 8 position
+    32 8 length
+    40 4 replay_stream_id
+    44 4 file_io_max_length
+    48 8 replay_token
+
+BoundedReplayLayout 60
+    0 8 control_session_id
+    8 8 correlation_id
+    16 8 recording_id
+    24 8 position
+    32 8 length
+    40 4 limit_counter_id
+    44 4 replay_stream_id
+    48 4 file_io_max_length
+    52 8 replay_token
+
+ListRecordingsLayout 28
+    0 8 control_session_id
+    8 8 correlation_id
+    16 8 from_recording_id
+    24 4 record_count
+
+ListRecordingsForUriLayout 32
+    0 8 control_session_id
+    8 8 correlation_id
+    16 8 from_recording_id
+    24 4 record_count
+    28 4 stream_id
+
+FindLastMatchingRecordingLayout 32
+    0 8 control_session_id
+    8 8 correlation_id
+    16 8 min_recording_id
+    24 4 session_id
+    28 4 stream_id
+
+ListRecordingSubscriptionsLayout 32
+    0 8 control_session_id
+    8 8 correlation_id
+    16 4 pseudo_index
+    20 4 subscription_count
+    24 4 apply_stream_id
+    28 4 stream_id
+
+TruncateRecordingLayout 32
+    0 8 control_session_id
+    8 8 correlation_id
+    16 8 recording_id
+    24 8 position
+
+NewStartPositionLayout 32
+    0 8 control_session_id
+    8 8 correlation_id
+    16 8 recording_id
+    24 8 new_start_position
+
+MigrateSegmentsLayout 32
+    0 8 control_session_id
+    8 8 correlation_id
+    16 8 src_recording_id
+    24 8 dst_recording_id
+
+ReplicateLayout 36
+    0 8 control_session_id
+    8 8 correlation_id
+    16 8 src_recording_id
+    24 8 dst_recording_id
+    32 4 src_control_stream_id
+
+TaggedReplicateLayout 52
+    0 8 control_session_id
+    8 8 correlation_id
+    16 8 src_recording_id
+    24 8 dst_recording_id
+    32 8 channel_tag_id
+    40 8 subscription_tag_id
+    48 4 src_control_stream_id
+
+Replicate2Layout 68
+    0 8 control_session_id
+    8 8 correlation_id
+    16 8 src_recording_id
+    24 8 dst_recording_id
+    32 8 stop_position
+    40 8 channel_tag_id
+    48 8 subscription_tag_id
+    56 4 src_control_stream_id
+    60 4 file_io_max_length
+    64 4 replication_session_id
+
+ControlResponseLayout 32
+    0 8 control_session_id
+    8 8 correlation_id
+    16 8 relevant_id
+    24 4 code
+    28 4 version
+
+ChallengeLayout 20
+    0 8 control_session_id
+    8 8 correlation_id
+    16 4 version
+
+RecordingSubscriptionLayout 28
+    0 8 control_session_id
+    8 8 correlation_id
+    16 8 subscription_id
+    24 4 stream_id
+
+RecordingSignalLayout 44
+    0 8 control_session_id
+    8 8 correlation_id
+    16 8 recording_id
+    24 8 subscription_id
+    32 8 position
+    40 4 signal
+
+RecordingStartedLayout 24
+    0 8 recording_id
+    8 8 start_position
+    16 4 session_id
+    20 4 stream_id
+
+RecordingProgressLayout 24
+    0 8 recording_id
+    8 8 start_position
+    16 8 position
+
+RecordingStoppedLayout 24
+    0 8 recording_id
+    8 8 start_position
+    16 8 stop_position
+
 LockRecordLayout 192
     0 4 magic
     4 4 version
@@ -471,8 +674,39 @@ fn declared() -> BTreeMap<&'static str, String> {
         text_of::<catalog::CatalogHeaderLayout>(),
         text_of::<catalog::EntryHeaderLayout>(),
         text_of::<catalog::RecordingLayout>(),
-        text_of::<mark_file::MessageHeaderLayout>(),
+        text_of::<sbe::MessageHeaderLayout>(),
         text_of::<mark_file::MarkFileLayout>(),
+        text_of::<request::ConnectLayout>(),
+        text_of::<request::SessionLayout>(),
+        text_of::<request::SessionRequestLayout>(),
+        text_of::<request::RecordingRequestLayout>(),
+        text_of::<request::SubscriptionRequestLayout>(),
+        text_of::<request::StopReplayLayout>(),
+        text_of::<request::StopReplicationLayout>(),
+        text_of::<request::StartRecordingLayout>(),
+        text_of::<request::StartRecording2Layout>(),
+        text_of::<request::StopRecordingLayout>(),
+        text_of::<request::ExtendRecordingLayout>(),
+        text_of::<request::ExtendRecording2Layout>(),
+        text_of::<request::ReplayLayout>(),
+        text_of::<request::BoundedReplayLayout>(),
+        text_of::<request::ListRecordingsLayout>(),
+        text_of::<request::ListRecordingsForUriLayout>(),
+        text_of::<request::FindLastMatchingRecordingLayout>(),
+        text_of::<request::ListRecordingSubscriptionsLayout>(),
+        text_of::<request::TruncateRecordingLayout>(),
+        text_of::<request::NewStartPositionLayout>(),
+        text_of::<request::MigrateSegmentsLayout>(),
+        text_of::<request::ReplicateLayout>(),
+        text_of::<request::TaggedReplicateLayout>(),
+        text_of::<request::Replicate2Layout>(),
+        text_of::<response::ControlResponseLayout>(),
+        text_of::<response::ChallengeLayout>(),
+        text_of::<response::RecordingSubscriptionLayout>(),
+        text_of::<response::RecordingSignalLayout>(),
+        text_of::<archive_message::event::RecordingStartedLayout>(),
+        text_of::<archive_message::event::RecordingProgressLayout>(),
+        text_of::<archive_message::event::RecordingStoppedLayout>(),
         text_of::<private_archive::LockRecordLayout>(),
         text_of::<private_archive::ProgressLayout>(),
         text_of::<private_archive::IndexHeaderLayout>(),

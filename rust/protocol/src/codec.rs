@@ -6,7 +6,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use aeron_layout::event::SocketAddressLayout;
-use aeron_layout::{FromZeros, I32, I64, Layout};
+use aeron_layout::{FromZeros, I32, I64, Layout, U32};
 
 use crate::ErrorCode;
 
@@ -138,6 +138,19 @@ impl Writer<'_> {
         self.put(text);
     }
 
+    /// A variable length item of a message to or from an archive: its length and its bytes, not aligned.
+    pub(crate) fn data(&mut self, data: &[u8]) {
+        // A length beyond u32 saturates here and is refused by `encode`, which sees the whole message's length.
+        let length = U32::new(u32::try_from(data.len()).unwrap_or(u32::MAX));
+        self.put(&length.to_bytes());
+        self.put(data);
+    }
+
+    /// Bytes of the message up to here.
+    pub(crate) const fn length(&self) -> usize {
+        self.position
+    }
+
     /// Zeros up to a length of `length` bytes.
     pub(crate) fn pad_to(&mut self, length: usize) {
         let end = length.min(self.out.len());
@@ -156,9 +169,8 @@ impl Writer<'_> {
     }
 }
 
-/// A message: fields of fixed places, then texts.
-pub(crate) trait Message<'a>: Sized {
-    fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError>;
+/// A message that is written into a buffer of the caller.
+pub(crate) trait Encode {
     fn write(&self, writer: &mut Writer<'_>);
 
     fn measure(&self) -> usize {
@@ -184,6 +196,11 @@ pub(crate) trait Message<'a>: Sized {
         }
         Ok(required)
     }
+}
+
+/// A message between client and driver: fields of fixed places, then texts.
+pub(crate) trait Message<'a>: Encode + Sized {
+    fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError>;
 }
 
 const TEXT_ALIGNMENT: usize = 4;
@@ -281,7 +298,9 @@ macro_rules! message {
                     $( $( $text: reader.text(stringify!($text))?, )* )?
                 })
             }
+        }
 
+        impl $(<$lifetime>)? $crate::codec::Encode for $name $(<$lifetime>)? {
             fn write(&self, writer: &mut $crate::codec::Writer<'_>) {
                 writer.layout(&$layout {
                     $( $field: $crate::codec::Value::layout(self.$field), )*
@@ -334,7 +353,7 @@ macro_rules! message_set {
             /// Bytes that [`encode`](Self::encode) writes.
             #[must_use]
             pub fn encoded_length(&self) -> usize {
-                use $crate::codec::Message;
+                use $crate::codec::Encode;
                 match self {
                     $( Self::$variant(message) => message.measure(), )*
                 }
@@ -345,7 +364,7 @@ macro_rules! message_set {
             /// # Errors
             /// [`EncodeError`](crate::EncodeError) when `out` is shorter than [`encoded_length`](Self::encoded_length).
             pub fn encode(&self, out: &mut [u8]) -> Result<usize, $crate::EncodeError> {
-                use $crate::codec::Message;
+                use $crate::codec::Encode;
                 match self {
                     $( Self::$variant(message) => message.encode(out), )*
                 }

@@ -1,4 +1,5 @@
-//! Bytes that travel: between clients and the media driver commands, events and channel URIs, between drivers frames.
+//! Bytes that travel: between clients and the media driver commands, events and channel URIs, between drivers frames,
+//! between clients and archives messages.
 //!
 //! Nothing here does I/O, keeps state or allocates while decoding. Every parser is total: whatever the bytes are, it
 //! answers a value or a precise error and never panics, because the bytes come from other processes.
@@ -7,12 +8,14 @@
 //! * [`event`]: what the driver answers and announces.
 //! * [`ErrorCode`]: the codes that travel in answers.
 //! * [`frame`]: what drivers send each other in UDP datagrams.
+//! * [`archive`]: what clients and archives send each other.
 //! * [`uri`]: channels, and what a driver takes out of them.
 //!
 //! Sizes and durations in channels are those of all configuration, so the crate uses `aeron_agent::value` for them and
 //! nothing else of that crate.
 #![forbid(unsafe_code)]
 
+pub mod archive;
 pub mod command;
 pub mod event;
 pub mod frame;

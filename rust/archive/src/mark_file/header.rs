@@ -1,6 +1,7 @@
 //! The bytes of a mark file's header: message header, fixed block, texts.
 
-use aeron_layout::mark_file::{MarkFileLayout, MessageHeaderLayout};
+use aeron_layout::mark_file::MarkFileLayout;
+use aeron_layout::sbe::MessageHeaderLayout;
 use aeron_layout::{FromZeros, I32, I64, Layout as _, U16, offset};
 use aeron_memory::cnc::SemanticVersion;
 

@@ -7,7 +7,7 @@ use aeron_layout::command::{
 };
 
 use crate::DecodeError;
-use crate::codec::{Message, Reader, Writer, message};
+use crate::codec::{Encode, Message, Reader, Writer, message};
 
 message! {
     /// Adds a publication; shared or exclusive is said by the command that carries it.
@@ -59,7 +59,9 @@ impl<'a> Message<'a> for RemovePublication {
             revoke,
         })
     }
+}
 
+impl Encode for RemovePublication {
     fn write(&self, writer: &mut Writer<'_>) {
         writer.layout(&RemovePublicationLayout {
             removal: RemovalLayout {

@@ -1,0 +1,23 @@
+//! Messages of the archive's control protocol: any bytes are read or refused on each of the three streams. A message that was read
+//! survives being written and read again, and the ids of a request are those that are found without reading all of it.
+#![no_main]
+
+use aeron_protocol::archive::{ArchiveRequest, ArchiveResponse, RecordingEvent, RequestIds};
+use libfuzzer_sys::fuzz_target;
+
+macro_rules! survives {
+    ($set:ident, $data:expr) => {
+        if let Ok(message) = $set::decode($data) {
+            let mut encoded = vec![0xA5; message.encoded_length()];
+            assert_eq!(message.encode(&mut encoded), Ok(encoded.len()));
+            assert_eq!($set::decode(&encoded), Ok(message));
+            assert_eq!(RequestIds::of(&encoded), RequestIds::of($data));
+        }
+    };
+}
+
+fuzz_target!(|data: &[u8]| {
+    survives!(ArchiveRequest, data);
+    survives!(ArchiveResponse, data);
+    survives!(RecordingEvent, data);
+});

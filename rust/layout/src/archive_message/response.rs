@@ -1,0 +1,58 @@
+//! Blocks of what an archive answers. That of a recording is [`RecordingLayout`](crate::catalog::RecordingLayout), as in the catalog.
+
+use crate::declare::layout;
+use crate::{I32, I64};
+
+layout! {
+    /// Answer to a request. Older archives send only the first 28 bytes.
+    pub struct ControlResponseLayout: 32 {
+        /// Control session.
+        pub control_session_id: I64 = 0,
+        /// Id of the request.
+        pub correlation_id: I64 = 8,
+        /// Result of the request, or code of the error.
+        pub relevant_id: I64 = 16,
+        /// Whether the request succeeded.
+        pub code: I32 = 24,
+        /// Semantic version of the protocol. Since version 4 of the schema.
+        pub version: I32 = 28,
+    }
+
+    /// Challenge of a client; its bytes follow.
+    pub struct ChallengeLayout: 20 {
+        /// Control session.
+        pub control_session_id: I64 = 0,
+        /// Id of the request.
+        pub correlation_id: I64 = 8,
+        /// Not written by an archive.
+        pub version: I32 = 16,
+    }
+
+    /// A subscription of the archive; its channel follows.
+    pub struct RecordingSubscriptionLayout: 28 {
+        /// Control session.
+        pub control_session_id: I64 = 0,
+        /// Id of the request.
+        pub correlation_id: I64 = 8,
+        /// Registration id of the archive's subscription.
+        pub subscription_id: I64 = 16,
+        /// Stream.
+        pub stream_id: I32 = 24,
+    }
+
+    /// What happened to a recording.
+    pub struct RecordingSignalLayout: 44 {
+        /// Control session.
+        pub control_session_id: I64 = 0,
+        /// Id of the request.
+        pub correlation_id: I64 = 8,
+        /// The recording.
+        pub recording_id: I64 = 16,
+        /// Registration id of the archive's subscription.
+        pub subscription_id: I64 = 24,
+        /// Position.
+        pub position: I64 = 32,
+        /// What happened to the recording.
+        pub signal: I32 = 40,
+    }
+}

@@ -1,0 +1,115 @@
+//! Numbers with a name: enumerations of the schema, and the codes of errors.
+
+/// Declares an enumeration whose numbers travel.
+macro_rules! codes {
+    ($(
+        $(#[$attribute:meta])*
+        pub enum $name:ident {
+            $( $(#[$variant_attribute:meta])* $variant:ident = $value:literal, )*
+        }
+    )*) => {$(
+        $(#[$attribute])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(i32)]
+        pub enum $name {
+            $( $(#[$variant_attribute])* $variant = $value, )*
+        }
+
+        impl $name {
+            /// The meaning of a number that travelled. Returns `None` for a number that is not defined.
+            #[must_use]
+            pub const fn from_value(value: i32) -> Option<Self> {
+                match value {
+                    $( $value => Some(Self::$variant), )*
+                    _ => None,
+                }
+            }
+
+            /// The number that travels.
+            #[must_use]
+            pub const fn value(self) -> i32 {
+                self as i32
+            }
+        }
+    )*};
+}
+
+codes! {
+    /// Kind of an answer. It says what `relevant_id` of the answer means.
+    pub enum ControlResponseCode {
+        /// The request succeeded; `relevant_id` is its result.
+        Ok = 0,
+        /// The request failed; `relevant_id` is an [`ArchiveErrorCode`].
+        Error = 1,
+        /// No recording, or no further one, was found; `relevant_id` is the recording id at which the search ended.
+        RecordingUnknown = 2,
+        /// No further subscription was found.
+        SubscriptionUnknown = 3,
+    }
+
+    /// Place of a stream that is recorded, seen from the archive.
+    pub enum SourceLocation {
+        /// A publication of the archive's own driver: the archive records it by a spy subscription.
+        Local = 0,
+        /// A publication of another driver: the archive subscribes to the channel.
+        Remote = 1,
+    }
+
+    /// What happened to a recording.
+    pub enum RecordingSignal {
+        /// A recording began.
+        Start = 0,
+        /// A recording ended.
+        Stop = 1,
+        /// A recording goes on in a recording that existed.
+        Extend = 2,
+        /// A replication began.
+        Replicate = 3,
+        /// A replication has merged with the live stream.
+        Merge = 4,
+        /// A replication is at the end of its source.
+        Sync = 5,
+        /// Files of a recording were deleted.
+        Delete = 6,
+        /// A replication ended.
+        ReplicateEnd = 7,
+    }
+
+    /// Reason of a failed request, as [`ControlResponse::relevant_id`](super::ControlResponse::relevant_id) carries it.
+    pub enum ArchiveErrorCode {
+        /// Everything without a code of its own; the message says what.
+        Generic = 0,
+        /// The session has a listing that has not ended.
+        ActiveListing = 1,
+        /// The recording is being recorded or replayed.
+        ActiveRecording = 2,
+        /// A subscription records this stream and channel already.
+        ActiveSubscription = 3,
+        /// No subscription of the archive matches.
+        UnknownSubscription = 4,
+        /// No recording has the id, or its stream is another.
+        UnknownRecording = 5,
+        /// No replay has the id. Aeron does not send it.
+        UnknownReplay = 6,
+        /// The archive has as many replays as it may have.
+        MaxReplays = 7,
+        /// The archive has as many recordings as it may have.
+        MaxRecordings = 8,
+        /// The stream does not continue the recording that it was to extend.
+        InvalidExtension = 9,
+        /// The credentials were refused.
+        AuthenticationRejected = 10,
+        /// The file system has too little space.
+        StorageSpace = 11,
+        /// No replication has the id.
+        UnknownReplication = 12,
+        /// The client may not do this.
+        UnauthorisedAction = 13,
+        /// The source archive of a replication cannot be reached.
+        ReplicationConnectionFailure = 14,
+        /// The range to replay is empty.
+        EmptyRecording = 15,
+        /// The position is out of range, or no frame begins there.
+        InvalidPosition = 16,
+    }
+}

@@ -1,0 +1,165 @@
+//! The declaration of messages, and of the sets of messages that travel on one stream.
+
+/// Declares a message: its template id, the fields of its block in the layout `$layout`, then its variable data.
+///
+/// `= value since version` after a field: a message of an earlier version does not have the field, and is read as `value`. Such fields
+/// stand at the end of the block in the order of their versions. `padded by function` names what is written after the variable data.
+macro_rules! archive_message {
+    (
+        $(#[$attribute:meta])*
+        pub struct $name:ident $(<$lifetime:lifetime>)? ($layout:ident) = $template_id:literal $(padded by $pad:ident)? {
+            $( $(#[$field_attribute:meta])* pub $field:ident: $type:ty $(= $absent:tt since $since:literal)?, )*
+            $( data { $( $(#[$data_attribute:meta])* $data:ident $(since $data_since:literal)?, )* } )?
+        }
+    ) => {
+        $(#[$attribute])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $name $(<$lifetime>)? {
+            $( $(#[$field_attribute])* pub $field: $type, )*
+            $( $( $(#[$data_attribute])* pub $data: &'a [u8], )* )?
+        }
+
+        impl<'a> $crate::archive::body::ArchiveMessage<'a> for $name $(<$lifetime>)? {
+            const TEMPLATE_ID: u16 = $template_id;
+
+            fn read(
+                body: $crate::archive::body::Body<'a>,
+            ) -> Result<Self, $crate::archive::ArchiveDecodeError> {
+                #[allow(unused_mut, reason = "a message without variable data is read from its block alone")]
+                let mut parts = body.split::<$layout>(&[ $( $( (
+                    $since,
+                    aeron_layout::offset!($layout, $field: <$type as $crate::archive::body::BlockValue>::Layout),
+                ), )? )* ])?;
+                Ok(Self {
+                    $( $field: parts.value(
+                        stringify!($field),
+                        parts.layout.$field,
+                        $crate::archive::declare::addition!($( $since, $absent )?),
+                    )?, )*
+                    $( $( $data: parts.next_data(
+                        stringify!($data),
+                        $crate::archive::declare::version!($( $data_since )?),
+                    )?, )* )?
+                })
+            }
+        }
+
+        impl $(<$lifetime>)? $crate::codec::Encode for $name $(<$lifetime>)? {
+            fn write(&self, writer: &mut $crate::codec::Writer<'_>) {
+                $crate::archive::body::write_block(writer, $template_id, &$layout {
+                    $( $field: $crate::archive::body::BlockValue::layout(self.$field), )*
+                });
+                $( $( writer.data(self.$data); )* )?
+                $( $pad(writer); )?
+            }
+        }
+    };
+}
+
+/// Declares a request of a control session: the two ids, then the fields of its own.
+macro_rules! session_request {
+    (
+        $(#[$attribute:meta])*
+        pub struct $name:ident $(<$lifetime:lifetime>)? ($layout:ident) = $template_id:literal { $($fields:tt)* }
+    ) => {
+        $crate::archive::declare::archive_message! {
+            $(#[$attribute])*
+            pub struct $name $(<$lifetime>)? ($layout) = $template_id {
+                /// Control session, as the answer to the connect request named it.
+                pub control_session_id: i64,
+                /// Chosen by the client; the answer repeats it.
+                pub correlation_id: i64,
+                $($fields)*
+            }
+        }
+    };
+}
+
+/// The version that added a field, with the value that stands for absence.
+macro_rules! addition {
+    () => {
+        None
+    };
+    ($since:literal, $absent:tt) => {
+        Some(($since, $absent))
+    };
+}
+
+/// The version that added a text or byte string; 0 if every version has it.
+macro_rules! version {
+    () => {
+        0
+    };
+    ($since:literal) => {
+        $since
+    };
+}
+
+/// Declares the messages of one stream.
+macro_rules! archive_message_set {
+    (
+        $(#[$attribute:meta])*
+        pub enum $name:ident $(<$lifetime:lifetime>)? {
+            $( $(#[$variant_attribute:meta])* $variant:ident($message:ty), )*
+        }
+    ) => {
+        $(#[$attribute])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name<'a> {
+            $( $(#[$variant_attribute])* $variant($message), )*
+        }
+
+        impl<'a> $name<'a> {
+            /// Template ids of the messages.
+            pub const TEMPLATE_IDS: &'static [u16] = &[
+                $( <$message as $crate::archive::body::ArchiveMessage<'a>>::TEMPLATE_ID, )*
+            ];
+
+            /// Reads a message that begins with its header. Texts and byte strings are borrowed from `message`. Bytes after the last field
+            /// are ignored.
+            ///
+            /// # Errors
+            /// [`ArchiveDecodeError`](super::ArchiveDecodeError) if the message is not one of these, or its bytes are not complete. Never
+            /// reads outside `message` and never panics.
+            pub fn decode(message: &'a [u8]) -> Result<Self, $crate::archive::ArchiveDecodeError> {
+                use $crate::archive::body::{ArchiveMessage, Body};
+                let body = Body::of(message)?;
+                match body.template_id() {
+                    $( <$message>::TEMPLATE_ID => <$message>::read(body).map(Self::$variant), )*
+                    template_id => Err($crate::archive::ArchiveDecodeError::UnknownTemplateId { template_id }),
+                }
+            }
+
+            /// The template id that goes in the message's header.
+            #[must_use]
+            pub fn template_id(&self) -> u16 {
+                use $crate::archive::body::ArchiveMessage;
+                match self {
+                    $( Self::$variant(_) => <$message>::TEMPLATE_ID, )*
+                }
+            }
+
+            /// Bytes that [`encode`](Self::encode) writes.
+            #[must_use]
+            pub fn encoded_length(&self) -> usize {
+                use $crate::codec::Encode;
+                match self {
+                    $( Self::$variant(message) => message.measure(), )*
+                }
+            }
+
+            /// Writes the message with its header at the start of `out`. Returns its length in bytes.
+            ///
+            /// # Errors
+            /// [`EncodeError`](crate::EncodeError) if `out` is shorter than [`encoded_length`](Self::encoded_length).
+            pub fn encode(&self, out: &mut [u8]) -> Result<usize, $crate::EncodeError> {
+                use $crate::codec::Encode;
+                match self {
+                    $( Self::$variant(message) => message.encode(out), )*
+                }
+            }
+        }
+    };
+}
+
+pub(super) use {addition, archive_message, archive_message_set, session_request, version};

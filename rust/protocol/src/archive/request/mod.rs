@@ -1,0 +1,103 @@
+//! What a client asks of an archive, on the control request streams.
+
+mod ids;
+mod maintenance;
+mod query;
+mod recording;
+mod replay;
+mod replication;
+mod session;
+
+pub use ids::RequestIds;
+pub use maintenance::*;
+pub use query::*;
+pub use recording::*;
+pub use replay::*;
+pub use replication::*;
+pub use session::*;
+
+use super::declare::archive_message_set;
+
+archive_message_set! {
+    /// A request of a client to an archive.
+    pub enum ArchiveRequest {
+        /// Open a control session, with credentials.
+        AuthConnect(AuthConnectRequest<'a>),
+        /// Open a control session, without credentials.
+        Connect(ConnectRequest<'a>),
+        /// Close a control session.
+        CloseSession(CloseSessionRequest),
+        /// Answer a challenge.
+        ChallengeResponse(ChallengeResponse<'a>),
+        /// Say that the client is there.
+        KeepAlive(KeepAliveRequest),
+        /// Ask for the id of the archive.
+        ArchiveId(ArchiveIdRequest),
+        /// Record a stream.
+        StartRecording(StartRecordingRequest<'a>),
+        /// Record a stream, by a subscription that may end by itself.
+        StartRecording2(StartRecordingRequest2<'a>),
+        /// Stop the recordings of a channel and stream.
+        StopRecording(StopRecordingRequest<'a>),
+        /// Stop the recordings of a subscription.
+        StopRecordingSubscription(StopRecordingSubscriptionRequest),
+        /// Stop one recording.
+        StopRecordingByIdentity(StopRecordingByIdentityRequest),
+        /// Continue a recording.
+        ExtendRecording(ExtendRecordingRequest<'a>),
+        /// Continue a recording, by a subscription that may end by itself.
+        ExtendRecording2(ExtendRecordingRequest2<'a>),
+        /// Replay a recording.
+        Replay(ReplayRequest<'a>),
+        /// Replay a recording up to the value of a counter.
+        BoundedReplay(BoundedReplayRequest<'a>),
+        /// Ask for a token for a replay.
+        ReplayToken(ReplayTokenRequest),
+        /// Stop a replay.
+        StopReplay(StopReplayRequest),
+        /// Stop all replays.
+        StopAllReplays(StopAllReplaysRequest),
+        /// List recordings.
+        ListRecordings(ListRecordingsRequest),
+        /// List recordings of a stream and channel.
+        ListRecordingsForUri(ListRecordingsForUriRequest<'a>),
+        /// List one recording.
+        ListRecording(ListRecordingRequest),
+        /// Find the newest recording of a stream.
+        FindLastMatchingRecording(FindLastMatchingRecordingRequest<'a>),
+        /// List subscriptions of the archive.
+        ListRecordingSubscriptions(ListRecordingSubscriptionsRequest<'a>),
+        /// Ask for a start position.
+        StartPosition(StartPositionRequest),
+        /// Ask for the position of an active recording.
+        RecordingPosition(RecordingPositionRequest),
+        /// Ask for a stop position.
+        StopPosition(StopPositionRequest),
+        /// Ask for the position after the last byte, active or not.
+        MaxRecordedPosition(MaxRecordedPositionRequest),
+        /// Cut the end of a recording.
+        TruncateRecording(TruncateRecordingRequest),
+        /// Delete a recording.
+        PurgeRecording(PurgeRecordingRequest),
+        /// Move the start of a recording and keep the files before it.
+        DetachSegments(DetachSegmentsRequest),
+        /// Delete the files before the start of a recording.
+        DeleteDetachedSegments(DeleteDetachedSegmentsRequest),
+        /// Move the start of a recording and delete the files before it.
+        PurgeSegments(PurgeSegmentsRequest),
+        /// Move the start of a recording back to the first of its files.
+        AttachSegments(AttachSegmentsRequest),
+        /// Move segments to another recording.
+        MigrateSegments(MigrateSegmentsRequest),
+        /// Replace the channel of a recording.
+        UpdateChannel(UpdateChannelRequest<'a>),
+        /// Copy a recording of another archive, with all parameters.
+        Replicate2(ReplicateRequest2<'a>),
+        /// Copy a recording of another archive.
+        Replicate(ReplicateRequest<'a>),
+        /// Copy a recording of another archive, with tags.
+        TaggedReplicate(TaggedReplicateRequest<'a>),
+        /// Stop a replication.
+        StopReplication(StopReplicationRequest),
+    }
+}

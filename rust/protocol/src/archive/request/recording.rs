@@ -1,0 +1,101 @@
+//! Starting, extending and stopping recordings.
+
+use aeron_layout::archive_message::request::{
+    ExtendRecording2Layout, ExtendRecordingLayout, RecordingRequestLayout, StartRecording2Layout,
+    StartRecordingLayout, StopRecordingLayout, SubscriptionRequestLayout,
+};
+
+use super::super::SourceLocation;
+use super::super::declare::session_request;
+
+session_request! {
+    /// Records a stream: each image of it becomes a recording. The result is the id of the archive's subscription.
+    pub struct StartRecordingRequest<'a>(StartRecordingLayout) = 4 {
+        /// Stream to record.
+        pub stream_id: i32,
+        /// Whether the archive spies on its own driver.
+        pub source_location: SourceLocation,
+        data {
+            /// Channel to record.
+            channel,
+        }
+    }
+}
+
+session_request! {
+    /// As [`StartRecordingRequest`], with a subscription that may end by itself.
+    pub struct StartRecordingRequest2<'a>(StartRecording2Layout) = 63 {
+        /// Stream to record.
+        pub stream_id: i32,
+        /// Whether the archive spies on its own driver.
+        pub source_location: SourceLocation,
+        /// Whether the subscription is closed when the first of its recordings ends.
+        pub auto_stop: bool,
+        data {
+            /// Channel to record.
+            channel,
+        }
+    }
+}
+
+session_request! {
+    /// Stops all recordings of a subscription that the channel and stream name. The result is 0.
+    pub struct StopRecordingRequest<'a>(StopRecordingLayout) = 5 {
+        /// Stream that is recorded.
+        pub stream_id: i32,
+        data {
+            /// Channel that is recorded.
+            channel,
+        }
+    }
+}
+
+session_request! {
+    /// Stops all recordings of a subscription. The result is 0.
+    pub struct StopRecordingSubscriptionRequest(SubscriptionRequestLayout) = 14 {
+        /// Id of the archive's subscription, as the start of the recording returned it.
+        pub subscription_id: i64,
+    }
+}
+
+session_request! {
+    /// Stops one recording. The result is 1 if the recording was active, otherwise 0.
+    pub struct StopRecordingByIdentityRequest(RecordingRequestLayout) = 65 {
+        /// The recording.
+        pub recording_id: i64,
+    }
+}
+
+session_request! {
+    /// Continues a recording with the images of a stream. The result is the id of the archive's subscription.
+    pub struct ExtendRecordingRequest<'a>(ExtendRecordingLayout) = 11 {
+        /// The recording.
+        pub recording_id: i64,
+        /// Stream to record.
+        pub stream_id: i32,
+        /// Whether the archive spies on its own driver.
+        pub source_location: SourceLocation,
+        data {
+            /// Channel to record.
+            channel,
+        }
+    }
+}
+
+session_request! {
+    /// As [`ExtendRecordingRequest`], with a subscription that may end by itself.
+    pub struct ExtendRecordingRequest2<'a>(ExtendRecording2Layout) = 64 {
+        /// The recording.
+        pub recording_id: i64,
+        /// Stream to record.
+        pub stream_id: i32,
+        /// Whether the archive spies on its own driver.
+        pub source_location: SourceLocation,
+        /// Whether the subscription is closed when the first of its recordings ends.
+        pub auto_stop: bool,
+        data {
+            /// Channel to record.
+            channel,
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Starting and stopping replays.
+
+use aeron_layout::archive_message::request::{
+    BoundedReplayLayout, RecordingRequestLayout, ReplayLayout, StopReplayLayout,
+};
+
+use super::super::declare::session_request;
+use super::super::{NULL_LENGTH, NULL_VALUE};
+
+/// Length of a replay that goes to the end of the recording and follows it while the recording is active.
+pub const REPLAY_ALL_AND_FOLLOW: i64 = -1;
+
+/// Length of a replay that goes to the end of the recording, as it is when the replay begins.
+pub const REPLAY_ALL_AND_STOP: i64 = -2;
+
+session_request! {
+    /// Publishes a recording on a channel. The result is the replay session id, whose low 32 bits are the session id of the publication.
+    pub struct ReplayRequest<'a>(ReplayLayout) = 6 {
+        /// The recording.
+        pub recording_id: i64,
+        /// Position of the first frame; [`NULL_VALUE`] for the start of the recording.
+        pub position: i64,
+        /// Bytes to replay, or [`REPLAY_ALL_AND_FOLLOW`], or [`REPLAY_ALL_AND_STOP`].
+        pub length: i64,
+        /// Stream of the replay.
+        pub replay_stream_id: i32,
+        /// Longest read of a segment file in bytes; [`NULL_LENGTH`] for the archive's setting.
+        pub file_io_max_length: i32 = NULL_LENGTH since 7,
+        /// Token of [`ReplayTokenRequest`] for a replay over a response channel; [`NULL_VALUE`] otherwise.
+        pub replay_token: i64 = NULL_VALUE since 10,
+        data {
+            /// Channel of the replay.
+            replay_channel,
+        }
+    }
+}
+
+session_request! {
+    /// As [`ReplayRequest`], and not beyond the position that a counter has.
+    pub struct BoundedReplayRequest<'a>(BoundedReplayLayout) = 18 {
+        /// The recording.
+        pub recording_id: i64,
+        /// Position of the first frame; [`NULL_VALUE`] for the start of the recording.
+        pub position: i64,
+        /// Bytes to replay, or [`REPLAY_ALL_AND_FOLLOW`], or [`REPLAY_ALL_AND_STOP`].
+        pub length: i64,
+        /// Counter whose value is the limit position.
+        pub limit_counter_id: i32,
+        /// Stream of the replay.
+        pub replay_stream_id: i32,
+        /// Longest read of a segment file in bytes; [`NULL_LENGTH`] for the archive's setting.
+        pub file_io_max_length: i32 = NULL_LENGTH since 7,
+        /// Token of [`ReplayTokenRequest`] for a replay over a response channel; [`NULL_VALUE`] otherwise.
+        pub replay_token: i64 = NULL_VALUE since 10,
+        data {
+            /// Channel of the replay.
+            replay_channel,
+        }
+    }
+}
+
+session_request! {
+    /// Asks for a token that allows one replay of a recording over another connection. The result is the token.
+    pub struct ReplayTokenRequest(RecordingRequestLayout) = 105 {
+        /// The recording.
+        pub recording_id: i64,
+    }
+}
+
+session_request! {
+    /// Stops a replay. The result is 0, also if there is no such replay.
+    pub struct StopReplayRequest(StopReplayLayout) = 7 {
+        /// The replay, as its start returned it.
+        pub replay_session_id: i64,
+    }
+}
+
+session_request! {
+    /// Stops all replays of a recording, or of all recordings. The result is 0.
+    pub struct StopAllReplaysRequest(RecordingRequestLayout) = 19 {
+        /// The recording; [`NULL_VALUE`] for all.
+        pub recording_id: i64,
+    }
+}
