@@ -7,12 +7,12 @@ use aeron_memory::counters::system::{SystemCounter, SystemCounters};
 use aeron_protocol::frame::{DataFrame, DataHeader, FrameError, Rttm, Setup};
 use slab::Slab;
 
-use super::command::{ForgettableState, ImageRequest, ReceiverEvent};
+use super::command::{ImageRequest, ReceiverEvent};
 use super::destination::Link;
 use super::dispatcher::{DataAction, MAX_IMAGES, SetupAction};
 use super::endpoint::ReceiveEndpoint;
 use super::image::{Arrival, ReceiverImage};
-use super::sessions::MAX_REMEMBERED_SESSIONS;
+use super::sessions::{ForgettableState, MAX_REMEMBERED_SESSIONS};
 use crate::diagnostics::ErrorRecorder;
 use crate::error::DriverError;
 use crate::media::timestamps::EpochNanos;

@@ -6,13 +6,10 @@ use aeron_protocol::frame::Setup;
 
 use super::destination::ReceiveDestination;
 use super::endpoint::ReceiveEndpoint;
+use super::ids::{DestinationId, EndpointId};
 use super::image::ReceiverImage;
+use super::sessions::ForgettableState;
 use crate::stream::StreamSession;
-
-/// Names a receive endpoint; given by the conductor.
-pub type EndpointId = u64;
-/// Names a destination of any receive endpoint; given by the conductor.
-pub type DestinationId = u64;
 
 /// One request of the conductor. Whoever names something that the receiver does not have asks for nothing.
 pub enum ReceiverCommand {
@@ -79,15 +76,6 @@ pub enum ReceiverCommand {
         correlation_id: i64,
         reason: Box<[u8]>,
     },
-}
-
-/// What the conductor can have forgotten about a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ForgettableState {
-    /// The session had an image that left before the stream ended.
-    CoolDown,
-    /// The conductor was asked for an image, and there will be none.
-    InitInProgress,
 }
 
 /// What the receiver tells the conductor.

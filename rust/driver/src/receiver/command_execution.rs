@@ -5,10 +5,11 @@ use std::net::SocketAddr;
 use aeron_memory::counters::system::SystemCounter;
 
 use super::Receiver;
-use super::command::{DestinationId, EndpointId, ReceiverCommand as Command, ReceiverEvent};
+use super::command::{ReceiverCommand as Command, ReceiverEvent};
 use super::destination::{Control, ReceiveDestination};
 use super::dispatcher::Dispatcher;
 use super::endpoint::ReceiveEndpoint;
+use super::ids::{DestinationId, EndpointId};
 use super::image::ReceiverImage;
 use crate::error::DriverError;
 use crate::media::transport::SocketKey;

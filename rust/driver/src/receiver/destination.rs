@@ -7,7 +7,7 @@ use aeron_memory::counters::system::{SystemCounter, SystemCounters};
 use aeron_protocol::uri::TimestampOffsets;
 use slab::Slab;
 
-use super::command::DestinationId;
+use super::ids::DestinationId;
 use crate::diagnostics::ErrorRecorder;
 use crate::error::DriverError;
 use crate::media::UdpChannel;

@@ -6,8 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::command::ForgettableState;
-use super::sessions::{ImageKey, SessionState, Sessions};
+use super::sessions::{ForgettableState, ImageKey, SessionState, Sessions};
 use crate::rules::{Rule, reach};
 use crate::stream::StreamSession;
 

@@ -2,8 +2,8 @@
 
 use aeron_protocol::frame::StatusMessage;
 
-use super::command::EndpointId;
 use super::dispatcher::Dispatcher;
+use super::ids::EndpointId;
 use crate::stream::StreamSession;
 
 /// A receive endpoint; its destinations, each with a socket, belong to the receiver.

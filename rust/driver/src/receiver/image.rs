@@ -13,10 +13,10 @@ use aeron_memory::log::LogBuffers;
 use aeron_memory::log::rebuild::insert;
 use aeron_protocol::frame::{DataHeader, FrameError, Rttm, walk_from};
 
-use super::command::{DestinationId, EndpointId};
 use super::connections::Connections;
 use super::endpoint::ReceiverIdentity;
 use super::feedback::Feedback;
+use super::ids::{DestinationId, EndpointId};
 use crate::congestion::RttMeter;
 use crate::image::ImageStatus;
 use crate::stream::StreamSession;
@@ -115,8 +115,7 @@ impl ReceiverImage {
         if positions.term_count(header.term_id) < 0 || self.feedback.is_rejected() {
             return Ok(());
         }
-        let offset = header.term_offset as usize;
-        let position = positions.position(header.term_id, offset);
+        let position = positions.position(header.term_id, header.term_offset as usize);
         let end = position + covered.length as i64;
         let limit = self.feedback.over_run_threshold();
         if end > limit.min(self.config.status.allocated_end()) {
@@ -126,7 +125,7 @@ impl ReceiverImage {
         } else if covered.is_heartbeat {
             self.on_heartbeat(header, position, arrival, system);
         } else {
-            self.on_frames(datagram, offset, (position, end), arrival, system);
+            self.on_frames(datagram, position, end, arrival, system);
         }
         Ok(())
     }
@@ -146,7 +145,7 @@ impl ReceiverImage {
         system: &SystemCounters<SharedBuffer>,
     ) {
         let term_length = self.config.log.term_length() as i64;
-        if position < (self.feedback.last_position() - term_length).max(0) {
+        if position < (self.feedback.last_position - term_length).max(0) {
             system
                 .get(SystemCounter::FlowControlUnderRuns)
                 .add_release(1);
@@ -163,12 +162,12 @@ impl ReceiverImage {
     fn on_frames(
         &mut self,
         datagram: &[u8],
-        offset: usize,
-        (position, end): (i64, i64),
+        position: i64,
+        end: i64,
         arrival: &Arrival,
         system: &SystemCounters<SharedBuffer>,
     ) {
-        let last_position = self.feedback.last_position();
+        let last_position = self.feedback.last_position;
         if position < last_position {
             system
                 .get(SystemCounter::FlowControlUnderRuns)
@@ -179,6 +178,7 @@ impl ReceiverImage {
             return;
         }
         self.on_packet(arrival);
+        let offset = self.config.log.positions().term_offset(position);
         insert(self.config.log.term_at(position), offset, datagram);
         self.raise_high_water_mark(end);
     }

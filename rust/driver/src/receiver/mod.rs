@@ -9,10 +9,12 @@ mod arrivals;
 mod command;
 mod command_execution;
 mod connections;
+mod control_frames;
 mod destination;
 mod dispatcher;
 mod endpoint;
 mod feedback;
+mod ids;
 mod image;
 mod pending_setups;
 mod sessions;
@@ -26,15 +28,14 @@ use aeron_memory::counters::system::{SystemCounter, SystemCounters};
 use aeron_protocol::frame::Rttm;
 use slab::Slab;
 
-pub use command::{
-    DestinationId, EndpointId, ForgettableState, ImageRequest, ReceiverCommand, ReceiverEvent,
-};
+pub use command::{ImageRequest, ReceiverCommand, ReceiverEvent};
 pub use destination::{Control, ReceiveDestination};
 pub use dispatcher::MAX_IMAGES;
 pub use endpoint::{ReceiveEndpoint, ReceiverIdentity};
+pub use ids::{DestinationId, EndpointId};
 pub use image::{ReceiverImage, ReceiverImageConfig};
 pub use pending_setups::MAX_PENDING_SETUPS;
-pub use sessions::MAX_REMEMBERED_SESSIONS;
+pub use sessions::{ForgettableState, MAX_REMEMBERED_SESSIONS};
 
 use arrivals::{Arrivals, Reply};
 use destination::Outbound;

@@ -27,6 +27,15 @@ pub enum SessionState {
     NoInterest,
 }
 
+/// What the conductor can have forgotten about a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForgettableState {
+    /// The session had an image that left before the stream ended.
+    CoolDown,
+    /// The conductor was asked for an image, and there will be none.
+    InitInProgress,
+}
+
 impl SessionState {
     /// Whether it has an image, or is about to; then it is not forgotten.
     fn has_image(self) -> bool {

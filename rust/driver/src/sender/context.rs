@@ -2,8 +2,8 @@
 
 use std::io;
 
-use super::command::SenderEvent;
 use super::counters::SenderCounters;
+use super::event::SenderEvent;
 use crate::config::Context;
 use crate::diagnostics::ErrorRecorder;
 use crate::error::DriverError;

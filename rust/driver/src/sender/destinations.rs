@@ -9,7 +9,7 @@ use std::sync::Arc;
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
 
-use super::command::ManualDestination;
+use super::manual_destination::ManualDestination;
 
 /// Receivers that one endpoint with dynamic control sends to.
 pub const MAX_DYNAMIC_DESTINATIONS: usize = 1024;

@@ -5,13 +5,18 @@ use std::net::SocketAddr;
 
 use aeron_protocol::frame::{ControlFrame, ErrorFrame, MAX_TERM_LENGTH, Nak, StatusMessage};
 
-use super::Sending;
 use super::context::SenderContext;
 use super::endpoint::SendEndpoint;
 use super::inbox::ControlDatagram;
 use super::publication::SenderPublication;
 use crate::error::DriverError;
 use crate::stream::StreamSession;
+
+/// A publication and the slot of its endpoint.
+pub(super) struct Sending {
+    pub slot: usize,
+    pub publication: Box<SenderPublication>,
+}
 
 /// Indexes of publications by their routes.
 #[derive(Debug, Default)]

@@ -4,10 +4,11 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::command::{EndpointId, ManualDestination};
 use super::context::SenderContext;
 use super::destinations::{DestinationTracker, NO_REGISTRATION, TooManyDestinations, is_silent};
+use super::endpoint_id::EndpointId;
 use super::inbox::Inbox;
+use super::manual_destination::ManualDestination;
 use crate::media::timestamps;
 use crate::media::transport::{GsoBatch, Socket};
 

@@ -10,18 +10,22 @@ mod counters;
 mod destinations;
 mod dispatch;
 mod endpoint;
+mod endpoint_id;
+mod event;
 mod gso_batches;
 mod inbox;
+mod manual_destination;
 mod publication;
 mod receivers;
 #[cfg(test)]
 mod tests;
 
-pub use command::{
-    EndpointId, ManualDestination, PublicationErrorReport, SenderCommand, SenderEvent,
-};
+pub use command::SenderCommand;
 pub use destinations::{DestinationControl, DestinationTracker};
 pub use endpoint::{Destinations, Peer, SendEndpoint, SendEndpointConfig};
+pub use endpoint_id::EndpointId;
+pub use event::{PublicationErrorReport, SenderEvent};
+pub use manual_destination::ManualDestination;
 pub use publication::{PublicationCounters, Response, SenderPublication, SenderPublicationConfig};
 
 use std::net::SocketAddr;
@@ -38,7 +42,7 @@ use crate::media::transport::{Poller, SocketKey};
 use crate::queue::{QueueConsumer, QueueProducer};
 use context::{SenderContext, SenderSettings};
 use counters::SenderCounters;
-use dispatch::Routes;
+use dispatch::{Routes, Sending};
 use inbox::Inbox;
 
 /// What a sender is made of.
@@ -77,12 +81,6 @@ pub struct Sender {
     cycles_since_poll: usize,
     time_of_last_poll_ns: i64,
     time_of_last_re_resolution_check_ns: i64,
-}
-
-/// A publication and the slot of its endpoint.
-struct Sending {
-    slot: usize,
-    publication: Box<SenderPublication>,
 }
 
 /// What a pass over all publications did.

@@ -8,9 +8,9 @@ use super::{Response, SenderPublication};
 use crate::error::DriverError;
 use crate::flow_control::{FlowControlProblem, ReceiverStatus};
 use crate::retransmit::{NakOutcome, RetransmitBudgetExceeded};
-use crate::sender::command::{PublicationErrorReport, SenderEvent};
 use crate::sender::context::SenderContext;
 use crate::sender::endpoint::SendEndpoint;
+use crate::sender::event::{PublicationErrorReport, SenderEvent};
 
 /// Says that a frame has no group tag.
 const NO_GROUP_TAG: i64 = -1;
