@@ -16,6 +16,8 @@ use aeron_memory::log::AppendError;
 
 use crate::channel_status;
 use crate::client::Client;
+#[cfg(doc)]
+use crate::error::Error;
 use crate::error::{CloseCause, Result};
 use crate::operation::{CommandSteps, PendingOperation};
 use crate::proxy::DestinationCommand;
