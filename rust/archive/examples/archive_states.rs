@@ -14,7 +14,7 @@ use aeron_archive::purge;
 use aeron_archive::reader::RecordingReader;
 use aeron_archive::recorder::RecorderSession;
 use aeron_archive::recovery::{find_end, recover};
-use aeron_archive::storage::{Access, Directory, Storage, StorageFile};
+use aeron_archive::storage::{Access, Directory, Storage, StorageFile, SyncLevel};
 use aeron_archive::stream::{RecordedStream, StreamDescription};
 use std::error::Error;
 use std::fs::File;
@@ -110,7 +110,7 @@ impl Archive {
             ..stream::description(start_position)
         };
         let stream = RecordedStream::new(&description)?;
-        let session = RecorderSession::create(self.storage.clone(), stream)?;
+        let session = RecorderSession::create(self.storage.clone(), stream, SyncLevel::None)?;
         Ok(Recording {
             archive: self,
             recording_id,

@@ -1,17 +1,20 @@
 //! A disk in memory that fails when and how it is told: for tests of whatever keeps files, here and in other crates, and for the
 //! simulator.
 //!
-//! It is deterministic: each change (create, remove, rename, set length, write) is one *step*, counted from 0, and a fault strikes at
-//! a given step. After a kill every operation fails until [`MemoryStorage::restart`]; what was written before is still there, as after
+//! It is deterministic: each change (create, remove, rename, set length, write, sync) is one *step*, counted from 0, and a fault strikes
+//! at a given step. After a kill every operation fails until [`MemoryStorage::restart`]; what was written before is still there, as after
 //! the death of a process on a machine that lives on. A killed write ends at a page's end, which is where the kernel looks for
 //! signals. Files are sparse: a page takes space once something was written to it.
+//!
+//! The disk also knows what was synced. [`MemoryStorage::lose_power`] takes back changes that were not: each page alone, the length of a
+//! file, and the last changes of the directory, whose order a file system keeps in its journal.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use crate::storage::{Access, Storage, StorageFile};
+use crate::storage::{Access, Storage, StorageFile, SyncLevel};
 
 /// Granularity of space, and of what a kill leaves of a write, in bytes.
 pub const PAGE_LENGTH: usize = 4096;
@@ -63,14 +66,26 @@ struct Disk {
     used_pages: u64,
     /// Since the epoch.
     now: Duration,
+    /// Changes of the directory since it was synced, the oldest first.
+    unsynced: Vec<DirectoryChange>,
 }
+
+/// What names stood for before one change of the directory.
+type DirectoryChange = Vec<(String, Option<Arc<Mutex<Contents>>>)>;
+
+type Page = Box<[u8; PAGE_LENGTH]>;
 
 /// A file's bytes. Pages that are not there are zero.
 #[derive(Debug, Default)]
 struct Contents {
     length: u64,
-    pages: BTreeMap<u64, Box<[u8; PAGE_LENGTH]>>,
+    pages: BTreeMap<u64, Page>,
     modified: Duration,
+    /// Length that the disk has.
+    synced_length: u64,
+    /// Pages that have changed since they were synced, as the disk has them.
+    unsynced: BTreeMap<u64, Option<Page>>,
+    synced_modified: Duration,
     /// Removed, and kept only for those who have it open.
     removed: bool,
 }
@@ -133,6 +148,15 @@ impl MemoryStorage {
         disk.restarts += 1;
     }
 
+    /// Ends the process, lets the machine lose its power, and starts another process on what the disk has.
+    ///
+    /// `survives` is asked for each change that was not synced, in the order of the names and pages, and for the changes of the directory
+    /// from the oldest on until it first returns `false`. A change that does not survive is undone.
+    pub fn lose_power(&self, mut survives: impl FnMut() -> bool) {
+        self.disk().lose_power(&mut survives);
+        self.restart();
+    }
+
     /// A file's bytes, if it is there. For tests: takes no step and never fails.
     #[must_use]
     pub fn bytes(&self, name: &str) -> Option<Vec<u8>> {
@@ -151,8 +175,10 @@ impl MemoryStorage {
             ..Contents::default()
         };
         contents.write(bytes, 0);
+        contents.sync(SyncLevel::DataAndMetadata);
         disk.used_pages += contents.pages.len() as u64;
         disk.link(name, Arc::new(Mutex::new(contents)));
+        disk.unsynced.clear();
     }
 
     /// Bit rot: turns one bit of a file around. Answers whether the file has that byte.
@@ -168,6 +194,7 @@ impl MemoryStorage {
         }
         let before = contents.pages.len() as u64;
         contents.write(&[byte[0] ^ 1 << (bit % 8)], offset);
+        contents.sync(SyncLevel::Data);
         disk.used_pages += contents.pages.len() as u64 - before;
         true
     }
@@ -198,6 +225,7 @@ impl Storage for MemoryStorage {
         };
         let contents = Arc::new(Mutex::new(contents));
         if progress >= 1 {
+            disk.note_change(&[name]);
             disk.link(name, Arc::clone(&contents));
         }
         disk.still_alive()?;
@@ -222,6 +250,7 @@ impl Storage for MemoryStorage {
             return Err(io::ErrorKind::NotFound.into());
         }
         if disk.progress(fault) >= 1 {
+            disk.note_change(&[name]);
             disk.unlink(name);
         }
         disk.still_alive()
@@ -233,10 +262,11 @@ impl Storage for MemoryStorage {
         if !disk.files.contains_key(from) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        if disk.progress(fault) >= 1
-            && let Some(contents) = disk.files.remove(from)
-        {
-            disk.link(to, contents);
+        if disk.progress(fault) >= 1 {
+            disk.note_change(&[from, to]);
+            if let Some(contents) = disk.files.remove(from) {
+                disk.link(to, contents);
+            }
         }
         disk.still_alive()
     }
@@ -251,6 +281,14 @@ impl Storage for MemoryStorage {
         let disk = self.disk();
         disk.still_alive()?;
         Ok(disk.free_pages().saturating_mul(PAGE_LENGTH as u64))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut disk = self.disk();
+        disk.step()?;
+        disk.still_alive()?;
+        disk.unsynced.clear();
+        Ok(())
     }
 }
 
@@ -316,6 +354,16 @@ impl StorageFile for MemoryFile {
     fn modified(&self) -> io::Result<SystemTime> {
         let _disk = self.alive()?;
         Ok(SystemTime::UNIX_EPOCH + lock(&self.contents).modified)
+    }
+
+    fn sync(&self, level: SyncLevel) -> io::Result<()> {
+        let mut disk = self.alive()?;
+        if level > SyncLevel::None {
+            disk.step()?;
+            disk.still_alive()?;
+            lock(&self.contents).sync(level);
+        }
+        Ok(())
     }
 }
 
@@ -385,6 +433,32 @@ impl Disk {
         answer
     }
 
+    /// Notes what `names` stand for, before a change of the directory.
+    fn note_change(&mut self, names: &[&str]) {
+        let before = |name: &&str| (name.to_string(), self.files.get(*name).cloned());
+        self.unsynced.push(names.iter().map(before).collect());
+    }
+
+    fn lose_power(&mut self, survives: &mut impl FnMut() -> bool) {
+        let surviving = self.unsynced.iter().take_while(|_| survives()).count();
+        for change in self.unsynced.split_off(surviving).into_iter().rev() {
+            for (name, contents) in change {
+                match contents {
+                    Some(contents) => drop(self.files.insert(name, contents)),
+                    None => drop(self.files.remove(&name)),
+                }
+            }
+        }
+        self.unsynced.clear();
+        self.used_pages = 0;
+        for contents in self.files.values() {
+            let mut contents = lock(contents);
+            contents.lose_power(survives);
+            contents.removed = false;
+            self.used_pages += contents.pages.len() as u64;
+        }
+    }
+
     fn link(&mut self, name: &str, contents: Arc<Mutex<Contents>>) {
         self.unlink(name);
         self.files.insert(name.to_owned(), contents);
@@ -415,6 +489,7 @@ impl Contents {
     fn write(&mut self, bytes: &[u8], offset: u64) {
         for (page, within, part) in parts(offset, bytes.len()) {
             let source = &bytes[part];
+            self.note_page(page);
             let page = self
                 .pages
                 .entry(page)
@@ -429,14 +504,53 @@ impl Contents {
     fn set_length(&mut self, length: u64) {
         self.length = length;
         let within = (length % PAGE_LENGTH as u64) as usize;
-        let mut beyond = self.pages.split_off(&(length / PAGE_LENGTH as u64));
+        let cut = length / PAGE_LENGTH as u64;
+        let changed: Vec<u64> = self.pages.range(cut..).map(|(&number, _)| number).collect();
+        for number in changed {
+            self.note_page(number);
+        }
+        let mut beyond = self.pages.split_off(&cut);
         if let Some((number, mut page)) = beyond.pop_first()
-            && number == length / PAGE_LENGTH as u64
+            && number == cut
             && within > 0
         {
             page[within..].fill(0);
             self.pages.insert(number, page);
         }
+    }
+
+    /// Notes a page as the disk has it, before it changes.
+    fn note_page(&mut self, number: u64) {
+        let page = self.pages.get(&number);
+        self.unsynced.entry(number).or_insert_with(|| page.cloned());
+    }
+
+    fn sync(&mut self, level: SyncLevel) {
+        self.unsynced.clear();
+        self.synced_length = self.length;
+        if level == SyncLevel::DataAndMetadata {
+            self.synced_modified = self.modified;
+        }
+    }
+
+    fn lose_power(&mut self, survives: &mut impl FnMut() -> bool) {
+        for (number, page) in std::mem::take(&mut self.unsynced) {
+            if !survives() {
+                match page {
+                    Some(page) => drop(self.pages.insert(number, page)),
+                    None => drop(self.pages.remove(&number)),
+                }
+            }
+        }
+        if self.length != self.synced_length && !survives() {
+            self.length = self.synced_length;
+        }
+        if self.modified != self.synced_modified && !survives() {
+            self.modified = self.synced_modified;
+        }
+        // Pages beyond the end that are not part of the file: they would show up if it grew.
+        self.set_length(self.length);
+        self.sync(SyncLevel::DataAndMetadata);
     }
 
     /// How many of `count` bytes at `offset` can be written when no more than `free` pages are added.

@@ -1,12 +1,13 @@
 //! [`RecorderSession`]: writes one stream into segment files, block by block.
 //!
-//! A block is recorded in two steps: *append* checks its frames and writes them behind the recorded position, *publish* moves
-//! the recorded position over them. What must be on disk before anybody is told of the block goes between the two.
+//! A block is recorded in two steps: *append* checks its frames and writes them behind the recorded position, *publish* forces them
+//! to the disk at the session's [`SyncLevel`] and moves the recorded position over them. What else must be on disk before anybody is told
+//! of the block goes between the two.
 //! Bytes behind the recorded position are zeros except between these steps, because tools take a whole frame there for
 //! recorded: a write that fails or comes back short is undone.
 
 use crate::frame::{Frame, FrameFault};
-use crate::storage::{Storage, StorageFile};
+use crate::storage::{Storage, StorageFile, SyncLevel};
 use crate::stream::RecordedStream;
 use aeron_memory::log::frame::frame_type;
 use std::io;
@@ -17,6 +18,7 @@ use thiserror::Error;
 pub struct RecorderSession<S: Storage> {
     storage: S,
     stream: RecordedStream,
+    sync_level: SyncLevel,
     segment: S::File,
     segment_base: i64,
     recorded_position: i64,
@@ -56,6 +58,16 @@ pub enum RecorderError {
         /// What the storage answers.
         source: io::Error,
     },
+    /// What is appended cannot be forced to the disk. It may be lost if the machine loses power, and is not recorded.
+    #[error("{name} cannot be synced at position {position}: {source}")]
+    Sync {
+        /// Name of the file; of the directory, `.`.
+        name: String,
+        /// Recorded position.
+        position: i64,
+        /// Error of the storage.
+        source: io::Error,
+    },
     /// What is behind the recorded position cannot be removed; recovery will do it.
     #[error("{name} cannot be cut at position {position}: {source}")]
     Undo {
@@ -91,17 +103,22 @@ pub enum RecorderError {
 }
 
 impl<S: Storage> RecorderSession<S> {
-    /// Begins a recording: creates its first segment.
+    /// Begins a recording: creates its first segment. Above [`SyncLevel::None`] all that is published survives a loss of power.
     ///
     /// # Errors
-    /// [`RecorderError::Create`].
-    pub fn create(storage: S, stream: RecordedStream) -> Result<Self, RecorderError> {
+    /// [`RecorderError::Create`], [`RecorderError::Sync`].
+    pub fn create(
+        storage: S,
+        stream: RecordedStream,
+        sync_level: SyncLevel,
+    ) -> Result<Self, RecorderError> {
         let position = stream.start_position();
         let segment_base = stream.segment_base(position);
-        let segment = create_segment(&storage, &stream, segment_base)?;
+        let segment = create_segment(&storage, &stream, segment_base, sync_level)?;
         Ok(Self {
             storage,
             stream,
+            sync_level,
             segment,
             segment_base,
             recorded_position: position,
@@ -161,11 +178,22 @@ impl<S: Storage> RecorderSession<S> {
     /// at once.
     ///
     /// # Errors
-    /// [`RecorderError::Create`]; the recorded position has moved all the same.
+    /// [`RecorderError::Sync`] of the segment, and nothing of what is appended is recorded; [`RecorderError::Create`], or
+    /// [`RecorderError::Sync`] of the directory, and the recorded position has moved all the same.
     pub fn publish(&mut self) -> Result<i64, RecorderError> {
+        if self.appended_position > self.recorded_position
+            && let Err(source) = self.segment.sync(self.sync_level)
+        {
+            self.undo()?;
+            return Err(RecorderError::Sync {
+                name: self.segment_name(),
+                position: self.recorded_position,
+                source,
+            });
+        }
         self.recorded_position = self.appended_position;
         if let Some(base) = self.next_segment() {
-            self.segment = create_segment(&self.storage, &self.stream, base)?;
+            self.segment = create_segment(&self.storage, &self.stream, base, self.sync_level)?;
             self.segment_base = base;
         }
         Ok(self.recorded_position)
@@ -272,9 +300,18 @@ fn create_segment<S: Storage>(
     storage: &S,
     stream: &RecordedStream,
     base: i64,
+    sync_level: SyncLevel,
 ) -> Result<S::File, RecorderError> {
     let name = stream.segment_name(base);
-    storage
+    let file = storage
         .create(&name, stream.segment_length() as u64)
-        .map_err(|source| RecorderError::Create { name, source })
+        .map_err(|source| RecorderError::Create { name, source })?;
+    if sync_level > SyncLevel::None {
+        storage.sync().map_err(|source| RecorderError::Sync {
+            name: ".".to_owned(),
+            position: base.max(stream.start_position()),
+            source,
+        })?;
+    }
+    Ok(file)
 }

@@ -22,6 +22,18 @@ pub enum Access {
     Write,
 }
 
+/// How much of a change is forced to the disk before the change counts as done: Aeron's `file.sync.level` and `catalog.file.sync.level`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SyncLevel {
+    /// Nothing: the change survives the death of the process, and may be lost if the machine loses power.
+    #[default]
+    None = 0,
+    /// The bytes, and the length of the file.
+    Data = 1,
+    /// Also times and permissions.
+    DataAndMetadata = 2,
+}
+
 /// A directory of files. A name has no directory in it.
 pub trait Storage {
     /// An open file.
@@ -62,6 +74,12 @@ pub trait Storage {
     /// # Errors
     /// What the file system answers.
     fn free_bytes(&self) -> io::Result<u64>;
+
+    /// Forces to the disk which names the directory has: files that were created, renamed or removed before.
+    ///
+    /// # Errors
+    /// The error of the file system; some of the changes may then be lost if the machine loses power.
+    fn sync(&self) -> io::Result<()>;
 }
 
 /// An open file of a [`Storage`].
@@ -95,6 +113,12 @@ pub trait StorageFile: fmt::Debug {
     /// # Errors
     /// What the file system answers.
     fn modified(&self) -> io::Result<SystemTime>;
+
+    /// Forces to the disk what was written before. Does nothing at [`SyncLevel::None`].
+    ///
+    /// # Errors
+    /// The error of the file system. What was written since the last success may be lost then, even if a later call succeeds.
+    fn sync(&self, level: SyncLevel) -> io::Result<()>;
 
     /// Fills `bytes` from `offset` on.
     ///
@@ -156,6 +180,10 @@ impl<S: Storage> Storage for &S {
 
     fn free_bytes(&self) -> io::Result<u64> {
         (**self).free_bytes()
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        (**self).sync()
     }
 }
 
@@ -219,6 +247,10 @@ impl Storage for Directory {
         let state = rustix::fs::statvfs(&self.path)?;
         Ok(state.f_bavail * state.f_frsize)
     }
+
+    fn sync(&self) -> io::Result<()> {
+        File::open(&self.path)?.sync_all()
+    }
 }
 
 impl StorageFile for File {
@@ -240,5 +272,13 @@ impl StorageFile for File {
 
     fn modified(&self) -> io::Result<SystemTime> {
         self.metadata()?.modified()
+    }
+
+    fn sync(&self, level: SyncLevel) -> io::Result<()> {
+        match level {
+            SyncLevel::None => Ok(()),
+            SyncLevel::Data => self.sync_data(),
+            SyncLevel::DataAndMetadata => self.sync_all(),
+        }
     }
 }

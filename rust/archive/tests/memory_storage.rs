@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::time::{Duration, SystemTime};
 
 use aeron_archive::memory_storage::{Fault, MemoryStorage, PAGE_LENGTH};
-use aeron_archive::storage::{Access, Directory, Storage, StorageFile};
+use aeron_archive::storage::{Access, Directory, Storage, StorageFile, SyncLevel};
 use proptest::prelude::*;
 
 const PAGE: u64 = PAGE_LENGTH as u64;
@@ -241,4 +241,60 @@ fn a_file_remembers_when_it_was_written_last() {
     storage.set_time(Duration::from_millis(9999));
     let expected = SystemTime::UNIX_EPOCH + Duration::from_millis(1234);
     assert_eq!(file.modified().unwrap(), expected);
+}
+
+#[test]
+fn a_loss_of_power_takes_back_what_was_not_synced_and_nothing_else() {
+    let storage = MemoryStorage::new();
+    let file = storage.create("f", 2 * PAGE).unwrap();
+    file.write_all_at(b"old", 0).unwrap();
+    file.sync(SyncLevel::Data).unwrap();
+    storage.sync().unwrap();
+    file.write_all_at(b"new", 0).unwrap();
+    file.write_all_at(b"new", PAGE).unwrap();
+    file.write_all_at(b"new", 5 * PAGE).unwrap();
+    storage.create("g", 0).unwrap();
+
+    storage.lose_power(|| false);
+    assert_eq!(storage.names().unwrap(), ["f"]);
+    let left = whole(&storage, "f");
+    assert_eq!((left.len() as u64, &left[..3]), (2 * PAGE, &b"old"[..]));
+    assert!(left[3..].iter().all(|byte| *byte == 0));
+    assert!(file.length().is_err(), "opened by the dead process");
+}
+
+#[test]
+fn each_page_survives_a_loss_of_power_alone_and_the_directory_in_its_order() {
+    let storage = MemoryStorage::new();
+    let file = storage.create("f", 2 * PAGE).unwrap();
+    storage.sync().unwrap();
+    file.sync(SyncLevel::Data).unwrap();
+    file.write_all_at(&[1; 2 * PAGE_LENGTH], 0).unwrap();
+    for name in ["g", "h"] {
+        storage.create(name, 0).unwrap();
+    }
+    storage.rename("f", "i").unwrap();
+
+    // Of the directory the first change only, of the file the second page only.
+    let mut survives = [true, false, false, true].into_iter();
+    storage.lose_power(|| survives.next().unwrap_or(false));
+    assert_eq!(storage.names().unwrap(), ["f", "g"]);
+    let left = whole(&storage, "f");
+    assert_eq!((left[0], left[PAGE_LENGTH]), (0, 1));
+    assert_eq!(storage.free_bytes().unwrap(), {
+        let unlimited = MemoryStorage::new();
+        unlimited.put("page", &[1]);
+        unlimited.free_bytes().unwrap()
+    });
+}
+
+#[test]
+fn a_file_that_was_cut_is_whole_again_after_a_loss_of_power() {
+    let storage = MemoryStorage::new();
+    storage.put("f", &[7; 3 * PAGE_LENGTH]);
+    let file = storage.open("f", Access::Write).unwrap();
+    file.set_length(10).unwrap();
+    storage.remove("f").unwrap();
+    storage.lose_power(|| false);
+    assert_eq!(whole(&storage, "f"), [7; 3 * PAGE_LENGTH]);
 }

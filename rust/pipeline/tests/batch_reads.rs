@@ -13,7 +13,7 @@ use aeron_archive::catalog::{Catalog, DEFAULT_CAPACITY, RecordingDescriptor};
 use aeron_archive::mark_file::{MarkFile, Owner};
 use aeron_archive::reader::RecordingReader;
 use aeron_archive::recorder::RecorderSession;
-use aeron_archive::storage::Directory;
+use aeron_archive::storage::{Directory, SyncLevel};
 use aeron_archive::stream::{RecordedStream, StreamDescription};
 use aeron_pipeline::partition::Partition;
 use aeron_pipeline::recordings::{Cutting, RecordingsError, Wanted, find_archive, plan};
@@ -55,7 +55,8 @@ impl Archive {
             ..stream::description(start)
         });
         let storage = Directory::new(self.path());
-        let mut session = RecorderSession::create(storage, stream.unwrap()).unwrap();
+        let mut session =
+            RecorderSession::create(storage, stream.unwrap(), SyncLevel::None).unwrap();
         let mut publisher = Publisher::new(start);
         for &length in lengths {
             for block in publisher.offer(&payload(length)) {

@@ -7,7 +7,10 @@
 //! * the header's next id is written before the entry that has it, so no id is given twice;
 //! * an entry is written with length 0, which ends a catalog, and gets its length last;
 //! * what changes together is written at once, and a killed write only ever ends at a page's end: see [`Catalog::delete`];
-//! * a whole new file ([`Catalog::create`], [`Catalog::compact`]) is written under another name first.
+//! * a whole new file ([`Catalog::create`], [`Catalog::compact`]) is written and synced under another name first.
+//!
+//! Above [`SyncLevel::None`] a loss of power leaves the same. Pages then reach the disk in any order, so an entry is synced before it gets
+//! its length.
 //!
 //! Files of any content are refused or read, never trusted: every entry that is [`RecordingState::Valid`] has passed
 //! [`RecordingDescriptor::check`]. One process writes; others may read. Checksums of entries are neither written nor looked at.
@@ -26,7 +29,7 @@ use aeron_layout::{FromZeros, I64, offset};
 use aeron_memory::cnc::SemanticVersion;
 
 use crate::Damage;
-use crate::storage::{Access, Storage, StorageFile};
+use crate::storage::{Access, Storage, StorageFile, SyncLevel};
 use descriptor::{
     ENTRY_HEADER_LENGTH, LENGTH_OFFSET, START_POSITION_OFFSET, STATE_OFFSET, STOP_POSITION_OFFSET,
     STOP_TIMESTAMP_OFFSET,
@@ -60,6 +63,7 @@ pub struct Catalog<S: Storage> {
     next_recording_id: i64,
     end: u64,
     capacity: u64,
+    sync_level: SyncLevel,
 }
 
 /// A recording that is or was.
@@ -77,7 +81,7 @@ impl<S: Storage> Catalog<S> {
     /// Makes an empty catalog of `capacity` bytes in a directory that has none.
     ///
     /// # Errors
-    /// There is one, the capacity is out of range, or the file system refuses.
+    /// There is one, the capacity is out of range, or the file system refuses. If only the sync of the directory failed, the catalog exists.
     pub fn create(storage: &S, capacity: u64) -> Result<Self, CatalogError> {
         match storage.open(CATALOG_FILE, Access::Read) {
             Ok(_) => return Err(io_error("create it", io::ErrorKind::AlreadyExists.into())),
@@ -87,7 +91,9 @@ impl<S: Storage> Catalog<S> {
         if !(MIN_CAPACITY..=MAX_CAPACITY).contains(&capacity) {
             return Err(CatalogError::InvalidCapacity { capacity });
         }
-        Self::write_new(storage, 0, Vec::new(), capacity)
+        let catalog = Self::write_new(storage, 0, Vec::new(), capacity)?;
+        sync_directory(storage)?;
+        Ok(catalog)
     }
 
     /// Opens the catalog of a directory for reading and writing, and makes it `capacity` bytes long if it is shorter.
@@ -112,6 +118,13 @@ impl<S: Storage> Catalog<S> {
     /// As [`open`](Self::open).
     pub fn open_read_only(storage: &S) -> Result<Self, CatalogError> {
         Self::open_with(storage, Access::Read)
+    }
+
+    /// Forces each change from now on to the disk before it counts as done. A catalog begins with [`SyncLevel::None`].
+    ///
+    /// If a change of a recording is written and only its sync fails, the call returns the error, and the change is made.
+    pub fn set_sync_level(&mut self, level: SyncLevel) {
+        self.sync_level = level;
     }
 
     /// Length of the file in bytes.
@@ -234,7 +247,7 @@ impl<S: Storage> Catalog<S> {
         }
         self.write(&bytes[first..last], entry.offset + first as u64)?;
         self.entries[place] = entry;
-        Ok(())
+        self.sync()
     }
 
     /// Drops the entries of deleted recordings for which `keep` is false. No id is ever given again.
@@ -242,7 +255,8 @@ impl<S: Storage> Catalog<S> {
     /// Their files are gone before: see [`remove_orphans`](crate::purge::remove_orphans).
     ///
     /// # Errors
-    /// The file system refuses; then the catalog is as it was.
+    /// The file system refuses; then the catalog is as it was, unless only the sync of the directory failed: then the catalog is compact,
+    /// and the old one may come back if the machine loses power.
     pub fn compact(
         &mut self,
         storage: &S,
@@ -254,8 +268,10 @@ impl<S: Storage> Catalog<S> {
             .filter(|entry| entry.state != RecordingState::Deleted || keep(entry))
             .cloned()
             .collect();
+        let sync_level = self.sync_level;
         *self = Self::write_new(storage, self.next_recording_id, kept, self.capacity)?;
-        Ok(())
+        self.sync_level = sync_level;
+        sync_directory(storage)
     }
 
     fn open_with(storage: &S, access: Access) -> Result<Self, CatalogError> {
@@ -269,6 +285,7 @@ impl<S: Storage> Catalog<S> {
             next_recording_id: loaded.next_recording_id,
             end: loaded.end,
             capacity: loaded.capacity,
+            sync_level: SyncLevel::None,
         })
     }
 
@@ -292,6 +309,7 @@ impl<S: Storage> Catalog<S> {
             next_recording_id,
             end: bytes.len() as u64,
             capacity,
+            sync_level: SyncLevel::None,
         })
     }
 
@@ -342,7 +360,7 @@ impl<S: Storage> Catalog<S> {
         Ok(())
     }
 
-    /// Writes an entry behind the last one; the length, which makes it one, at last.
+    /// Writes an entry after the last one. The length is written last: it makes the entry valid.
     fn write_entry(&self, bytes: &[u8]) -> Result<(), CatalogError> {
         let (length, body) = bytes.split_at(STATE_OFFSET);
         let mut unborn = vec![0; STATE_OFFSET];
@@ -351,7 +369,12 @@ impl<S: Storage> Catalog<S> {
         let left = self.capacity - self.end - bytes.len() as u64;
         unborn.resize(bytes.len() + left.min(4) as usize, 0);
         self.write(&unborn, self.end)?;
-        self.write(length, self.end + LENGTH_OFFSET as u64)
+        self.sync()?;
+        self.write(length, self.end + LENGTH_OFFSET as u64)?;
+        self.sync().inspect_err(|_| {
+            // Without its length it is no entry. If this fails too, the next addition overwrites it.
+            let _ = self.write(&unborn[..STATE_OFFSET], self.end);
+        })
     }
 
     /// Changes a recording and writes the bytes at `fields` of its descriptor, which are 64 bytes of the file at most.
@@ -375,7 +398,7 @@ impl<S: Storage> Catalog<S> {
         );
         self.write(&bytes[first..last], entry.offset + first as u64)?;
         self.entries[place] = entry;
-        Ok(())
+        self.sync()
     }
 
     fn existing(&self, recording_id: i64) -> Result<usize, CatalogError> {
@@ -395,6 +418,12 @@ impl<S: Storage> Catalog<S> {
             .write_all_at(bytes, offset)
             .map_err(|error| io_error("write it", error))
     }
+
+    fn sync(&self) -> Result<(), CatalogError> {
+        self.file
+            .sync(self.sync_level)
+            .map_err(|error| io_error("sync it", error))
+    }
 }
 
 /// Writes `bytes` to a file of `capacity` bytes, which becomes the catalog in one step.
@@ -402,8 +431,15 @@ fn write_new_file<S: Storage>(storage: &S, bytes: &[u8], capacity: u64) -> io::R
     remove_new_file(storage)?;
     let file = storage.create(NEW_CATALOG_FILE, capacity)?;
     file.write_all_at(bytes, 0)?;
+    file.sync(SyncLevel::DataAndMetadata)?;
     storage.rename(NEW_CATALOG_FILE, CATALOG_FILE)?;
     Ok(file)
+}
+
+fn sync_directory(storage: &impl Storage) -> Result<(), CatalogError> {
+    storage
+        .sync()
+        .map_err(|error| io_error("sync its directory", error))
 }
 
 /// Removes what was left of a new catalog by a kill.

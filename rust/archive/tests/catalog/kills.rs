@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use crate::common::{CAPACITY, CATALOG, empty, open, recording};
 
 #[derive(Clone, Debug)]
-enum Change {
+pub enum Change {
     Add { text_length: usize },
     Stop { which: usize, blocks: i64 },
     Start { which: usize, blocks: i64 },
@@ -20,9 +20,9 @@ enum Change {
 }
 
 /// What the catalog must hold: state and descriptor by id.
-type Model = Vec<(RecordingState, RecordingDescriptor)>;
+pub type Model = Vec<(RecordingState, RecordingDescriptor)>;
 
-fn changes() -> impl Strategy<Value = Vec<Change>> {
+pub fn changes() -> impl Strategy<Value = Vec<Change>> {
     let which = 0..8usize;
     let change = prop_oneof![
         4 => (0..3000usize).prop_map(|text_length| Change::Add { text_length }),
@@ -35,7 +35,7 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
 }
 
 /// Makes a change, and answers with what it should have made of `model`.
-fn apply(
+pub fn apply(
     storage: &MemoryStorage,
     catalog: &mut Catalog<MemoryStorage>,
     model: &Model,
@@ -92,7 +92,7 @@ fn apply(
     (after, result)
 }
 
-fn held(catalog: &Catalog<MemoryStorage>) -> Model {
+pub fn held(catalog: &Catalog<MemoryStorage>) -> Model {
     let pair = |entry: &CatalogEntry| (entry.state, entry.descriptor.clone());
     catalog.entries().iter().map(pair).collect()
 }

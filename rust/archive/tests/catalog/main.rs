@@ -5,4 +5,5 @@ mod changes;
 mod common;
 mod damage;
 mod kills;
+mod power;
 mod purge;

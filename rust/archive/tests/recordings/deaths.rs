@@ -5,13 +5,14 @@ use aeron_archive::memory_storage::{Fault, MemoryStorage, PAGE_LENGTH};
 use aeron_archive::reader::RecordingReader;
 use aeron_archive::recorder::{RecorderError, RecorderSession};
 use aeron_archive::recovery::{find_end, recover};
+use aeron_archive::storage::SyncLevel;
 use aeron_archive::stream::RecordedStream;
 use proptest::prelude::*;
 use std::io::ErrorKind;
 
 /// What a publisher does next.
 #[derive(Debug, Clone)]
-enum Action {
+pub enum Action {
     /// Messages of these lengths in one block, as far as they fit in the term.
     Offer(Vec<u16>),
     /// Padding of so many times 32 bytes.
@@ -31,7 +32,7 @@ struct Life {
     error: Option<RecorderError>,
 }
 
-fn actions() -> impl Strategy<Value = Vec<Action>> {
+pub fn actions() -> impl Strategy<Value = Vec<Action>> {
     let lengths = prop::collection::vec(prop_oneof![0..200u16, 0..20_000u16], 1..5);
     let action = prop_oneof![
         4 => lengths.prop_map(Action::Offer),
@@ -41,7 +42,7 @@ fn actions() -> impl Strategy<Value = Vec<Action>> {
 }
 
 /// The blocks of all actions, from `start` on.
-fn blocks(start: i64, actions: &[Action]) -> Vec<Vec<u8>> {
+pub fn blocks(start: i64, actions: &[Action]) -> Vec<Vec<u8>> {
     let mut publisher = Publisher::new(start);
     let mut blocks = Vec::new();
     for action in actions {
@@ -90,7 +91,7 @@ fn run(
     blocks: &[Vec<u8>],
     life: &mut Life,
 ) -> Result<(), RecorderError> {
-    let mut session = RecorderSession::create(storage, stream)?;
+    let mut session = RecorderSession::create(storage, stream, SyncLevel::None)?;
     for block in blocks {
         life.block = (session.recorded_position(), block.len());
         let frames = &mut life.frames;
@@ -157,7 +158,7 @@ fn left_by_kill((position, length): (i64, usize), pages: usize) -> usize {
         .min(length)
 }
 
-fn stream_of(start_units: u16) -> RecordedStream {
+pub fn stream_of(start_units: u16) -> RecordedStream {
     recorded_stream(TERM_LENGTH + i64::from(start_units) * 32)
 }
 

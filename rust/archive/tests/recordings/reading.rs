@@ -4,7 +4,7 @@ use crate::stream::*;
 use aeron_archive::frame::FrameFault;
 use aeron_archive::reader::{ReadError, RecordingReader};
 use aeron_archive::recorder::RecorderSession;
-use aeron_archive::storage::Directory;
+use aeron_archive::storage::{Directory, SyncLevel};
 use aeron_archive::stream::{RecordedStream, StreamError};
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
@@ -26,7 +26,7 @@ impl Recording {
         let stream = recorded_stream(start);
         let mut publisher = Publisher::new(start);
         let mut frames = Vec::new();
-        let mut session = RecorderSession::create(&storage, stream).unwrap();
+        let mut session = RecorderSession::create(&storage, stream, SyncLevel::None).unwrap();
         let mut length = 0;
         while publisher.position() < start + 5 * TERM_LENGTH {
             length = (length * 3 + 1) % 8000;
@@ -117,7 +117,7 @@ fn a_segment_of_more_than_one_window_is_read_whole() {
     let mut description = description(0);
     (description.term_length, description.segment_length) = (1 << 22, 1 << 22);
     let stream = RecordedStream::new(&description).unwrap();
-    let mut session = RecorderSession::create(&storage, stream).unwrap();
+    let mut session = RecorderSession::create(&storage, stream, SyncLevel::None).unwrap();
     let mut publisher = Publisher::with_term_length(0, 1 << 22);
     for _ in 0..2500 {
         session

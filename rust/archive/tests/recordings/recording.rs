@@ -5,7 +5,7 @@ use aeron_archive::frame::FrameFault;
 use aeron_archive::memory_storage::MemoryStorage;
 use aeron_archive::recorder::{RecorderError, RecorderSession};
 use aeron_archive::recovery::find_end;
-use aeron_archive::storage::{Access, Directory, Storage, StorageFile};
+use aeron_archive::storage::{Access, Directory, Storage, StorageFile, SyncLevel};
 use aeron_archive::stream::RecordedStream;
 use tempfile::TempDir;
 
@@ -37,7 +37,8 @@ fn frames_lie_as_they_were_published_at_their_position_minus_the_base_08_15() {
     let (_place, storage) = directory();
     let start = 3 * TERM_LENGTH + 1024;
     let mut publisher = Publisher::new(start);
-    let mut session = RecorderSession::create(&storage, recorded_stream(start)).unwrap();
+    let mut session =
+        RecorderSession::create(&storage, recorded_stream(start), SyncLevel::None).unwrap();
     let blocks = [
         publisher.offer(b"one"),
         publisher.offer(&payload(5000)),
@@ -62,7 +63,8 @@ fn frames_lie_as_they_were_published_at_their_position_minus_the_base_08_15() {
 fn of_padding_the_header_is_written_and_the_hole_stays_zero_08_15() {
     let (_place, storage) = directory();
     let mut publisher = Publisher::new(0);
-    let mut session = RecorderSession::create(&storage, recorded_stream(0)).unwrap();
+    let mut session =
+        RecorderSession::create(&storage, recorded_stream(0), SyncLevel::None).unwrap();
     record(&mut session, publisher.offer(b"before"));
     let mut padding = publisher.pad(TERM_LENGTH - publisher.position());
     let header = padding.clone();
@@ -82,7 +84,7 @@ fn the_segment_behind_a_full_one_is_created_at_once_08_16() {
     let (place, storage) = directory();
     let mut publisher = Publisher::new(TERM_LENGTH + 64);
     let stream = recorded_stream(publisher.position());
-    let mut session = RecorderSession::create(&storage, stream).unwrap();
+    let mut session = RecorderSession::create(&storage, stream, SyncLevel::None).unwrap();
     assert_eq!(names(&place), ["3-65536.rec"]);
     let last = TERM_LENGTH + SEGMENT_LENGTH - 32;
     while publisher.position() < last - TERM_LENGTH / 2 {
@@ -111,7 +113,7 @@ fn segments_of_every_length_follow_each_other_08_16() {
         description.segment_length = (2 * term_length).clamp(1 << 20, 1 << 30) as i32;
         let stream = RecordedStream::new(&description).unwrap();
         let storage = MemoryStorage::new();
-        let mut session = RecorderSession::create(&storage, stream).unwrap();
+        let mut session = RecorderSession::create(&storage, stream, SyncLevel::None).unwrap();
         let mut publisher = Publisher::with_term_length(description.start_position, term_length);
         let end = 5 * term_length + i64::from(description.segment_length);
         while publisher.position() < end {
@@ -142,7 +144,8 @@ fn no_file_is_ever_used_again_08_25() {
     let next = place.path().join("3-131072.rec");
     std::fs::write(&next, b"somebody's").unwrap();
     let mut publisher = Publisher::new(0);
-    let mut session = RecorderSession::create(&storage, recorded_stream(0)).unwrap();
+    let mut session =
+        RecorderSession::create(&storage, recorded_stream(0), SyncLevel::None).unwrap();
     record(&mut session, vec![publisher.pad(TERM_LENGTH)]);
     session.append(&publisher.pad(TERM_LENGTH), |_| {}).unwrap();
     let error = session.publish().unwrap_err();
@@ -152,7 +155,7 @@ fn no_file_is_ever_used_again_08_25() {
     );
     assert_eq!(session.recorded_position(), SEGMENT_LENGTH);
     assert_eq!(std::fs::read(&next).unwrap(), b"somebody's");
-    let error = RecorderSession::create(&storage, recorded_stream(0)).unwrap_err();
+    let error = RecorderSession::create(&storage, recorded_stream(0), SyncLevel::None).unwrap_err();
     assert!(error.to_string().contains("3-0.rec"), "{error}");
 }
 
@@ -160,7 +163,8 @@ fn no_file_is_ever_used_again_08_25() {
 fn what_is_appended_and_not_published_can_be_taken_back_08_24() {
     let (_place, storage) = directory();
     let mut publisher = Publisher::new(0);
-    let mut session = RecorderSession::create(&storage, recorded_stream(0)).unwrap();
+    let mut session =
+        RecorderSession::create(&storage, recorded_stream(0), SyncLevel::None).unwrap();
     record(&mut session, publisher.offer(b"kept"));
     let before = publisher.clone();
     session
@@ -180,7 +184,8 @@ fn what_is_appended_and_not_published_can_be_taken_back_08_24() {
 fn a_damaged_stream_is_not_recorded() {
     let (_place, storage) = directory();
     let mut publisher = Publisher::new(0);
-    let mut session = RecorderSession::create(&storage, recorded_stream(0)).unwrap();
+    let mut session =
+        RecorderSession::create(&storage, recorded_stream(0), SyncLevel::None).unwrap();
     let mut block = publisher.offer(b"first").concat();
     block.extend(Publisher::new(128).data(0xC0, b"out of place"));
     let error = session.append(&block, |_| {}).unwrap_err();
@@ -203,7 +208,8 @@ fn a_damaged_stream_is_not_recorded() {
 #[test]
 fn a_block_over_the_end_of_its_segment_is_refused() {
     let (_place, storage) = directory();
-    let mut session = RecorderSession::create(&storage, recorded_stream(0)).unwrap();
+    let mut session =
+        RecorderSession::create(&storage, recorded_stream(0), SyncLevel::None).unwrap();
     let mut publisher = Publisher::new(0);
     session.append(&publisher.pad(TERM_LENGTH), |_| {}).unwrap();
     session.append(&publisher.pad(TERM_LENGTH), |_| {}).unwrap();
@@ -221,7 +227,8 @@ fn a_block_over_the_end_of_its_segment_is_refused() {
 fn each_frame_is_shown_before_its_block_is_written() {
     let (_place, storage) = directory();
     let mut publisher = Publisher::new(0);
-    let mut session = RecorderSession::create(&storage, recorded_stream(0)).unwrap();
+    let mut session =
+        RecorderSession::create(&storage, recorded_stream(0), SyncLevel::None).unwrap();
     let mut seen = Vec::new();
     let blocks = publisher.offer(&payload(3000));
     session

@@ -3,7 +3,7 @@
 use crate::stream::*;
 use aeron_archive::recorder::RecorderSession;
 use aeron_archive::recovery::{RecordingEnd, RecoveryError, find_end, recover};
-use aeron_archive::storage::{Access, Directory, Storage, StorageFile};
+use aeron_archive::storage::{Access, Directory, Storage, StorageFile, SyncLevel};
 use aeron_archive::stream::RecordedStream;
 use tempfile::TempDir;
 
@@ -21,7 +21,7 @@ impl Left {
         let place = TempDir::new().unwrap();
         let storage = Directory::new(place.path());
         let stream = recorded_stream(0);
-        RecorderSession::create(&storage, stream).unwrap();
+        RecorderSession::create(&storage, stream, SyncLevel::None).unwrap();
         let left = Self {
             _place: place,
             storage,
@@ -166,7 +166,7 @@ fn the_last_of_several_segments_decides_08_16() {
     let storage = Directory::new(place.path());
     let start = TERM_LENGTH + 32;
     let stream = recorded_stream(start);
-    let mut session = RecorderSession::create(&storage, stream).unwrap();
+    let mut session = RecorderSession::create(&storage, stream, SyncLevel::None).unwrap();
     let mut publisher = Publisher::new(start);
     let mut last = start;
     while session.segment_base() < start + 2 * SEGMENT_LENGTH - TERM_LENGTH {

@@ -7,7 +7,7 @@ use std::io;
 use std::sync::Arc;
 
 use aeron_archive::recorder::{RecorderError, RecorderSession};
-use aeron_archive::storage::Storage;
+use aeron_archive::storage::{Storage, SyncLevel};
 use aeron_memory::log::frame::{HEADER_LENGTH, MAX_MESSAGE_LENGTH, MAX_MTU_LENGTH};
 
 use super::heads::HeadTracker;
@@ -48,7 +48,7 @@ impl<S: Storage + Clone> RecordingWriter<S> {
         };
         let index = IndexWriter::create(&storage, &header)
             .map_err(|source| index_error(&storage, header.recording_id, start, source))?;
-        let session = RecorderSession::create(storage.clone(), stream)?;
+        let session = RecorderSession::create(storage.clone(), stream, SyncLevel::None)?;
         let payload =
             usize::try_from(mtu_length).map_or(0, |mtu| mtu.saturating_sub(HEADER_LENGTH));
         let fragments = MAX_MESSAGE_LENGTH.div_ceil(payload.clamp(HEADER_LENGTH, MAX_MTU_LENGTH));

@@ -1,0 +1,131 @@
+//! Losses of power at every step of any run of changes, against a model: at [`SyncLevel::Data`] what counted as done is there, and the
+//! change that was under way is there or not.
+
+use aeron_archive::catalog::{Catalog, RecordingState};
+use aeron_archive::memory_storage::{Fault, MemoryStorage};
+use aeron_archive::storage::SyncLevel;
+use proptest::prelude::*;
+
+use crate::common::{CAPACITY, empty, open, recording};
+use crate::kills::{Change, Model, apply, changes, held};
+
+/// Which unsynced changes survive, in turn.
+fn coins() -> impl Strategy<Value = Vec<bool>> {
+    prop::collection::vec(any::<bool>(), 1..40)
+}
+
+fn lose_power(storage: &MemoryStorage, coins: &[bool]) {
+    let mut coins = coins.iter().cycle();
+    storage.lose_power(|| coins.next() == Some(&true));
+}
+
+/// Whether a deletion may have left this: its state and its stop position can lie on two pages.
+fn is_part_of_deletion(found: &Model, before: &Model, after: &Model) -> bool {
+    found.len() == before.len()
+        && found
+            .iter()
+            .zip(before.iter().zip(after))
+            .all(|(found, (before, after))| {
+                let mut with_stop = before.1.clone();
+                with_stop.stop_position = after.1.stop_position;
+                [before.0, after.0].contains(&found.0)
+                    && [&before.1, &with_stop].contains(&&found.1)
+            })
+}
+
+/// Runs all changes, the power failing at `step`. Returns whether that step was reached.
+fn survives(changes: &[Change], step: u64, coins: &[bool]) -> Result<bool, TestCaseError> {
+    let (storage, mut catalog) = empty();
+    catalog.set_sync_level(SyncLevel::Data);
+    storage.fail_at(storage.steps() + step, Fault::Kill { progress: 9 });
+    let mut model = Model::new();
+    for change in changes {
+        let (after, result) = apply(&storage, &mut catalog, &model, change);
+        if result.is_ok() {
+            model = after;
+            continue;
+        }
+        lose_power(&storage, coins);
+        let found = held(&open(&storage));
+        let is_deletion = matches!(change, Change::Delete { .. });
+        prop_assert!(
+            found == model
+                || found == after
+                || is_deletion && is_part_of_deletion(&found, &model, &after),
+            "{change:?} left {found:?}"
+        );
+        let id = open(&storage)
+            .add(recording(99))
+            .expect("the next one fits");
+        prop_assert!(
+            model
+                .iter()
+                .all(|(_, descriptor)| descriptor.recording_id < id)
+        );
+        return Ok(true);
+    }
+    lose_power(&storage, coins);
+    prop_assert_eq!(held(&open(&storage)), model);
+    Ok(false)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn a_loss_of_power_at_any_step_loses_no_change_that_was_done_07_53(
+        changes in changes(), coins in coins()
+    ) {
+        let mut step = 0;
+        while survives(&changes, step, &coins)? {
+            step += 1;
+        }
+    }
+}
+
+#[test]
+fn a_new_catalog_survives_a_loss_of_power_at_once_at_any_level() {
+    let (storage, _) = empty();
+    storage.lose_power(|| false);
+    assert_eq!(open(&storage).capacity(), CAPACITY);
+}
+
+#[test]
+fn without_sync_a_loss_of_power_takes_a_change() {
+    let (storage, mut catalog) = empty();
+    catalog.add(recording(1)).unwrap();
+    storage.lose_power(|| false);
+    assert_eq!(open(&storage).entries(), []);
+}
+
+#[test]
+fn a_compaction_is_synced_before_it_replaces_the_catalog() {
+    let (storage, mut catalog) = empty();
+    for session_id in 0..3 {
+        catalog.add(recording(session_id)).unwrap();
+    }
+    catalog.delete(1, 0).unwrap();
+    catalog.compact(&storage, |_| false).unwrap();
+    storage.lose_power(|| false);
+    let states: Vec<_> = held(&open(&storage))
+        .into_iter()
+        .map(|(state, _)| state)
+        .collect();
+    assert_eq!(states, [RecordingState::Valid; 2]);
+}
+
+#[test]
+fn an_addition_that_could_not_be_synced_does_not_exist() {
+    for failing in [2, 4] {
+        let (storage, mut catalog) = empty();
+        catalog.set_sync_level(SyncLevel::Data);
+        storage.fail_at(
+            storage.steps() + failing,
+            Fault::Error(std::io::ErrorKind::Other),
+        );
+        let refusal = catalog.add(recording(1)).unwrap_err();
+        assert!(refusal.to_string().contains("sync it"), "{refusal}");
+        assert_eq!(catalog.entries(), []);
+        assert_eq!(Catalog::open(&storage, 0).unwrap().entries(), []);
+    }
+}
