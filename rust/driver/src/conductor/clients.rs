@@ -1,7 +1,14 @@
 //! The clients that the driver knows, and what each of them owns.
 
 use aeron_memory::buffer::SharedBuffer;
-use aeron_memory::counters::AtomicCounter;
+use aeron_memory::counters::{AtomicCounter, NewCounter, keys, types};
+
+use super::outlets::Outlets;
+use crate::error::DriverError;
+
+/// All clients.
+#[derive(Debug, Default)]
+pub struct Clients(Vec<Client>);
 
 /// A client: known from its first resource until it closes or falls silent.
 #[derive(Debug)]
@@ -29,9 +36,53 @@ pub struct OwnedCounter {
     pub counter_id: i32,
 }
 
+impl Clients {
+    /// The client with this id, if it has shown up.
+    pub fn known(&mut self, id: i64) -> Option<&mut Client> {
+        self.0.iter_mut().find(|client| client.id == id)
+    }
+
+    /// The client with this id; a new one is announced by its heartbeat counter.
+    pub fn get_or_add(
+        &mut self,
+        id: i64,
+        outlets: &mut Outlets,
+    ) -> Result<&mut Client, DriverError> {
+        let index = match self.0.iter().position(|client| client.id == id) {
+            Some(index) => index,
+            None => {
+                let heartbeat = allocate_heartbeat(id, outlets)?;
+                outlets.events.on_counter_ready(id, heartbeat.id());
+                self.0.push(Client::new(id, heartbeat));
+                self.0.len() - 1
+            }
+        };
+        Ok(&mut self.0[index])
+    }
+
+    /// Gives a client a reference to a publication.
+    pub fn refer(
+        &mut self,
+        client_id: i64,
+        reference: PublicationReference,
+        outlets: &mut Outlets,
+    ) -> Result<(), DriverError> {
+        let client = self.get_or_add(client_id, outlets)?;
+        client.publications.push(reference);
+        Ok(())
+    }
+
+    /// Takes out one client that is gone or has been silent for too long.
+    pub fn take_gone(&mut self, now_ms: i64, liveness_timeout_ms: i64) -> Option<Client> {
+        let is_gone = |client: &Client| client.is_gone(now_ms, liveness_timeout_ms);
+        let index = self.0.iter().rposition(is_gone)?;
+        Some(self.0.swap_remove(index))
+    }
+}
+
 impl Client {
     /// A client whose heartbeat counter holds the time of its last sign of life in epoch milliseconds.
-    pub fn new(id: i64, heartbeat: AtomicCounter<SharedBuffer>) -> Self {
+    fn new(id: i64, heartbeat: AtomicCounter<SharedBuffer>) -> Self {
         Self {
             id,
             heartbeat,
@@ -65,7 +116,7 @@ impl Client {
     }
 
     /// Whether the client is gone or has been silent for too long.
-    pub fn is_gone(&self, now_ms: i64, liveness_timeout_ms: i64) -> bool {
+    fn is_gone(&self, now_ms: i64, liveness_timeout_ms: i64) -> bool {
         self.is_closed || now_ms > self.heartbeat.get().saturating_add(liveness_timeout_ms)
     }
 
@@ -86,4 +137,19 @@ impl Client {
             .position(|counter| counter.registration_id == registration_id)?;
         Some(self.counters.swap_remove(index))
     }
+}
+
+fn allocate_heartbeat(
+    client_id: i64,
+    outlets: &mut Outlets,
+) -> Result<AtomicCounter<SharedBuffer>, DriverError> {
+    outlets.allocate_counter(&NewCounter {
+        type_id: types::CLIENT_HEARTBEAT,
+        key: &keys::heartbeat_key(client_id)[..size_of::<i64>()],
+        label: keys::heartbeat_label(client_id).as_bytes(),
+        registration_id: client_id,
+        owner_id: client_id,
+        reference_id: 0,
+        value: outlets.now_ms,
+    })
 }

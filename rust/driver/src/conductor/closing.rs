@@ -77,11 +77,9 @@ impl Conductor {
     fn unconsumed(&self, publication: &NetworkPublication) -> Option<UnconsumedStream> {
         let (unsent_bytes, unconsumed_bytes) = publication.unconsumed_bytes()?;
         let (config, options) = (publication.config(), publication.options());
-        let mut endpoints = self.send_endpoints.all().iter();
-        let endpoint = endpoints.find(|endpoint| endpoint.id == options.endpoint);
+        let channel = self.endpoints.sent_channel(options.endpoint);
         Some(UnconsumedStream {
-            channel: endpoint
-                .map_or_else(String::new, |endpoint| endpoint.channel.text.to_string()),
+            channel: channel.map_or_else(String::new, |channel| channel.text.to_string()),
             stream_id: config.stream_id,
             session_id: config.session_id,
             unsent_bytes,

@@ -53,12 +53,19 @@ impl Conductor {
             Command::RemoveRcvDestination(command) => {
                 self.on_change_receive_destination(&command, Change::Remove)
             }
-            Command::AddCounter(command) => self.on_add_counter(&command),
-            Command::RemoveCounter(command) => self.on_remove_counter(&command),
-            Command::AddStaticCounter(command) => self.on_add_static_counter(&command),
+            Command::AddCounter(command) => {
+                self.clients.on_add_counter(&command, &mut self.outlets)
+            }
+            Command::RemoveCounter(command) => {
+                self.clients.on_remove_counter(&command, &mut self.outlets)
+            }
+            Command::AddStaticCounter(command) => self
+                .clients
+                .on_add_static_counter(&command, &mut self.outlets),
             Command::ClientKeepalive(command) => {
                 let now_ms = self.outlets.now_ms;
-                self.known_client(command.client_id)
+                self.clients
+                    .known(command.client_id)
                     .into_iter()
                     .for_each(|client| client.keep_alive(now_ms));
                 Ok(())
@@ -66,7 +73,8 @@ impl Conductor {
             Command::ClientClose(command) => {
                 self.pending
                     .forget_client(command.client_id, &mut self.outlets);
-                self.known_client(command.client_id)
+                self.clients
+                    .known(command.client_id)
                     .into_iter()
                     .for_each(|client| client.close());
                 Ok(())
@@ -202,7 +210,8 @@ impl Conductor {
             *slot = Some(result);
             self.resume_command_in_progress();
         } else {
-            self.on_re_resolved(lookup_id, result);
+            self.endpoints
+                .on_re_resolved(lookup_id, result, &mut self.outlets);
         }
     }
 

@@ -3,12 +3,10 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use aeron_protocol::ErrorCode;
 use aeron_protocol::command::{Destination, RemoveDestinationById};
-use aeron_protocol::uri::{ControlMode, key};
+use aeron_protocol::uri::key;
 
 use super::Conductor;
-use super::endpoints::{Endpoint, EndpointState, closing};
 use super::requests::{Change, DestinationChange};
 use crate::error::DriverError;
 use crate::media::destination::send_destination_endpoint;
@@ -87,21 +85,8 @@ impl Conductor {
             .network_publications
             .iter()
             .find(|publication| publication.config().registration_id == publication_id)
-            .and_then(|publication| self.send_endpoints.get(publication.options().endpoint))
-            .ok_or_else(|| {
-                DriverError::coded(
-                    ErrorCode::UnknownPublication,
-                    format_args!("unknown publication registration_id={publication_id}"),
-                )
-            })?;
-        if endpoint.channel.control_mode() != ControlMode::Manual {
-            return Err(DriverError::invalid_argument(format_args!(
-                "channel does not allow manual control of destinations: publication_registration_id={publication_id}"
-            )));
-        }
-        match endpoint.state() {
-            EndpointState::Active => Ok(endpoint.id),
-            EndpointState::Closing => Err(closing(&endpoint.channel)),
-        }
+            .map(|publication| publication.options().endpoint);
+        self.endpoints
+            .manual_send_endpoint(endpoint, publication_id)
     }
 }

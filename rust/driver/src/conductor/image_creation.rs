@@ -108,6 +108,7 @@ impl Conductor {
     /// What the image should be; nothing when nobody wants it.
     fn plan_image(&self, request: &ImageRequest) -> Option<ImagePlan> {
         let endpoint = self
+            .endpoints
             .receive_endpoint(request.endpoint)
             .filter(|endpoint| endpoint.is_active())?;
         let subscription = self.matching(request).next()?;
@@ -186,7 +187,7 @@ impl Conductor {
     /// Checks that the sender's datagrams fit the window, and that both fit the socket's buffer.
     fn check_datagrams(&self, request: &ImageRequest, plan: &ImagePlan) -> Result<(), DriverError> {
         let (mtu_length, window) = (i64::from(request.setup.mtu_length), plan.window_length);
-        let buffer = self.receive_buffer_length(&plan.endpoint_channel);
+        let buffer = self.endpoints.receive_buffer_length(&plan.endpoint_channel);
         // Without the MTU, which is whatever the SETUP says: one entry for each would fill the error log.
         let problem = if mtu_length > window {
             format!("mtuLength > initialWindowLength={window}")
@@ -294,7 +295,7 @@ impl Conductor {
     /// Links an image to all who want it, and gives the receiver its half.
     fn start_image(&mut self, mut image: PublicationImage, receiving: ReceiverImage) {
         let endpoint = image.config().endpoint;
-        if let Some(endpoint) = self.receive_endpoint_mut(endpoint) {
+        if let Some(endpoint) = self.endpoints.receive_endpoint_mut(endpoint) {
             endpoint.add_image();
         }
         let identity = image.identity();

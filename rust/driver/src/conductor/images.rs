@@ -86,10 +86,7 @@ impl Conductor {
                     state: ForgettableState::CoolDown,
                 });
         }
-        if let Some(endpoint) = self.receive_endpoint_mut(endpoint) {
-            endpoint.remove_image();
-        }
-        self.close_unused_receive_endpoint(endpoint);
+        self.endpoints.remove_image(endpoint, &mut self.outlets);
     }
 
     /// The receiver let go of an image.

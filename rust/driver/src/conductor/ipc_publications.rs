@@ -7,6 +7,7 @@ use aeron_protocol::uri::{ChannelUri, PublicationDefaults, PublicationParams, Se
 
 use super::Conductor;
 use super::client_proxy::PublicationCounterIds;
+use super::clients::PublicationReference;
 use super::links::Source;
 use super::pending::AwaitedLog;
 use super::publications::{response_correlation_id, session_clash, untethered_timeouts};
@@ -131,7 +132,12 @@ impl Conductor {
         request: &PublicationRequest,
     ) -> Result<(), DriverError> {
         let publication_id = self.ipc_publications[index].config().registration_id;
-        self.refer(request.client_id, request.correlation_id, publication_id)?;
+        let reference = PublicationReference {
+            registration_id: request.correlation_id,
+            publication_id,
+        };
+        self.clients
+            .refer(request.client_id, reference, &mut self.outlets)?;
         let publication = &mut self.ipc_publications[index];
         publication.add_reference();
         let counters = PublicationCounterIds {

@@ -6,6 +6,7 @@ use aeron_memory::counters::{NewCounter, keys, types};
 use aeron_protocol::uri::{ReceiverGroup, SubscriptionParams};
 
 use super::Conductor;
+use super::endpoints::Interest;
 use super::outlets::Outlets;
 use super::requests::SubscriptionRequest;
 use crate::error::DriverError;
@@ -73,6 +74,11 @@ impl Subscription {
         }
     }
 
+    /// What it wants to hear at an endpoint.
+    pub(super) fn interest(&self) -> Interest {
+        Interest::of(self.stream_id, self.session_id, self.is_response)
+    }
+
     fn wants_session(&self, session_id: i32) -> bool {
         match self.session_id {
             Some(wanted) => wanted == session_id,
@@ -121,7 +127,7 @@ impl Conductor {
             Source::Spy(_) => {
                 for publication in &mut self.network_publications {
                     let endpoint = publication.options().endpoint;
-                    if let Some(channel) = self.send_endpoints.channel(endpoint) {
+                    if let Some(channel) = self.endpoints.sent_channel(endpoint) {
                         let origin = Origin::Sent(channel);
                         outlets.link_if_matching(publication, origin, subscription);
                     }
@@ -148,7 +154,7 @@ impl Conductor {
     /// Links every spy that matches a network publication and is not linked yet.
     pub(super) fn link_network_publication(&mut self, index: usize) {
         let publication = &mut self.network_publications[index];
-        let Some(channel) = self.send_endpoints.channel(publication.options().endpoint) else {
+        let Some(channel) = self.endpoints.sent_channel(publication.options().endpoint) else {
             return;
         };
         for subscription in &self.subscriptions {

@@ -21,13 +21,10 @@ mod news;
 mod outlets;
 mod pending;
 mod publications;
-mod re_resolution;
 mod receive_destinations;
-mod receive_endpoints;
 mod rejections;
 mod requests;
 mod responses;
-mod send_endpoints;
 mod subscriptions;
 mod timers;
 
@@ -46,7 +43,6 @@ use crate::config::{Context, TerminationValidator};
 use crate::diagnostics::ErrorRecorder;
 use crate::duty_cycle::StallTracker;
 use crate::image::PublicationImage;
-use crate::media::PortManager;
 use crate::media::transport::Network;
 use crate::publication::{IpcPublication, NetworkPublication};
 use crate::queue::{QueueConsumer, QueueProducer};
@@ -56,17 +52,15 @@ use crate::sender::{SenderCommand, SenderEvent};
 use crate::session_ids::SessionIds;
 use crate::socket_buffers::SocketBufferLengths;
 use client_proxy::ClientProxy;
-use clients::Client;
+use clients::Clients;
 use closing::DrainBegin;
+use endpoints::Endpoints;
 use image_creation::PendingImage;
 use image_requests::ImageRequests;
 use links::Subscription;
 use outlets::Outlets;
 use pending::PendingCommands;
-use re_resolution::ReResolution;
-use receive_endpoints::ReceiveEndpointRecord;
 use rejections::NotedRejections;
-use send_endpoints::SendEndpoints;
 use timers::BlockedCommandTimer;
 
 /// The shared memory and the queues of a conductor.
@@ -115,30 +109,22 @@ pub struct Conductor {
     resource_replies: QueueConsumer<ResourceReply>,
     sender_events: QueueConsumer<SenderEvent>,
     receiver_events: QueueConsumer<ReceiverEvent>,
-    network: Box<dyn Network>,
-    sender_ports: PortManager,
-    receiver_ports: PortManager,
     loss_report: LossReport<SharedBuffer>,
     is_terminated: Arc<AtomicBool>,
     closing: Arc<Closing>,
     drain_begin: DrainBegin,
-    clients: Vec<Client>,
+    clients: Clients,
+    endpoints: Endpoints,
     ipc_publications: Vec<IpcPublication>,
     network_publications: Vec<NetworkPublication>,
-    send_endpoints: SendEndpoints,
-    receive_endpoints: Vec<ReceiveEndpointRecord>,
     images: Vec<PublicationImage>,
     subscriptions: Vec<Subscription>,
     pending: PendingCommands,
     image_requests: ImageRequests,
     pending_images: Vec<PendingImage>,
-    re_resolutions: Vec<ReResolution>,
     session_ids: SessionIds,
     system_socket_buffers: SocketBufferLengths,
     next_link_id: u64,
-    /// Names endpoints and destinations.
-    next_object_id: u64,
-    next_receiver_id: i64,
     stall_tracker: StallTracker,
     blocked_command_timer: BlockedCommandTimer,
     timer_deadline_ns: i64,
@@ -151,8 +137,6 @@ impl Conductor {
         let mut random = fastrand::Rng::with_seed(parts.seed);
         let next_receiver_id = random.i64(..);
         let first_session_id = random.i32(..);
-        let sender_ports = PortManager::new(context.sender_wildcard_ports());
-        let receiver_ports = PortManager::new(context.receiver_wildcard_ports());
         let reserved = context.publication_reserved_session_id_low
             ..=context.publication_reserved_session_id_high;
         let stall_tracker = StallTracker::new(
@@ -166,6 +150,12 @@ impl Conductor {
                 .get(SystemCounter::ConductorCycleTimeExceeded)
                 .clone(),
             now_ns,
+        );
+        let endpoints = Endpoints::new(
+            Arc::clone(&context),
+            parts.system_socket_buffers,
+            parts.network,
+            next_receiver_id,
         );
         Self {
             timer_deadline_ns: now_ns.saturating_add(context.timer_interval_ns),
@@ -192,29 +182,22 @@ impl Conductor {
             resource_replies: parts.resource_replies,
             sender_events: parts.sender_events,
             receiver_events: parts.receiver_events,
-            network: parts.network,
-            sender_ports,
-            receiver_ports,
             loss_report: parts.loss_report,
             is_terminated: parts.is_terminated,
             closing: parts.closing,
             drain_begin: DrainBegin::default(),
-            clients: Vec::new(),
+            clients: Clients::default(),
+            endpoints,
             ipc_publications: Vec::new(),
             network_publications: Vec::new(),
-            send_endpoints: SendEndpoints::default(),
-            receive_endpoints: Vec::new(),
             images: Vec::new(),
             subscriptions: Vec::new(),
             pending: PendingCommands::default(),
             image_requests: ImageRequests::new(now_ns),
             pending_images: Vec::new(),
-            re_resolutions: Vec::new(),
             session_ids: SessionIds::new(first_session_id, reserved),
             system_socket_buffers: parts.system_socket_buffers,
             next_link_id: 0,
-            next_object_id: 0,
-            next_receiver_id,
             stall_tracker,
             command_body: Vec::new(),
         }
@@ -254,12 +237,6 @@ impl Conductor {
         self.images.clear();
         self.network_publications.clear();
         self.ipc_publications.clear();
-    }
-
-    /// A name for an endpoint or a destination.
-    fn next_object_id(&mut self) -> u64 {
-        self.next_object_id += 1;
-        self.next_object_id
     }
 
     fn take_command(&mut self) -> usize {

@@ -8,13 +8,14 @@ use std::sync::Arc;
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::types;
 use aeron_memory::log::{LogBuffers, LogDescription};
+use aeron_protocol::event::NO_COUNTER_ID;
 use aeron_protocol::uri::{
     ExistingPublication, PublicationDefaults, PublicationParams, ResponseCorrelation, SessionId,
 };
 
 use super::Conductor;
 use super::client_proxy::PublicationCounterIds;
-use super::endpoints::{check_mtu, find_shared};
+use super::clients::PublicationReference;
 use super::outlets::NULL_ID;
 use super::outlets::Outlets;
 use super::outlets::StreamOwner;
@@ -23,7 +24,6 @@ use super::publications::{
     publisher_position_name, response_correlation_id, session_clash, untethered_timeouts,
 };
 use super::requests::{NetworkPlan, PublicationRequest};
-use super::send_endpoints::{check_send_timestamps, check_stated_buffer_lengths};
 use crate::error::DriverError;
 use crate::flow_control::FlowControlSpec;
 use crate::log_storage::LogId;
@@ -72,7 +72,7 @@ impl Conductor {
             params,
             ..
         } = plan;
-        let Some(endpoint) = self.check_send_endpoint(channel, params)? else {
+        let Some(endpoint) = self.endpoints.find_send(channel, params.mtu_length)? else {
             return Ok(false);
         };
         if !request.is_exclusive
@@ -118,31 +118,6 @@ impl Conductor {
             max_resend: 0,
             untethered: untethered_timeouts(context),
         }
-    }
-
-    /// The endpoint that the channel shares, if it shares one and agrees with it.
-    fn check_send_endpoint(
-        &self,
-        channel: &UdpChannel,
-        params: &PublicationParams,
-    ) -> Result<Option<EndpointId>, DriverError> {
-        let endpoint = find_shared(self.send_endpoints.all(), channel)?;
-        let existing = endpoint.map(|endpoint| &*endpoint.channel);
-        match existing {
-            Some(existing) => check_send_timestamps(existing, channel)?,
-            None => channel.check_original_publication()?,
-        }
-        check_mtu(
-            params.mtu_length,
-            existing,
-            channel,
-            &self.context,
-            self.system_socket_buffers.send,
-        )?;
-        if let Some(existing) = existing {
-            check_stated_buffer_lengths(existing, channel, &self.context)?;
-        }
-        Ok(endpoint.map(|endpoint| endpoint.id))
     }
 
     fn find_shared_network(
@@ -220,12 +195,16 @@ impl Conductor {
             ..
         } = plan;
         self.check_response_channel(params)?;
-        let endpoint = match self.check_send_endpoint(channel, params)? {
+        let endpoint = match self.endpoints.find_send(channel, params.mtu_length)? {
             Some(endpoint) => endpoint,
-            None => self.open_send_endpoint(channel, request.correlation_id)?,
+            None => {
+                let id = request.correlation_id;
+                self.endpoints.open_send(channel, id, &mut self.outlets)?
+            }
         };
         let added = self.create_network_publication(plan, endpoint, memory);
-        self.close_unused_send_endpoint(endpoint);
+        self.endpoints
+            .close_unused_send(endpoint, &mut self.outlets);
         let index = added?;
         self.refer_to_network(index, request)?;
         self.link_response_publication(index);
@@ -261,8 +240,12 @@ impl Conductor {
         let counters = self
             .outlets
             .allocate_network_counters(request, session_id, is_counting)?;
-        let is_new_client = self.client(request.client_id).map(drop);
-        is_new_client.inspect_err(|_| self.outlets.free_counters(counters.ids()))?;
+        let client = self
+            .clients
+            .get_or_add(request.client_id, &mut self.outlets);
+        client
+            .map(drop)
+            .inspect_err(|_| self.outlets.free_counters(counters.ids()))?;
         self.start_network_publication(plan, config, (endpoint, log), counters);
         Ok(self.network_publications.len() - 1)
     }
@@ -295,7 +278,7 @@ impl Conductor {
             status,
             self.outlets.now_ns,
         ));
-        self.send_endpoints.add_publication(endpoint);
+        self.endpoints.add_publication(endpoint);
         self.outlets
             .sender_commands
             .send(SenderCommand::AddPublication(endpoint, Box::new(sending)));
@@ -379,16 +362,20 @@ impl Conductor {
         request: &PublicationRequest,
     ) -> Result<(), DriverError> {
         let publication_id = self.network_publications[index].config().registration_id;
-        self.refer(request.client_id, request.correlation_id, publication_id)?;
+        let reference = PublicationReference {
+            registration_id: request.correlation_id,
+            publication_id,
+        };
+        self.clients
+            .refer(request.client_id, reference, &mut self.outlets)?;
         let publication = &mut self.network_publications[index];
         publication.add_reference();
-        let endpoint = self.send_endpoints.get(publication.options().endpoint);
-        let channel_status = endpoint.map_or(aeron_protocol::event::NO_COUNTER_ID, |endpoint| {
-            endpoint.status_counter_id()
-        });
+        let channel_status = self
+            .endpoints
+            .send_status_counter_id(publication.options().endpoint);
         let counters = PublicationCounterIds {
             limit: publication.publisher_counters().limit.id(),
-            channel_status,
+            channel_status: channel_status.unwrap_or(NO_COUNTER_ID),
         };
         self.outlets.events.on_publication_ready(
             request.correlation_id,
@@ -414,7 +401,8 @@ impl Conductor {
             .free_counters(publication.counter_ids().iter().copied());
         let log = LogId::Publication(publication.config().registration_id);
         self.outlets.remove_log(log);
-        self.release_send_endpoint(publication.options().endpoint);
+        self.endpoints
+            .remove_publication(publication.options().endpoint, &mut self.outlets);
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the other agents tell the conductor.
 
 use super::Conductor;
-use super::re_resolution::Whose;
+use super::endpoints::ReResolvedEndpoint;
 use crate::log_storage::LogId;
 use crate::receiver::ReceiverEvent;
 use crate::resources::ResourceReply;
@@ -66,13 +66,19 @@ impl Conductor {
 
     fn on_sender_event(&mut self, event: SenderEvent) {
         match event {
-            SenderEvent::EndpointReleased(id) => self.on_send_endpoint_released(id),
+            SenderEvent::EndpointReleased(id) => {
+                self.endpoints.on_send_released(id, &mut self.outlets);
+            }
             SenderEvent::PublicationReleased(id) => self.on_publication_released(id),
             SenderEvent::ReResolve {
                 endpoint,
                 name,
                 current,
-            } => self.re_resolve(Whose::Sender(endpoint), name, current),
+            } => {
+                let endpoint = ReResolvedEndpoint::Sender(endpoint);
+                self.endpoints
+                    .re_resolve(endpoint, name, current, &mut self.outlets);
+            }
             SenderEvent::ResponseSetup {
                 response_correlation_id,
                 response_session_id,
@@ -95,14 +101,20 @@ impl Conductor {
                 name,
                 current,
             } => {
-                let whose = Whose::Receiver(endpoint, destination);
-                self.re_resolve(whose, name.into(), Some(current));
+                let endpoint = ReResolvedEndpoint::Receiver(endpoint, destination);
+                self.endpoints
+                    .re_resolve(endpoint, name.into(), Some(current), &mut self.outlets);
             }
             ReceiverEvent::DestinationReleased {
                 endpoint,
                 destination,
-            } => self.on_destination_released(endpoint, destination),
-            ReceiverEvent::EndpointReleased(id) => self.on_receive_endpoint_released(id),
+            } => {
+                self.endpoints
+                    .on_destination_released(endpoint, destination, &mut self.outlets);
+            }
+            ReceiverEvent::EndpointReleased(id) => {
+                self.endpoints.on_receive_released(id, &mut self.outlets);
+            }
             ReceiverEvent::ImageReleased(id) => self.on_image_released(id),
         }
     }

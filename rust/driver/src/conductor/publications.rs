@@ -14,7 +14,6 @@ use aeron_protocol::uri::{
 };
 
 use super::Conductor;
-use super::clients::PublicationReference;
 use super::outlets::NULL_ID;
 use super::outlets::Outlets;
 use super::pending::AwaitedChannel;
@@ -63,7 +62,8 @@ impl Conductor {
         command: &RemovePublication,
     ) -> Result<(), DriverError> {
         let reference = self
-            .known_client(command.client_id)
+            .clients
+            .known(command.client_id)
             .and_then(|client| client.remove_publication(command.registration_id));
         let Some(reference) = reference else {
             let id = command.registration_id;
@@ -118,21 +118,6 @@ impl Conductor {
             }
             self.network_publications[index].remove_reference(self.outlets.now_ns);
         }
-    }
-
-    /// Gives a client a reference to a publication.
-    pub(super) fn refer(
-        &mut self,
-        client_id: i64,
-        correlation_id: i64,
-        publication_id: i64,
-    ) -> Result<(), DriverError> {
-        let reference = PublicationReference {
-            registration_id: correlation_id,
-            publication_id,
-        };
-        self.client(client_id)?.publications.push(reference);
-        Ok(())
     }
 
     /// Pages that a publication needs were allocated, or there are none left. Subscribers that waited for them are linked.

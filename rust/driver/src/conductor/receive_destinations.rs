@@ -72,6 +72,7 @@ impl Conductor {
         let (subscription, endpoint) =
             found.ok_or_else(|| unknown_subscription(command.client_id, registration_id))?;
         let mode = self
+            .endpoints
             .receive_endpoint(endpoint)
             .map(|endpoint| endpoint.channel.control_mode());
         if mode != Some(ControlMode::Manual) {
@@ -137,9 +138,14 @@ impl Conductor {
                 let params = self.subscription_params(&channel)?;
                 self.add_subscription(change.request, &params, Source::Spy(channel));
             }
-            Change::Add => self.open_destination(endpoint, &channel, registration_id)?,
+            Change::Add => {
+                let outlets = &mut self.outlets;
+                self.endpoints
+                    .open_destination(endpoint, &channel, registration_id, outlets)?;
+            }
             Change::Remove => {
                 let destination = self
+                    .endpoints
                     .receive_endpoint(endpoint)
                     .and_then(|endpoint| endpoint.destination_with(&channel.canonical_form));
                 if let Some(destination) = destination {

@@ -91,16 +91,16 @@ impl Conductor {
         let Some((subscription, endpoint)) = found else {
             return;
         };
-        let stream_id = subscription.stream_id;
+        let session = StreamSession {
+            stream_id: subscription.stream_id,
+            session_id,
+        };
         if subscription.is_response && subscription.session_id.is_none() {
             subscription.session_id = Some(session_id);
             subscription.is_response = false;
-            self.narrow_interest(endpoint, stream_id, session_id);
+            self.endpoints
+                .narrow_interest(endpoint, session, &mut self.outlets);
         } else if subscription.session_id == Some(session_id) {
-            let session = StreamSession {
-                stream_id,
-                session_id,
-            };
             self.outlets
                 .receiver_commands
                 .send(ReceiverCommand::RequestSetup { endpoint, session });

@@ -73,7 +73,8 @@ impl Conductor {
         source: Source,
         channel_status_id: i32,
     ) -> Result<(), DriverError> {
-        self.client(request.client_id)?;
+        self.clients
+            .get_or_add(request.client_id, &mut self.outlets)?;
         let registration_id = request.registration_id;
         self.add_subscription(request, params, source);
         self.outlets
@@ -119,7 +120,10 @@ impl Conductor {
             .collect();
         for subscription in &removed {
             self.unlink(subscription);
-            self.end_interest(subscription);
+            if let Source::Network(endpoint) = subscription.source {
+                self.endpoints
+                    .end_interest(endpoint, subscription.interest(), &mut self.outlets);
+            }
         }
         removed.len()
     }

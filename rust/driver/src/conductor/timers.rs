@@ -3,6 +3,7 @@
 use aeron_memory::counters::system::SystemCounter;
 
 use super::Conductor;
+use super::clients::Client;
 use crate::publication::Tick;
 use crate::sender::SenderCommand;
 use crate::stream::IPC_SOURCE_IDENTITY;
@@ -23,12 +24,7 @@ impl BlockedCommandTimer {
     }
 
     /// Whether the ring has been standing still for longer than `timeout_ns`.
-    fn is_blocked(
-        &mut self,
-        (consumer, producer): (i64, i64),
-        now_ns: i64,
-        timeout_ns: i64,
-    ) -> bool {
+    fn is_blocked(&mut self, consumer: i64, producer: i64, now_ns: i64, timeout_ns: i64) -> bool {
         if consumer != self.last_consumer_position || producer <= consumer {
             self.last_consumer_position = consumer;
             self.time_of_last_movement_ns = now_ns;
@@ -52,16 +48,16 @@ impl Conductor {
 
     fn check_clients(&mut self) {
         let liveness_timeout_ms = (self.context.client_liveness_timeout_ns / 1_000_000).max(1);
-        for index in (0..self.clients.len()).rev() {
-            if self.clients[index].is_gone(self.outlets.now_ms, liveness_timeout_ms) {
-                self.end_client(index);
-            }
+        while let Some(client) = self
+            .clients
+            .take_gone(self.outlets.now_ms, liveness_timeout_ms)
+        {
+            self.end_client(&client);
         }
     }
 
     /// Announces the client's end, then ends what it owns.
-    fn end_client(&mut self, index: usize) {
-        let client = self.clients.swap_remove(index);
+    fn end_client(&mut self, client: &Client) {
         self.pending.forget_client(client.id(), &mut self.outlets);
         if !client.is_closed() {
             self.outlets
@@ -148,12 +144,14 @@ impl Conductor {
 
     fn check_blocked_commands(&mut self) {
         let ring = self.commands.ring();
-        let positions = (ring.consumer_position(), ring.producer_position());
+        let (consumer, producer) = (ring.consumer_position(), ring.producer_position());
         let timeout_ns = self.context.client_liveness_timeout_ns;
-        if self
-            .blocked_command_timer
-            .is_blocked(positions, self.outlets.now_ns, timeout_ns)
-            && self.commands.unblock()
+        if self.blocked_command_timer.is_blocked(
+            consumer,
+            producer,
+            self.outlets.now_ns,
+            timeout_ns,
+        ) && self.commands.unblock()
         {
             self.outlets
                 .system_counter(SystemCounter::UnblockedCommands)

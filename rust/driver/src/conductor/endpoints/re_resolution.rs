@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use aeron_protocol::uri::key;
 
-use super::Conductor;
+use super::Endpoints;
+use crate::conductor::outlets::Outlets;
 use crate::error::DriverError;
 use crate::receiver::{self, DestinationId, ReceiverCommand};
 use crate::resources::Lookup;
@@ -15,46 +16,59 @@ use crate::sender::{self, SenderCommand};
 #[derive(Debug)]
 pub(super) struct ReResolution {
     id: i64,
-    whose: Whose,
+    endpoint: ReResolvedEndpoint,
     name: Arc<str>,
     current: Option<SocketAddr>,
 }
 
-/// Who wants to know.
+/// The endpoint that a name belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Whose {
+pub enum ReResolvedEndpoint {
     /// A send endpoint, or a destination of it.
     Sender(sender::EndpointId),
     /// The destination of a receive endpoint.
     Receiver(receiver::EndpointId, DestinationId),
 }
 
-impl Conductor {
-    pub(super) fn re_resolve(&mut self, whose: Whose, name: Arc<str>, current: Option<SocketAddr>) {
-        // Who asks does so again every second, however long the answer takes.
+impl Endpoints {
+    /// Has a name looked up again that had the address `current`.
+    pub fn re_resolve(
+        &mut self,
+        endpoint: ReResolvedEndpoint,
+        name: Arc<str>,
+        current: Option<SocketAddr>,
+        outlets: &mut Outlets,
+    ) {
+        // The agents ask again every second, however long the answer takes.
         let is_asked = |waiting: &ReResolution| {
-            (waiting.whose, &waiting.name, waiting.current) == (whose, &name, current)
+            (waiting.endpoint, &waiting.name, waiting.current) == (endpoint, &name, current)
         };
         if self.re_resolutions.iter().any(is_asked) {
             return;
         }
-        let parameter = match whose {
-            Whose::Sender(_) => key::ENDPOINT,
-            Whose::Receiver(..) => key::CONTROL,
+        let parameter = match endpoint {
+            ReResolvedEndpoint::Sender(_) => key::ENDPOINT,
+            ReResolvedEndpoint::Receiver(..) => key::CONTROL,
         };
-        let id = self.outlets.look_up(Lookup::Name {
+        let id = outlets.look_up(Lookup::Name {
             name: name.to_string(),
             parameter,
         });
         self.re_resolutions.push(ReResolution {
             id,
-            whose,
+            endpoint,
             name,
             current,
         });
     }
 
-    pub(super) fn on_re_resolved(&mut self, id: i64, result: Result<SocketAddr, DriverError>) {
+    /// The address of a name is there, or cannot be found.
+    pub fn on_re_resolved(
+        &mut self,
+        id: i64,
+        result: Result<SocketAddr, DriverError>,
+        outlets: &mut Outlets,
+    ) {
         let mut waiting = self.re_resolutions.iter();
         let Some(index) = waiting.position(|waiting| waiting.id == id) else {
             return;
@@ -62,14 +76,14 @@ impl Conductor {
         let waiting = self.re_resolutions.swap_remove(index);
         let address = match result {
             Ok(address) => address,
-            Err(error) => return self.outlets.errors.record(&error),
+            Err(error) => return outlets.errors.record(&error),
         };
         if waiting.current == Some(address) {
             return;
         }
-        match waiting.whose {
-            Whose::Sender(endpoint) => {
-                self.outlets
+        match waiting.endpoint {
+            ReResolvedEndpoint::Sender(endpoint) => {
+                outlets
                     .sender_commands
                     .send(SenderCommand::ResolutionChange {
                         endpoint,
@@ -77,8 +91,8 @@ impl Conductor {
                         address,
                     });
             }
-            Whose::Receiver(endpoint, destination) => {
-                self.outlets
+            ReResolvedEndpoint::Receiver(endpoint, destination) => {
+                outlets
                     .receiver_commands
                     .send(ReceiverCommand::ResolutionChange {
                         endpoint,

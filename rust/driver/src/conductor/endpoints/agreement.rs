@@ -1,0 +1,188 @@
+//! What send and receive endpoints have in common: which channel shares which endpoint, and what must agree then.
+
+use std::net::SocketAddr;
+
+use aeron_protocol::ErrorCode;
+use aeron_protocol::uri::{TimestampOffsets, key};
+
+use crate::config::Context;
+use crate::error::DriverError;
+use crate::media::UdpChannel;
+use crate::media::transport::{MulticastSpec, SocketSpec};
+
+/// Where an endpoint is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EndpointState {
+    Active,
+    /// Unused: the agent that owns its sockets is closing them, and the record goes when they are closed.
+    Closing,
+}
+
+/// An endpoint as channels find it.
+pub(super) trait Endpoint {
+    fn channel(&self) -> &UdpChannel;
+
+    fn state(&self) -> EndpointState;
+}
+
+/// The endpoint that a channel shares: by tag, else by canonical form.
+///
+/// # Errors
+/// Code 11 when a tag is used for different channels, 10 when the endpoint is closing.
+pub(super) fn find_shared<'a, E: Endpoint>(
+    endpoints: &'a [E],
+    channel: &UdpChannel,
+) -> Result<Option<&'a E>, DriverError> {
+    let mut found = None;
+    for endpoint in endpoints {
+        if channel.matches_tag(endpoint.channel())? {
+            found = Some(endpoint);
+            break;
+        }
+    }
+    let found = found.or_else(|| {
+        endpoints
+            .iter()
+            .find(|endpoint| channel.matches_canonical_form(endpoint.channel()))
+    });
+    match found {
+        Some(endpoint) if endpoint.state() != EndpointState::Active => Err(closing(channel)),
+        found => Ok(found),
+    }
+}
+
+/// Clients are asked to try again.
+pub(super) fn closing(channel: &UdpChannel) -> DriverError {
+    DriverError::coded(
+        ErrorCode::ResourceTemporarilyUnavailable,
+        format_args!(
+            "channel endpoint {} found in CLOSING state, please retry",
+            channel.canonical_form
+        ),
+    )
+}
+
+/// A channel that shares an endpoint, and the channel that the endpoint was made for.
+#[derive(Clone, Copy)]
+pub(super) struct ChannelPair<'a> {
+    pub(super) existing: &'a UdpChannel,
+    pub(super) requested: &'a UdpChannel,
+}
+
+impl ChannelPair<'_> {
+    /// Checks an offset at which times are written: all channels of an endpoint have it in common.
+    pub(super) fn check_timestamp_offset(
+        self,
+        key: &str,
+        offset: impl Fn(&TimestampOffsets) -> Option<i32>,
+    ) -> Result<(), DriverError> {
+        const NOWHERE: i32 = -1;
+        let requested = offset(&self.requested.params.timestamp_offsets);
+        if requested == offset(&self.existing.params.timestamp_offsets) {
+            return Ok(());
+        }
+        Err(DriverError::invalid_argument(format_args!(
+            "option conflicts with existing subscription: {key}={} existingChannel={} channel={}",
+            requested.unwrap_or(NOWHERE),
+            self.existing.text,
+            self.requested.text
+        )))
+    }
+
+    /// Checks a length of a socket buffer. A granted length of 0 is the operating system's default; a requested length of 0 asks for
+    /// nothing and fits every endpoint.
+    pub(super) fn check_buffer_length(
+        self,
+        key: &str,
+        granted: i64,
+        requested: i64,
+    ) -> Result<(), DriverError> {
+        if requested == 0 || granted == requested {
+            return Ok(());
+        }
+        let text = |length: i64| match length {
+            0 => "OS default".to_owned(),
+            length => length.to_string(),
+        };
+        Err(DriverError::invalid_argument(format_args!(
+            "{key}={} does not match existing value of {}: existingChannel={} channel={}",
+            text(requested),
+            text(granted),
+            self.existing.text,
+            self.requested.text
+        )))
+    }
+}
+
+/// Lengths of socket buffers as a channel or the driver's settings ask for them; 0 is the operating system's default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BufferLengths {
+    pub(super) send: i64,
+    pub(super) receive: i64,
+}
+
+impl BufferLengths {
+    pub(super) fn of(channel: &UdpChannel, context: &Context) -> Self {
+        let params = &channel.params;
+        Self {
+            send: params
+                .socket_sndbuf_length
+                .unwrap_or(context.socket_sndbuf as i64),
+            receive: params
+                .socket_rcvbuf_length
+                .unwrap_or(context.socket_rcvbuf as i64),
+        }
+    }
+}
+
+/// The group that a multicast socket joins, with the way to it.
+pub(super) fn multicast_spec(
+    channel: &UdpChannel,
+    group: SocketAddr,
+    context: &Context,
+) -> Option<MulticastSpec> {
+    channel.is_multicast.then(|| MulticastSpec {
+        group: group.ip(),
+        interface: channel.interface.address,
+        interface_index: channel.interface.index,
+        ttl: channel.params.ttl.unwrap_or(context.multicast_ttl as u8),
+    })
+}
+
+/// The failure of a socket that could not be opened.
+pub(super) fn socket_error(error: &std::io::Error, spec: &SocketSpec) -> DriverError {
+    let bind = spec.bind;
+    match spec.connect {
+        Some(peer) => DriverError::io(
+            error,
+            format!("failed to bind({bind}) or failed to connect to address: {peer}"),
+        ),
+        None => DriverError::io(error, format!("failed to bind({bind})")),
+    }
+}
+
+/// Checks that the longest datagram of a publication fits the buffer that its socket has or will have.
+pub(super) fn check_mtu(
+    mtu_length: i32,
+    existing: Option<&UdpChannel>,
+    channel: &UdpChannel,
+    context: &Context,
+    system_send_buffer: i32,
+) -> Result<(), DriverError> {
+    let granted = |existing| BufferLengths::of(existing, context).send;
+    let known = [
+        ("endpoint", existing.map_or(0, granted)),
+        ("channel", channel.params.socket_sndbuf_length.unwrap_or(0)),
+        ("context", context.socket_sndbuf as i64),
+        ("os default", system_send_buffer.into()),
+    ];
+    match known.iter().find(|(_, length)| *length != 0) {
+        Some((whose, length)) if i64::from(mtu_length) > *length => {
+            Err(DriverError::invalid_argument(format_args!(
+                "MTU greater than SO_SNDBUF for {whose}: mtu={mtu_length} {}={length}",
+                key::SOCKET_SNDBUF
+            )))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,501 @@
+//! The receive endpoints: what subscriptions of one channel share. An endpoint has a socket for each of its destinations.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::counters::{AtomicCounter, types};
+use aeron_protocol::uri::{ControlMode, SubscriptionParams, key};
+
+use super::Endpoints;
+use super::agreement::{
+    BufferLengths, ChannelPair, Endpoint, EndpointState, find_shared, multicast_spec, socket_error,
+};
+use super::channel_counters::ChannelKind;
+use crate::conductor::outlets::Outlets;
+use crate::error::DriverError;
+use crate::media::UdpChannel;
+use crate::media::transport::{Socket, SocketSide, SocketSpec};
+use crate::receiver::{
+    DestinationId, EndpointId, ReceiveDestination, ReceiveEndpoint, ReceiverCommand,
+    ReceiverIdentity,
+};
+use crate::stream::StreamSession;
+
+/// A receive endpoint as the conductor knows it.
+#[derive(Debug)]
+pub struct ReceiveEndpointRecord {
+    pub id: EndpointId,
+    pub channel: Arc<UdpChannel>,
+    /// What its channel says to its images: the first subscription's parameters.
+    pub params: SubscriptionParams,
+    state: EndpointState,
+    status: AtomicCounter<SharedBuffer>,
+    destinations: Vec<DestinationRecord>,
+    /// The number of subscriptions with an interest.
+    interests: HashMap<Interest, usize>,
+    image_count: usize,
+}
+
+/// What a subscription wants to hear at an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Interest {
+    /// All sessions of a stream.
+    Stream(i32),
+    /// One session of a stream.
+    Session(StreamSession),
+    /// Responses on a stream, as long as their session is not known.
+    Response(i32),
+}
+
+/// A socket of an endpoint.
+#[derive(Debug)]
+struct DestinationRecord {
+    id: DestinationId,
+    canonical_form: String,
+    address: AtomicCounter<SharedBuffer>,
+    /// The local address whose port goes back to the port manager.
+    lease: SocketAddr,
+}
+
+/// A socket that receives, and the local address whose port goes back to the port manager.
+struct LeasedSocket {
+    socket: Box<dyn Socket>,
+    lease: SocketAddr,
+}
+
+/// A socket of an endpoint, for the conductor and for the receiver.
+struct Destination {
+    record: DestinationRecord,
+    receiving: ReceiveDestination,
+}
+
+impl Interest {
+    /// The interest of a subscription to a stream.
+    pub fn of(stream_id: i32, session_id: Option<i32>, is_response: bool) -> Self {
+        match session_id {
+            Some(session_id) => Self::Session(StreamSession {
+                stream_id,
+                session_id,
+            }),
+            None if is_response => Self::Response(stream_id),
+            None => Self::Stream(stream_id),
+        }
+    }
+
+    /// The command that tells the receiver of the first subscription with the interest.
+    fn begin(self, endpoint: EndpointId) -> Option<ReceiverCommand> {
+        match self {
+            Self::Stream(stream_id) => Some(ReceiverCommand::AddSubscription {
+                endpoint,
+                stream_id,
+            }),
+            Self::Session(session) => {
+                Some(ReceiverCommand::AddSubscriptionBySession { endpoint, session })
+            }
+            Self::Response(_) => None,
+        }
+    }
+
+    /// The command that tells the receiver that no subscription has the interest any more.
+    fn end(self, endpoint: EndpointId) -> Option<ReceiverCommand> {
+        match self {
+            Self::Stream(stream_id) => Some(ReceiverCommand::RemoveSubscription {
+                endpoint,
+                stream_id,
+            }),
+            Self::Session(session) => {
+                Some(ReceiverCommand::RemoveSubscriptionBySession { endpoint, session })
+            }
+            Self::Response(_) => None,
+        }
+    }
+}
+
+impl ReceiveEndpointRecord {
+    pub fn status_counter_id(&self) -> i32 {
+        self.status.id()
+    }
+
+    pub fn is_active(&self) -> bool {
+        self.state == EndpointState::Active
+    }
+
+    pub fn add_image(&mut self) {
+        self.image_count += 1;
+    }
+
+    /// The destination whose channel has this canonical form.
+    pub fn destination_with(&self, canonical_form: &str) -> Option<DestinationId> {
+        self.destinations
+            .iter()
+            .find(|destination| destination.canonical_form == canonical_form)
+            .map(|destination| destination.id)
+    }
+
+    /// One subscription less has the interest; returns whether it was the last.
+    fn release(&mut self, interest: Interest) -> bool {
+        let Some(count) = self.interests.get_mut(&interest) else {
+            return false;
+        };
+        *count -= 1;
+        let is_last = *count == 0;
+        if is_last {
+            self.interests.remove(&interest);
+        }
+        is_last
+    }
+}
+
+impl Endpoint for ReceiveEndpointRecord {
+    fn channel(&self) -> &UdpChannel {
+        &self.channel
+    }
+
+    fn state(&self) -> EndpointState {
+        self.state
+    }
+}
+
+impl Endpoints {
+    pub fn receive_endpoint(&self, id: EndpointId) -> Option<&ReceiveEndpointRecord> {
+        self.receive.iter().find(|endpoint| endpoint.id == id)
+    }
+
+    pub fn receive_endpoint_mut(&mut self, id: EndpointId) -> Option<&mut ReceiveEndpointRecord> {
+        self.receive.iter_mut().find(|endpoint| endpoint.id == id)
+    }
+
+    /// The receive endpoint that a subscription's channel shares, if it shares one and agrees with it.
+    pub fn find_receive(
+        &self,
+        channel: &UdpChannel,
+        params: &SubscriptionParams,
+    ) -> Result<Option<&ReceiveEndpointRecord>, DriverError> {
+        let endpoint = find_shared(&self.receive, channel)?;
+        let channels = endpoint.map(|endpoint| ChannelPair {
+            existing: &endpoint.channel,
+            requested: channel,
+        });
+        if let Some(channels) = channels {
+            channels
+                .check_timestamp_offset(key::MEDIA_RCV_TIMESTAMP_OFFSET, |it| it.media_receive)?;
+            channels.check_timestamp_offset(key::CHANNEL_RCV_TIMESTAMP_OFFSET, |it| {
+                it.channel_receive
+            })?;
+        }
+        self.check_receiver_window(params, endpoint, channel)?;
+        if let Some(channels) = channels {
+            let granted = BufferLengths::of(channels.existing, &self.context);
+            let requested = BufferLengths::of(channel, &self.context);
+            channels.check_buffer_length(key::SOCKET_SNDBUF, granted.send, requested.send)?;
+            channels.check_buffer_length(key::SOCKET_RCVBUF, granted.receive, requested.receive)?;
+        }
+        Ok(endpoint)
+    }
+
+    fn check_receiver_window(
+        &self,
+        params: &SubscriptionParams,
+        existing: Option<&ReceiveEndpointRecord>,
+        channel: &UdpChannel,
+    ) -> Result<(), DriverError> {
+        let window = params.receiver_window_length;
+        let buffer = self.receive_buffer_length(channel);
+        if window <= buffer {
+            return Ok(());
+        }
+        let existing =
+            existing.map(|endpoint| format!("existingChannel={} ", endpoint.channel.text));
+        Err(DriverError::invalid_argument(format_args!(
+            "Initial window greater than SO_RCVBUF for channel: rcv-wnd={window} so-rcvbuf={buffer} {}channel={}",
+            existing.unwrap_or_default(),
+            channel.text
+        )))
+    }
+
+    /// SO_RCVBUF as the channel or the settings say, else as the operating system has it.
+    pub fn receive_buffer_length(&self, channel: &UdpChannel) -> i64 {
+        match BufferLengths::of(channel, &self.context).receive {
+            0 => self.system_socket_buffers.receive.into(),
+            length => length,
+        }
+    }
+
+    /// Opens the endpoint of a channel, with its counters, and gives it to the receiver. With manual control it has no socket yet.
+    pub fn open_receive(
+        &mut self,
+        channel: &Arc<UdpChannel>,
+        params: &SubscriptionParams,
+        registration_id: i64,
+        outlets: &mut Outlets,
+    ) -> Result<EndpointId, DriverError> {
+        let (status, destination) = match channel.control_mode() {
+            ControlMode::Manual => {
+                let status = outlets.allocate_channel_status(
+                    ChannelKind::Receive,
+                    &channel.text,
+                    None,
+                    registration_id,
+                )?;
+                (status, None)
+            }
+            _ => {
+                let (status, destination) =
+                    self.open_first_destination(channel, registration_id, outlets)?;
+                (status, Some(destination))
+            }
+        };
+        let (records, destinations) = destination
+            .map(|destination| (destination.record, destination.receiving))
+            .into_iter()
+            .unzip();
+        let id = self.next_object_id();
+        let identity = self.next_receiver_identity(channel);
+        let endpoint = ReceiveEndpoint::new(
+            id,
+            identity,
+            channel.text.clone(),
+            self.context.stream_session_limit as usize,
+        );
+        outlets
+            .receiver_commands
+            .send(ReceiverCommand::AddEndpoint {
+                endpoint: Box::new(endpoint),
+                destinations,
+            });
+        self.receive.push(ReceiveEndpointRecord {
+            id,
+            channel: Arc::clone(channel),
+            params: *params,
+            state: EndpointState::Active,
+            status,
+            destinations: records,
+            interests: HashMap::new(),
+            image_count: 0,
+        });
+        Ok(id)
+    }
+
+    /// Opens the socket of an endpoint that has only one, with the counters of both. The first counter is the endpoint's status.
+    fn open_first_destination(
+        &mut self,
+        channel: &UdpChannel,
+        registration_id: i64,
+        outlets: &mut Outlets,
+    ) -> Result<(AtomicCounter<SharedBuffer>, Destination), DriverError> {
+        let opened = self.open_receive_socket(channel, channel)?;
+        let status = outlets
+            .allocate_channel_status(
+                ChannelKind::Receive,
+                &channel.text,
+                Some(opened.socket.local_address()),
+                registration_id,
+            )
+            .inspect_err(|_| self.receiver_ports.release(opened.lease))?;
+        let address = self
+            .count_address(&opened, status.id(), registration_id, outlets)
+            .inspect_err(|_| outlets.free_counter(status.id()))?;
+        let destination = self.new_destination(channel, channel, opened, address);
+        Ok((status, destination))
+    }
+
+    /// The id of the next endpoint for senders.
+    fn next_receiver_identity(&mut self, channel: &UdpChannel) -> ReceiverIdentity {
+        let receiver_id = self.next_receiver_id;
+        self.next_receiver_id = receiver_id.wrapping_add(1);
+        ReceiverIdentity {
+            receiver_id,
+            group_tag: channel.params.group_tag.or(self.context.receiver_group_tag),
+        }
+    }
+
+    /// Opens one more socket of an endpoint, with its counter, and gives it to the receiver.
+    ///
+    /// `registration_id` is the subscription's, so that clients find the addresses of a subscription by its id.
+    pub fn open_destination(
+        &mut self,
+        id: EndpointId,
+        channel: &UdpChannel,
+        registration_id: i64,
+        outlets: &mut Outlets,
+    ) -> Result<(), DriverError> {
+        let Some(endpoint) = self.receive_endpoint(id) else {
+            return Ok(());
+        };
+        let (status_id, subscribed) = (endpoint.status_counter_id(), Arc::clone(&endpoint.channel));
+        let opened = self.open_receive_socket(channel, &subscribed)?;
+        let address = self.count_address(&opened, status_id, registration_id, outlets)?;
+        let destination = self.new_destination(channel, &subscribed, opened, address);
+        if let Some(endpoint) = self.receive_endpoint_mut(id) {
+            endpoint.destinations.push(destination.record);
+        }
+        outlets
+            .receiver_commands
+            .send(ReceiverCommand::AddDestination {
+                endpoint: id,
+                destination: Box::new(destination.receiving),
+            });
+        Ok(())
+    }
+
+    /// Opens the socket that `channel` names, with the buffers and timestamps that the subscription's channel asks for.
+    fn open_receive_socket(
+        &mut self,
+        channel: &UdpChannel,
+        subscribed: &UdpChannel,
+    ) -> Result<LeasedSocket, DriverError> {
+        let lease = self.receiver_ports.lease(channel.remote_data)?;
+        let lengths = BufferLengths::of(subscribed, &self.context);
+        let spec = SocketSpec {
+            bind: lease,
+            connect: None,
+            multicast: multicast_spec(channel, channel.remote_data, &self.context),
+            send_buffer_length: lengths.send as usize,
+            receive_buffer_length: lengths.receive as usize,
+            receive_timestamps: subscribed.params.timestamp_offsets.media_receive.is_some(),
+            side: SocketSide::Receiver,
+        };
+        match self.network.open(&spec) {
+            Ok(socket) => Ok(LeasedSocket { socket, lease }),
+            Err(error) => {
+                self.receiver_ports.release(lease);
+                Err(socket_error(&error, &spec))
+            }
+        }
+    }
+
+    /// Allocates the counter of a socket's address. If that fails, the socket's port is free again.
+    fn count_address(
+        &mut self,
+        opened: &LeasedSocket,
+        status_id: i32,
+        registration_id: i64,
+        outlets: &mut Outlets,
+    ) -> Result<AtomicCounter<SharedBuffer>, DriverError> {
+        let address = opened.socket.local_address();
+        outlets
+            .allocate_local_address(ChannelKind::Receive, status_id, address, registration_id)
+            .inspect_err(|_| self.receiver_ports.release(opened.lease))
+    }
+
+    fn new_destination(
+        &mut self,
+        channel: &UdpChannel,
+        subscribed: &UdpChannel,
+        opened: LeasedSocket,
+        address: AtomicCounter<SharedBuffer>,
+    ) -> Destination {
+        let id = self.next_object_id();
+        let offsets = subscribed.params.timestamp_offsets;
+        Destination {
+            record: DestinationRecord {
+                id,
+                canonical_form: channel.canonical_form.clone(),
+                address,
+                lease: opened.lease,
+            },
+            receiving: ReceiveDestination::new(id, channel, offsets, opened.socket),
+        }
+    }
+
+    /// The receiver closed the socket of a destination.
+    pub fn on_destination_released(
+        &mut self,
+        id: EndpointId,
+        destination: DestinationId,
+        outlets: &mut Outlets,
+    ) {
+        let Some(endpoint) = self.receive_endpoint_mut(id) else {
+            return;
+        };
+        let mut records = endpoint.destinations.iter();
+        let Some(index) = records.position(|record| record.id == destination) else {
+            return;
+        };
+        let record = endpoint.destinations.remove(index);
+        self.free_destination(&record, outlets);
+    }
+
+    fn free_destination(&mut self, record: &DestinationRecord, outlets: &mut Outlets) {
+        record.address.set(types::CHANNEL_CLOSING);
+        outlets.free_counter(record.address.id());
+        self.receiver_ports.release(record.lease);
+    }
+
+    /// A subscription listens at an endpoint from now on; the receiver is told of what nobody wanted before.
+    pub fn begin_interest(&mut self, id: EndpointId, interest: Interest, outlets: &mut Outlets) {
+        let Some(endpoint) = self.receive_endpoint_mut(id) else {
+            return;
+        };
+        let count = endpoint.interests.entry(interest).or_default();
+        *count += 1;
+        if *count == 1
+            && let Some(command) = interest.begin(id)
+        {
+            outlets.receiver_commands.send(command);
+        }
+    }
+
+    /// The session of the responses that a subscription waits for is known.
+    pub fn narrow_interest(
+        &mut self,
+        id: EndpointId,
+        session: StreamSession,
+        outlets: &mut Outlets,
+    ) {
+        self.begin_interest(id, Interest::Session(session), outlets);
+        if let Some(endpoint) = self.receive_endpoint_mut(id) {
+            endpoint.release(Interest::Response(session.stream_id));
+        }
+    }
+
+    /// A subscription is gone; the receiver is told of what nobody wants any more, and an endpoint without use closes.
+    pub fn end_interest(&mut self, id: EndpointId, interest: Interest, outlets: &mut Outlets) {
+        let Some(endpoint) = self.receive_endpoint_mut(id) else {
+            return;
+        };
+        if endpoint.release(interest)
+            && let Some(command) = interest.end(id)
+        {
+            outlets.receiver_commands.send(command);
+        }
+        self.close_unused_receive(id, outlets);
+    }
+
+    /// An image is gone; an endpoint without use closes.
+    pub fn remove_image(&mut self, id: EndpointId, outlets: &mut Outlets) {
+        if let Some(endpoint) = self.receive_endpoint_mut(id) {
+            endpoint.image_count = endpoint.image_count.saturating_sub(1);
+        }
+        self.close_unused_receive(id, outlets);
+    }
+
+    /// Closes an endpoint that nobody listens at and that has no images.
+    fn close_unused_receive(&mut self, id: EndpointId, outlets: &mut Outlets) {
+        let Some(endpoint) = self.receive_endpoint_mut(id) else {
+            return;
+        };
+        let is_unused = endpoint.interests.is_empty() && endpoint.image_count == 0;
+        if is_unused && endpoint.is_active() {
+            endpoint.state = EndpointState::Closing;
+            endpoint.status.set(types::CHANNEL_CLOSING);
+            outlets
+                .receiver_commands
+                .send(ReceiverCommand::RemoveEndpoint(id));
+        }
+    }
+
+    /// Deletes an endpoint whose sockets the receiver has closed: the next channel of its form opens a new one.
+    pub fn on_receive_released(&mut self, id: EndpointId, outlets: &mut Outlets) {
+        let Some(index) = self.receive.iter().position(|endpoint| endpoint.id == id) else {
+            return;
+        };
+        let endpoint = self.receive.remove(index);
+        outlets.free_counter(endpoint.status.id());
+        for destination in &endpoint.destinations {
+            self.free_destination(destination, outlets);
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! The send endpoints: sockets that publications share.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::counters::{AtomicCounter, types};
+use aeron_protocol::ErrorCode;
+use aeron_protocol::uri::{ControlMode, key};
+
+use super::Endpoints;
+use super::agreement::{
+    BufferLengths, ChannelPair, Endpoint, EndpointState, check_mtu, closing, find_shared,
+    multicast_spec, socket_error,
+};
+use super::channel_counters::ChannelKind;
+use crate::conductor::outlets::Outlets;
+use crate::config::Context;
+use crate::error::DriverError;
+use crate::media::UdpChannel;
+use crate::media::transport::{Socket, SocketSide, SocketSpec};
+use crate::sender::{
+    DestinationControl, DestinationTracker, Destinations, EndpointId, Peer, SendEndpoint,
+    SendEndpointConfig, SenderCommand,
+};
+
+/// A send endpoint as the conductor knows it.
+#[derive(Debug)]
+pub(super) struct SendEndpointRecord {
+    id: EndpointId,
+    channel: Arc<UdpChannel>,
+    state: EndpointState,
+    /// Publications that are sent through it.
+    publication_count: usize,
+    status: AtomicCounter<SharedBuffer>,
+    counter_ids: Vec<i32>,
+    /// The local address whose port goes back to the port manager.
+    lease: Option<SocketAddr>,
+}
+
+impl Endpoint for SendEndpointRecord {
+    fn channel(&self) -> &UdpChannel {
+        &self.channel
+    }
+
+    fn state(&self) -> EndpointState {
+        self.state
+    }
+}
+
+/// A socket that publications are sent through, with the local address whose port goes back to the port manager.
+struct LeasedSocket {
+    socket: Box<dyn Socket>,
+    lease: Option<SocketAddr>,
+}
+
+/// The counters of a send endpoint.
+struct SendEndpointCounters {
+    status: AtomicCounter<SharedBuffer>,
+    /// The number of destinations, if there can be several.
+    destination_count: Option<AtomicCounter<SharedBuffer>>,
+    /// The ids of all counters.
+    ids: Vec<i32>,
+}
+
+/// Checks the lengths of socket buffers that a publication's channel states against those of the endpoint.
+///
+/// The endpoint has what its first channel stated, else what the driver's settings say. Lengths that the channel does not state
+/// cannot conflict.
+fn check_stated_buffer_lengths(
+    channels: ChannelPair<'_>,
+    context: &Context,
+) -> Result<(), DriverError> {
+    let granted = BufferLengths::of(channels.existing, context);
+    let stated = &channels.requested.params;
+    let rcvbuf = stated.socket_rcvbuf_length.unwrap_or(0);
+    channels.check_buffer_length(key::SOCKET_RCVBUF, granted.receive, rcvbuf)?;
+    let sndbuf = stated.socket_sndbuf_length.unwrap_or(0);
+    channels.check_buffer_length(key::SOCKET_SNDBUF, granted.send, sndbuf)
+}
+
+impl Endpoints {
+    fn send_endpoint(&self, id: EndpointId) -> Option<&SendEndpointRecord> {
+        self.send.iter().find(|endpoint| endpoint.id == id)
+    }
+
+    fn send_endpoint_mut(&mut self, id: EndpointId) -> Option<&mut SendEndpointRecord> {
+        self.send.iter_mut().find(|endpoint| endpoint.id == id)
+    }
+
+    /// The channel that a send endpoint was opened for.
+    pub fn sent_channel(&self, id: EndpointId) -> Option<&UdpChannel> {
+        self.send_endpoint(id).map(|endpoint| &*endpoint.channel)
+    }
+
+    /// The id of the counter of a send endpoint's status.
+    pub fn send_status_counter_id(&self, id: EndpointId) -> Option<i32> {
+        self.send_endpoint(id).map(|endpoint| endpoint.status.id())
+    }
+
+    /// The send endpoint that a publication's channel shares, if it shares one and agrees with it.
+    pub fn find_send(
+        &self,
+        channel: &UdpChannel,
+        mtu_length: i32,
+    ) -> Result<Option<EndpointId>, DriverError> {
+        let endpoint = find_shared(&self.send, channel)?;
+        let channels = endpoint.map(|endpoint| ChannelPair {
+            existing: &endpoint.channel,
+            requested: channel,
+        });
+        match channels {
+            Some(channels) => channels
+                .check_timestamp_offset(key::CHANNEL_SND_TIMESTAMP_OFFSET, |it| it.channel_send)?,
+            None => channel.check_original_publication()?,
+        }
+        check_mtu(
+            mtu_length,
+            channels.map(|channels| channels.existing),
+            channel,
+            &self.context,
+            self.system_socket_buffers.send,
+        )?;
+        if let Some(channels) = channels {
+            check_stated_buffer_lengths(channels, &self.context)?;
+        }
+        Ok(endpoint.map(|endpoint| endpoint.id))
+    }
+
+    /// The endpoint of a publication, whose destinations clients manage and may change now. `id` is `None` if there is no such publication.
+    pub fn manual_send_endpoint(
+        &self,
+        id: Option<EndpointId>,
+        publication_id: i64,
+    ) -> Result<EndpointId, DriverError> {
+        let endpoint = id.and_then(|id| self.send_endpoint(id)).ok_or_else(|| {
+            DriverError::coded(
+                ErrorCode::UnknownPublication,
+                format_args!("unknown publication registration_id={publication_id}"),
+            )
+        })?;
+        if endpoint.channel.control_mode() != ControlMode::Manual {
+            return Err(DriverError::invalid_argument(format_args!(
+                "channel does not allow manual control of destinations: publication_registration_id={publication_id}"
+            )));
+        }
+        match endpoint.state() {
+            EndpointState::Active => Ok(endpoint.id),
+            EndpointState::Closing => Err(closing(&endpoint.channel)),
+        }
+    }
+
+    /// Opens the socket of a channel, with its counters, and gives it to the sender.
+    pub fn open_send(
+        &mut self,
+        channel: &Arc<UdpChannel>,
+        registration_id: i64,
+        outlets: &mut Outlets,
+    ) -> Result<EndpointId, DriverError> {
+        let LeasedSocket { socket, lease } = self.open_send_socket(channel)?;
+        let counters =
+            count_send_endpoint(channel, socket.local_address(), registration_id, outlets)
+                .inspect_err(|_| self.release_send_port(lease))?;
+        let id = self.next_object_id();
+        let config = SendEndpointConfig {
+            id,
+            socket,
+            destinations: self.destinations_of(channel, counters.destination_count),
+            send_timestamp_offset: channel.params.timestamp_offsets.channel_send,
+        };
+        let endpoint = SendEndpoint::new(config, outlets.now_ns);
+        outlets
+            .sender_commands
+            .send(SenderCommand::AddEndpoint(Box::new(endpoint)));
+        self.send.push(SendEndpointRecord {
+            id,
+            channel: Arc::clone(channel),
+            state: EndpointState::Active,
+            publication_count: 0,
+            status: counters.status,
+            counter_ids: counters.ids,
+            lease,
+        });
+        Ok(id)
+    }
+
+    fn open_send_socket(&mut self, channel: &UdpChannel) -> Result<LeasedSocket, DriverError> {
+        let lease = match &channel.control {
+            Some(control) => Some(self.sender_ports.lease(control.address)?),
+            None => None,
+        };
+        let lengths = BufferLengths::of(channel, &self.context);
+        let spec = SocketSpec {
+            bind: match lease {
+                Some(lease) => lease,
+                None if channel.is_multicast => channel.remote_control,
+                None => channel.local_control,
+            },
+            connect: self.is_connected(channel).then_some(channel.remote_data),
+            multicast: multicast_spec(channel, channel.remote_control, &self.context),
+            send_buffer_length: lengths.send as usize,
+            receive_buffer_length: lengths.receive as usize,
+            receive_timestamps: false,
+            side: SocketSide::Sender,
+        };
+        match self.network.open(&spec) {
+            Ok(socket) => Ok(LeasedSocket { socket, lease }),
+            Err(error) => {
+                self.release_send_port(lease);
+                Err(socket_error(&error, &spec))
+            }
+        }
+    }
+
+    fn release_send_port(&mut self, lease: Option<SocketAddr>) {
+        if let Some(lease) = lease {
+            self.sender_ports.release(lease);
+        }
+    }
+
+    fn is_connected(&self, channel: &UdpChannel) -> bool {
+        self.context.connect_enabled
+            && channel.endpoint.is_some()
+            && !channel.is_mdc()
+            && !channel.is_response()
+    }
+
+    fn destinations_of(
+        &self,
+        channel: &UdpChannel,
+        destination_count: Option<AtomicCounter<SharedBuffer>>,
+    ) -> Destinations {
+        let control = match channel.control_mode() {
+            ControlMode::Dynamic => DestinationControl::Dynamic,
+            ControlMode::Manual => DestinationControl::Manual,
+            ControlMode::Response => return Destinations::PerPublication,
+            ControlMode::None => {
+                let name = channel.endpoint.as_ref().map(|endpoint| &*endpoint.name);
+                return Destinations::One(Peer {
+                    name: name.filter(|_| !channel.is_multicast).map(Arc::from),
+                    address: channel.remote_data,
+                    is_multicast: channel.is_multicast,
+                    is_connected: self.is_connected(channel),
+                });
+            }
+        };
+        let counter = destination_count.expect("channels with several destinations count them");
+        Destinations::Several(DestinationTracker::new(control, counter))
+    }
+
+    /// One more publication is sent through an endpoint.
+    pub fn add_publication(&mut self, id: EndpointId) {
+        if let Some(endpoint) = self.send_endpoint_mut(id) {
+            endpoint.publication_count += 1;
+        }
+    }
+
+    /// A publication is not sent through the endpoint any more; the last one closes it.
+    pub fn remove_publication(&mut self, id: EndpointId, outlets: &mut Outlets) {
+        if let Some(endpoint) = self.send_endpoint_mut(id) {
+            endpoint.publication_count = endpoint.publication_count.saturating_sub(1);
+        }
+        self.close_unused_send(id, outlets);
+    }
+
+    /// Closes an endpoint that nothing is sent through.
+    pub fn close_unused_send(&mut self, id: EndpointId, outlets: &mut Outlets) {
+        let Some(endpoint) = self.send_endpoint_mut(id) else {
+            return;
+        };
+        if endpoint.publication_count == 0 && endpoint.state == EndpointState::Active {
+            endpoint.state = EndpointState::Closing;
+            endpoint.status.set(types::CHANNEL_CLOSING);
+            outlets
+                .sender_commands
+                .send(SenderCommand::RemoveEndpoint(id));
+        }
+    }
+
+    /// Deletes an endpoint whose socket the sender has closed: the next channel of its form opens a new one.
+    pub fn on_send_released(&mut self, id: EndpointId, outlets: &mut Outlets) {
+        let Some(index) = self.send.iter().position(|endpoint| endpoint.id == id) else {
+            return;
+        };
+        let endpoint = self.send.remove(index);
+        outlets.free_counters(endpoint.counter_ids);
+        self.release_send_port(endpoint.lease);
+    }
+}
+
+/// Allocates the counters of an endpoint that is bound to `address`; all or, when there is no room, none.
+fn count_send_endpoint(
+    channel: &UdpChannel,
+    address: SocketAddr,
+    registration_id: i64,
+    outlets: &mut Outlets,
+) -> Result<SendEndpointCounters, DriverError> {
+    let text = &channel.text;
+    let kind = ChannelKind::Send;
+    let status = outlets.allocate_channel_status(kind, text, Some(address), registration_id)?;
+    let mut ids = vec![status.id()];
+    let counted = (|| {
+        let destination_count = match channel.is_mdc() {
+            true => Some(outlets.allocate_destination_count(text, registration_id)?),
+            false => None,
+        };
+        ids.extend(destination_count.as_ref().map(AtomicCounter::id));
+        let local = outlets.allocate_local_address(kind, status.id(), address, registration_id)?;
+        ids.push(local.id());
+        Ok(destination_count)
+    })();
+    match counted {
+        Ok(destination_count) => Ok(SendEndpointCounters {
+            status,
+            destination_count,
+            ids,
+        }),
+        Err(error) => {
+            outlets.free_counters(ids);
+            Err(error)
+        }
+    }
+}
