@@ -1,6 +1,6 @@
 //! One command from a client: what it asks for, and the answer.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use aeron_memory::buffer::SharedBuffer;
@@ -11,16 +11,13 @@ use aeron_protocol::command::{
 };
 
 use super::Conductor;
-use super::outlets::NULL_ID;
 use super::pending::{AwaitedChannel, AwaitedLog, ReadyCommand};
 use super::requests::Change;
 use crate::error::DriverError;
 use crate::log_storage::LogId;
 use crate::media::{ChannelRole, UdpChannel};
-use crate::publication::{IpcPublication, NetworkPublication};
 use crate::receiver::ReceiverCommand;
 use crate::resources::Lookup;
-use crate::sender::PublicationErrorReport;
 
 impl Conductor {
     /// Executes a command; whatever its bytes are. What cannot be understood is not answered.
@@ -92,19 +89,9 @@ impl Conductor {
     }
 
     fn on_get_next_available_session_id(&mut self, command: &GetNextAvailableSessionId) {
-        let ipc = self.ipc_publications.iter().map(IpcPublication::config);
-        let network = self
-            .network_publications
-            .iter()
-            .map(NetworkPublication::config);
-        let in_use: Vec<_> = ipc
-            .chain(network)
-            .filter(|config| config.stream_id == command.stream_id)
-            .map(|config| config.session_id)
-            .collect();
         let session_id = self
-            .session_ids
-            .allocate(|session_id| in_use.contains(&session_id));
+            .publications
+            .next_available_session_id(command.stream_id);
         self.outlets
             .events
             .on_next_available_session_id(command.correlation_id, session_id);
@@ -120,11 +107,7 @@ impl Conductor {
             ));
         }
         let correlation_id = command.image_correlation_id;
-        let is_received = self
-            .images
-            .iter()
-            .any(|image| image.config().correlation_id == correlation_id);
-        if is_received {
+        if self.images.find(correlation_id).is_some() {
             self.outlets
                 .receiver_commands
                 .send(ReceiverCommand::RejectImage {
@@ -132,7 +115,9 @@ impl Conductor {
                     reason: command.reason.into(),
                 });
         } else {
-            self.reject_ipc_image(correlation_id, command.reason)?;
+            let outlets = &mut self.outlets;
+            self.publications
+                .reject_ipc(correlation_id, command.reason, outlets)?;
         }
         self.outlets
             .system_counter(SystemCounter::ImagesRejected)
@@ -140,36 +125,6 @@ impl Conductor {
         self.outlets
             .events
             .on_operation_success(command.correlation_id);
-        Ok(())
-    }
-
-    /// Takes an IPC publication away from its subscribers for a while, and tells the publisher why.
-    fn reject_ipc_image(&mut self, image_id: i64, reason: &[u8]) -> Result<(), DriverError> {
-        let publication = self
-            .ipc_publications
-            .iter_mut()
-            .find(|publication| publication.config().registration_id == image_id)
-            .ok_or_else(|| {
-                let text = format!("Unable to resolve image for correlationId={image_id}");
-                DriverError::coded(ErrorCode::GenericError, text)
-            })?;
-        let config = publication.config();
-        self.outlets
-            .announce_publication_error(&PublicationErrorReport {
-                registration_id: config.registration_id,
-                destination_registration_id: NULL_ID,
-                session_id: config.session_id,
-                stream_id: config.stream_id,
-                receiver_id: NULL_ID,
-                group_tag: NULL_ID,
-                source: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-                error_code: ErrorCode::ImageRejected.value(),
-                message: reason.into(),
-            });
-        if publication.reject(self.outlets.now_ns) {
-            self.outlets.announce_unavailable(publication, None);
-            self.outlets.free_subscribers(publication);
-        }
         Ok(())
     }
 

@@ -81,11 +81,7 @@ impl Conductor {
 
     /// The endpoint of a publication whose destinations clients manage.
     fn manual_send_endpoint(&self, publication_id: i64) -> Result<EndpointId, DriverError> {
-        let endpoint = self
-            .network_publications
-            .iter()
-            .find(|publication| publication.config().registration_id == publication_id)
-            .map(|publication| publication.options().endpoint);
+        let endpoint = self.publications.endpoint_of(publication_id);
         self.endpoints
             .manual_send_endpoint(endpoint, publication_id)
     }

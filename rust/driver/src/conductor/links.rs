@@ -1,117 +1,16 @@
-//! Subscriptions, and their links to the streams that match them.
+//! The links between subscriptions and the streams that match them.
 
 use std::sync::Arc;
 
 use aeron_memory::counters::{NewCounter, keys, types};
-use aeron_protocol::uri::{ReceiverGroup, SubscriptionParams};
 
 use super::Conductor;
-use super::endpoints::Interest;
 use super::outlets::Outlets;
-use super::requests::SubscriptionRequest;
+use super::subscriptions::{Origin, Source, Subscription, Subscriptions};
 use crate::error::DriverError;
-use crate::media::UdpChannel;
-use crate::receiver::EndpointId;
-use crate::stream::{IPC_SOURCE_IDENTITY, LinkId, Stream, Subscriber, TetherAction};
-
-/// What a client wants to hear. One subscription command makes one, and each IPC or spy destination added to it another one.
-#[derive(Debug)]
-pub(super) struct Subscription {
-    pub(super) link_id: LinkId,
-    pub(super) registration_id: i64,
-    pub(super) client_id: i64,
-    pub(super) stream_id: i32,
-    pub(super) channel: Arc<str>,
-    /// Only this session.
-    pub(super) session_id: Option<i32>,
-    pub(super) is_response: bool,
-    pub(super) is_tethered: bool,
-    pub(super) rejoins: bool,
-    pub(super) is_reliable: bool,
-    pub(super) is_sparse: bool,
-    pub(super) group: ReceiverGroup,
-    pub(super) source: Source,
-}
-
-/// Where a subscription gets its streams from.
-#[derive(Clone, Debug)]
-pub(super) enum Source {
-    Ipc,
-    /// What publications of this driver send to the channel.
-    Spy(Arc<UdpChannel>),
-    /// What arrives at the endpoint.
-    Network(EndpointId),
-}
-
-/// Where a stream is, for subscriptions to find it.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Origin<'a> {
-    Ipc,
-    /// Sent by this driver, to the channel.
-    Sent(&'a UdpChannel),
-    /// Received at the endpoint.
-    Received(EndpointId),
-}
-
-impl Subscription {
-    /// Whether it wants to hear a session of a stream from there.
-    pub(super) fn matches(&self, (stream_id, session_id): (i32, i32), origin: Origin<'_>) -> bool {
-        if self.stream_id != stream_id {
-            return false;
-        }
-        match (&self.source, origin) {
-            (Source::Ipc, Origin::Ipc) => self.wants_session(session_id),
-            (Source::Network(endpoint), Origin::Received(at)) => {
-                *endpoint == at && self.wants_session(session_id)
-            }
-            (Source::Spy(spied), Origin::Sent(channel)) => {
-                let has_same_tag = spied.tag().is_some() && spied.tag() == channel.tag();
-                has_same_tag
-                    || (spied.canonical_form == channel.canonical_form
-                        && self.wants_session(session_id))
-            }
-            _ => false,
-        }
-    }
-
-    /// What it wants to hear at an endpoint.
-    pub(super) fn interest(&self) -> Interest {
-        Interest::of(self.stream_id, self.session_id, self.is_response)
-    }
-
-    fn wants_session(&self, session_id: i32) -> bool {
-        match self.session_id {
-            Some(wanted) => wanted == session_id,
-            None => !self.is_response,
-        }
-    }
-}
+use crate::stream::{IPC_SOURCE_IDENTITY, LinkId, Stream, StreamSession, Subscriber, TetherAction};
 
 impl Conductor {
-    pub(super) fn add_subscription(
-        &mut self,
-        request: SubscriptionRequest,
-        params: &SubscriptionParams,
-        source: Source,
-    ) {
-        self.next_link_id += 1;
-        self.subscriptions.push(Subscription {
-            link_id: LinkId(self.next_link_id),
-            registration_id: request.registration_id,
-            client_id: request.client_id,
-            stream_id: request.stream_id,
-            channel: request.channel,
-            session_id: params.session_id,
-            is_response: params.is_response,
-            is_tethered: params.is_tether,
-            rejoins: params.is_rejoin,
-            is_reliable: params.is_reliable,
-            is_sparse: params.is_sparse,
-            group: params.group,
-            source,
-        });
-    }
-
     /// Links the subscription that was added last to every stream that matches it.
     pub(super) fn link_last_subscription(&mut self) {
         let Some(subscription) = self.subscriptions.last() else {
@@ -120,12 +19,12 @@ impl Conductor {
         let outlets = &mut self.outlets;
         match subscription.source {
             Source::Ipc => {
-                for publication in &mut self.ipc_publications {
+                for publication in self.publications.ipc_mut() {
                     outlets.link_if_matching(publication, Origin::Ipc, subscription);
                 }
             }
             Source::Spy(_) => {
-                for publication in &mut self.network_publications {
+                for publication in self.publications.network_mut() {
                     let endpoint = publication.options().endpoint;
                     if let Some(channel) = self.endpoints.sent_channel(endpoint) {
                         let origin = Origin::Sent(channel);
@@ -134,33 +33,11 @@ impl Conductor {
                 }
             }
             Source::Network(_) => {
-                for image in &mut self.images {
+                for image in self.images.all_mut() {
                     let origin = Origin::Received(image.config().endpoint);
                     outlets.link_if_matching(image, origin, subscription);
                 }
             }
-        }
-    }
-
-    /// Links every subscription that matches an IPC publication and is not linked yet.
-    pub(super) fn link_ipc_publication(&mut self, index: usize) {
-        let publication = &mut self.ipc_publications[index];
-        for subscription in &self.subscriptions {
-            self.outlets
-                .link_if_matching(publication, Origin::Ipc, subscription);
-        }
-    }
-
-    /// Links every spy that matches a network publication and is not linked yet.
-    pub(super) fn link_network_publication(&mut self, index: usize) {
-        let publication = &mut self.network_publications[index];
-        let Some(channel) = self.endpoints.sent_channel(publication.options().endpoint) else {
-            return;
-        };
-        for subscription in &self.subscriptions {
-            let origin = Origin::Sent(channel);
-            self.outlets
-                .link_if_matching(publication, origin, subscription);
         }
     }
 
@@ -177,9 +54,13 @@ impl Conductor {
             }
         };
         match subscription.source {
-            Source::Ipc => self.ipc_publications.iter().for_each(|it| announce(it)),
-            Source::Spy(_) => self.network_publications.iter().for_each(|it| announce(it)),
-            Source::Network(_) => self.images.iter().for_each(|it| announce(it)),
+            Source::Ipc => self.publications.ipc().iter().for_each(|it| announce(it)),
+            Source::Spy(_) => self
+                .publications
+                .network()
+                .iter()
+                .for_each(|it| announce(it)),
+            Source::Network(_) => self.images.all().iter().for_each(|it| announce(it)),
         }
     }
 
@@ -187,11 +68,25 @@ impl Conductor {
     pub(super) fn unlink(&mut self, subscription: &Subscription) {
         let outlets = &mut self.outlets;
         match subscription.source {
-            Source::Ipc => outlets.unlink_all(&mut self.ipc_publications, subscription.link_id),
+            Source::Ipc => outlets.unlink_all(self.publications.ipc_mut(), subscription.link_id),
             Source::Spy(_) => {
-                outlets.unlink_all(&mut self.network_publications, subscription.link_id);
+                outlets.unlink_all(self.publications.network_mut(), subscription.link_id);
             }
-            Source::Network(_) => outlets.unlink_all(&mut self.images, subscription.link_id),
+            Source::Network(_) => outlets.unlink_all(self.images.all_mut(), subscription.link_id),
+        }
+    }
+}
+
+impl Subscriptions {
+    /// Links every subscription that matches a stream and is not linked yet.
+    pub(super) fn link_to(
+        &self,
+        stream: &mut dyn Stream,
+        origin: Origin<'_>,
+        outlets: &mut Outlets,
+    ) {
+        for subscription in self.iter() {
+            outlets.link_if_matching(stream, origin, subscription);
         }
     }
 }
@@ -204,11 +99,12 @@ impl Outlets {
         subscription: &Subscription,
     ) {
         let identity = stream.identity();
+        let session = StreamSession {
+            stream_id: identity.stream_id,
+            session_id: identity.session_id,
+        };
         let is_new = !stream.subscribers().contains(subscription.link_id);
-        if is_new
-            && subscription.matches((identity.stream_id, identity.session_id), origin)
-            && stream.is_accepting_subscribers()
-        {
+        if is_new && subscription.matches(session, origin) && stream.is_accepting_subscribers() {
             if !stream.is_ready_for_subscribers() {
                 return stream.await_pages();
             }

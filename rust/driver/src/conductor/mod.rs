@@ -6,25 +6,24 @@
 mod client_proxy;
 mod clients;
 mod closing;
+mod command_ring;
 mod commands;
 mod counters;
 mod destinations;
 mod endpoints;
 mod image_creation;
-mod image_requests;
 mod images;
-mod ipc_publications;
 mod links;
-mod network_publications;
-mod network_subscriptions;
 mod news;
 mod outlets;
 mod pending;
+mod publication_commands;
 mod publications;
 mod receive_destinations;
 mod rejections;
 mod requests;
 mod responses;
+mod subscription_commands;
 mod subscriptions;
 mod timers;
 
@@ -42,9 +41,7 @@ use crate::closing::Closing;
 use crate::config::{Context, TerminationValidator};
 use crate::diagnostics::ErrorRecorder;
 use crate::duty_cycle::StallTracker;
-use crate::image::PublicationImage;
 use crate::media::transport::Network;
-use crate::publication::{IpcPublication, NetworkPublication};
 use crate::queue::{QueueConsumer, QueueProducer};
 use crate::receiver::{ReceiverCommand, ReceiverEvent};
 use crate::resources::{ResourceCommands, ResourceReply};
@@ -53,15 +50,16 @@ use crate::session_ids::SessionIds;
 use crate::socket_buffers::SocketBufferLengths;
 use client_proxy::ClientProxy;
 use clients::Clients;
-use closing::DrainBegin;
+use closing::Drain;
+use command_ring::CommandRing;
 use endpoints::Endpoints;
-use image_creation::PendingImage;
-use image_requests::ImageRequests;
-use links::Subscription;
+use images::Images;
+use news::Inbox;
 use outlets::Outlets;
 use pending::PendingCommands;
+use publications::Publications;
 use rejections::NotedRejections;
-use timers::BlockedCommandTimer;
+use subscriptions::Subscriptions;
 
 /// The shared memory and the queues of a conductor.
 pub struct ConductorParts {
@@ -104,31 +102,19 @@ pub struct ConductorParts {
 /// See the [module](self).
 pub struct Conductor {
     context: Arc<Context>,
-    commands: RingConsumer<SharedBuffer>,
+    commands: CommandRing,
     outlets: Outlets,
-    resource_replies: QueueConsumer<ResourceReply>,
-    sender_events: QueueConsumer<SenderEvent>,
-    receiver_events: QueueConsumer<ReceiverEvent>,
-    loss_report: LossReport<SharedBuffer>,
+    inbox: Inbox,
     is_terminated: Arc<AtomicBool>,
-    closing: Arc<Closing>,
-    drain_begin: DrainBegin,
+    drain: Drain,
     clients: Clients,
     endpoints: Endpoints,
-    ipc_publications: Vec<IpcPublication>,
-    network_publications: Vec<NetworkPublication>,
-    images: Vec<PublicationImage>,
-    subscriptions: Vec<Subscription>,
+    publications: Publications,
+    images: Images,
+    subscriptions: Subscriptions,
     pending: PendingCommands,
-    image_requests: ImageRequests,
-    pending_images: Vec<PendingImage>,
-    session_ids: SessionIds,
-    system_socket_buffers: SocketBufferLengths,
-    next_link_id: u64,
     stall_tracker: StallTracker,
-    blocked_command_timer: BlockedCommandTimer,
     timer_deadline_ns: i64,
-    command_body: Vec<u8>,
 }
 
 impl Conductor {
@@ -157,14 +143,21 @@ impl Conductor {
             parts.network,
             next_receiver_id,
         );
+        let publications = Publications::new(
+            Arc::clone(&context),
+            parts.system_socket_buffers,
+            SessionIds::new(first_session_id, reserved),
+        );
+        let images = Images::new(
+            Arc::clone(&context),
+            parts.system_socket_buffers,
+            parts.loss_report,
+            now_ns,
+        );
         Self {
             timer_deadline_ns: now_ns.saturating_add(context.timer_interval_ns),
             context,
-            blocked_command_timer: BlockedCommandTimer::new(
-                parts.commands.ring().consumer_position(),
-                now_ns,
-            ),
-            commands: parts.commands,
+            commands: CommandRing::new(parts.commands, now_ns),
             outlets: Outlets {
                 events: ClientProxy::new(parts.events),
                 counters: parts.counters,
@@ -179,27 +172,20 @@ impl Conductor {
                 now_ns,
                 now_ms: 0,
             },
-            resource_replies: parts.resource_replies,
-            sender_events: parts.sender_events,
-            receiver_events: parts.receiver_events,
-            loss_report: parts.loss_report,
+            inbox: Inbox {
+                resource_replies: parts.resource_replies,
+                sender_events: parts.sender_events,
+                receiver_events: parts.receiver_events,
+            },
             is_terminated: parts.is_terminated,
-            closing: parts.closing,
-            drain_begin: DrainBegin::default(),
+            drain: Drain::new(parts.closing),
             clients: Clients::default(),
             endpoints,
-            ipc_publications: Vec::new(),
-            network_publications: Vec::new(),
-            images: Vec::new(),
-            subscriptions: Vec::new(),
+            publications,
+            images,
+            subscriptions: Subscriptions::default(),
             pending: PendingCommands::default(),
-            image_requests: ImageRequests::new(now_ns),
-            pending_images: Vec::new(),
-            session_ids: SessionIds::new(first_session_id, reserved),
-            system_socket_buffers: parts.system_socket_buffers,
-            next_link_id: 0,
             stall_tracker,
-            command_body: Vec::new(),
         }
     }
 
@@ -214,13 +200,11 @@ impl Conductor {
         }
         let mut work_count = self.outlets.flush();
         work_count += self.take_command();
-        if self.is_drain_due() {
-            self.drain();
-        }
+        self.drain_if_due();
         work_count += self.take_news();
         work_count += self.take_image_request();
-        work_count += self.track_images();
-        work_count + self.update_publications()
+        work_count += self.images.track(&mut self.outlets);
+        work_count + self.publications.update(&mut self.outlets)
     }
 
     /// Measures duty cycles from now on.
@@ -232,11 +216,8 @@ impl Conductor {
     /// takes for alive until told otherwise, has given it up.
     pub fn close(&mut self) {
         self.pending.clear();
-        self.image_requests.clear();
-        self.pending_images.clear();
         self.images.clear();
-        self.network_publications.clear();
-        self.ipc_publications.clear();
+        self.publications.clear();
     }
 
     fn take_command(&mut self) -> usize {
@@ -247,20 +228,11 @@ impl Conductor {
             self.resume(command);
             return 1;
         }
-        let mut taken = None;
-        let body = &mut self.command_body;
-        let result = self.commands.read(1, |type_id, bytes| {
-            taken = Some(type_id);
-            body.clear();
-            body.extend_from_slice(bytes);
-        });
-        if let Err(corrupt) = result {
-            self.outlets.errors.note(&format!("{corrupt}\n"));
-        }
-        let Some(type_id) = taken else { return 0 };
-        let body = std::mem::take(&mut self.command_body);
-        self.on_command(type_id, &body);
-        self.command_body = body;
+        let Some(command) = self.commands.read(&self.outlets) else {
+            return 0;
+        };
+        self.on_command(command.type_id, &command.body);
+        self.commands.recycle(command);
         1
     }
 

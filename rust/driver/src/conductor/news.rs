@@ -3,6 +3,7 @@
 use super::Conductor;
 use super::endpoints::ReResolvedEndpoint;
 use crate::log_storage::LogId;
+use crate::queue::QueueConsumer;
 use crate::receiver::ReceiverEvent;
 use crate::resources::ResourceReply;
 use crate::sender::SenderEvent;
@@ -13,22 +14,29 @@ const MAX_REPLIES: usize = 6;
 /// Events of the receiver in one duty cycle: a release is not delayed by requests for images, each of which only joins a queue.
 const MAX_RECEIVER_EVENTS: usize = 16;
 
+/// What the other agents send.
+pub(super) struct Inbox {
+    pub(super) resource_replies: QueueConsumer<ResourceReply>,
+    pub(super) sender_events: QueueConsumer<SenderEvent>,
+    pub(super) receiver_events: QueueConsumer<ReceiverEvent>,
+}
+
 impl Conductor {
     /// Takes a few messages of each agent; returns their number.
     pub(super) fn take_news(&mut self) -> usize {
         let mut work_count = 0;
         while work_count < MAX_REPLIES
-            && let Ok(reply) = self.resource_replies.pop()
+            && let Ok(reply) = self.inbox.resource_replies.pop()
         {
             self.on_resource_reply(reply);
             work_count += 1;
         }
-        if let Ok(event) = self.sender_events.pop() {
+        if let Ok(event) = self.inbox.sender_events.pop() {
             self.on_sender_event(event);
             work_count += 1;
         }
         for _ in 0..MAX_RECEIVER_EVENTS {
-            let Ok(event) = self.receiver_events.pop() else {
+            let Ok(event) = self.inbox.receiver_events.pop() else {
                 break;
             };
             self.on_receiver_event(event);
@@ -53,11 +61,19 @@ impl Conductor {
             ResourceReply::LogAllocated {
                 log: LogId::Publication(id),
                 result,
-            } => self.on_publication_pages(id, result),
+            } => {
+                self.publications.on_pages(
+                    id,
+                    result,
+                    &self.subscriptions,
+                    &self.endpoints,
+                    &mut self.outlets,
+                );
+            }
             ResourceReply::LogAllocated {
                 log: LogId::Image(id),
                 result,
-            } => self.on_image_pages(id, result),
+            } => self.images.on_pages(id, result, &self.outlets),
             ResourceReply::LookingUp { id } => self.pending.on_looking_up(id),
             ResourceReply::ChannelResolved { id, result } => self.on_channel_resolved(id, result),
             ResourceReply::NameResolved { id, result } => self.on_address_resolved(id, result),
@@ -69,7 +85,7 @@ impl Conductor {
             SenderEvent::EndpointReleased(id) => {
                 self.endpoints.on_send_released(id, &mut self.outlets);
             }
-            SenderEvent::PublicationReleased(id) => self.on_publication_released(id),
+            SenderEvent::PublicationReleased(id) => self.publications.on_released(id),
             SenderEvent::ReResolve {
                 endpoint,
                 name,
@@ -94,7 +110,9 @@ impl Conductor {
 
     fn on_receiver_event(&mut self, event: ReceiverEvent) {
         match event {
-            ReceiverEvent::CreateImage(request) => self.on_create_image(request),
+            ReceiverEvent::CreateImage(request) => {
+                self.images.on_request(request, &mut self.outlets);
+            }
             ReceiverEvent::ReResolveControl {
                 endpoint,
                 destination,
@@ -115,7 +133,7 @@ impl Conductor {
             ReceiverEvent::EndpointReleased(id) => {
                 self.endpoints.on_receive_released(id, &mut self.outlets);
             }
-            ReceiverEvent::ImageReleased(id) => self.on_image_released(id),
+            ReceiverEvent::ImageReleased(id) => self.images.on_released(id),
         }
     }
 }

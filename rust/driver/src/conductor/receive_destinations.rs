@@ -10,9 +10,9 @@ use aeron_protocol::command::Destination;
 use aeron_protocol::uri::{ChannelUri, ControlMode, Transport};
 
 use super::Conductor;
-use super::links::{Source, Subscription};
 use super::pending::AwaitedChannel;
 use super::requests::{Change, ReceiveDestinationChange, SubscriptionRequest};
+use super::subscriptions::Source;
 use crate::error::DriverError;
 use crate::media::{ChannelRole, UdpChannel};
 use crate::receiver::{EndpointId, ReceiverCommand};
@@ -60,17 +60,10 @@ impl Conductor {
         command: &Destination<'_>,
     ) -> Result<(EndpointId, SubscriptionRequest), DriverError> {
         let registration_id = command.registration_correlation_id;
-        let found = self
+        let (subscription, endpoint) = self
             .subscriptions
-            .iter()
-            .find_map(|subscription| match subscription.source {
-                Source::Network(endpoint) if subscription.registration_id == registration_id => {
-                    Some((subscription, endpoint))
-                }
-                _ => None,
-            });
-        let (subscription, endpoint) =
-            found.ok_or_else(|| unknown_subscription(command.client_id, registration_id))?;
+            .network(registration_id)
+            .ok_or_else(|| unknown_subscription(command.client_id, registration_id))?;
         let mode = self
             .endpoints
             .receive_endpoint(endpoint)
@@ -92,10 +85,7 @@ impl Conductor {
 
     /// Whether there is a subscription to the network with this id; its client may have died meanwhile.
     fn is_subscribed(&self, registration_id: i64) -> bool {
-        self.subscriptions.iter().any(|subscription| {
-            subscription.registration_id == registration_id
-                && matches!(subscription.source, Source::Network(_))
-        })
+        self.subscriptions.network(registration_id).is_some()
     }
 
     fn add_ipc_destination(
@@ -107,7 +97,7 @@ impl Conductor {
         let params = self
             .parse_subscription(uri)
             .map_err(|error| DriverError::bad_channel(error, command.channel))?;
-        self.add_subscription(request, &params, Source::Ipc);
+        self.subscriptions.add(request, &params, Source::Ipc);
         self.outlets
             .events
             .on_operation_success(command.correlation_id);
@@ -136,7 +126,8 @@ impl Conductor {
         match change.change {
             Change::Add if change.is_spy => {
                 let params = self.subscription_params(&channel)?;
-                self.add_subscription(change.request, &params, Source::Spy(channel));
+                self.subscriptions
+                    .add(change.request, &params, Source::Spy(channel));
             }
             Change::Add => {
                 let outlets = &mut self.outlets;
@@ -167,20 +158,15 @@ impl Conductor {
 
     /// Removes an IPC or spy destination, and tells the client of each image that goes with it.
     fn remove_local_destination(&mut self, command: &Destination<'_>) -> Result<(), DriverError> {
-        let is_destination = |subscription: &Subscription| {
-            subscription.registration_id == command.registration_correlation_id
-                && subscription.channel.as_bytes() == command.channel
-                && !matches!(subscription.source, Source::Network(_))
-        };
         let registration_id = command.registration_correlation_id;
         let unknown = || unknown_subscription(command.client_id, registration_id);
-        let index = self
+        if !self.is_subscribed(registration_id) {
+            return Err(unknown());
+        }
+        let subscription = self
             .subscriptions
-            .iter()
-            .position(is_destination)
-            .filter(|_| self.is_subscribed(registration_id))
+            .remove_local_destination(registration_id, command.channel)
             .ok_or_else(unknown)?;
-        let subscription = self.subscriptions.remove(index);
         self.outlets
             .events
             .on_operation_success(command.correlation_id);

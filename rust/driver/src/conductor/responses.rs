@@ -3,7 +3,6 @@
 use aeron_protocol::uri::{PublicationParams, ResponseCorrelation};
 
 use super::Conductor;
-use super::links::Source;
 use crate::error::DriverError;
 use crate::receiver::ReceiverCommand;
 use crate::stream::StreamSession;
@@ -22,12 +21,7 @@ impl Conductor {
         if params.is_response {
             return self.check_response_image(id);
         }
-        let takes_responses = |id| {
-            self.subscriptions.iter().any(|subscription| {
-                subscription.registration_id == id
-                    && matches!(subscription.source, Source::Network(_))
-            })
-        };
+        let takes_responses = |id| self.subscriptions.network(id).is_some();
         if id < 0 || takes_responses(id) {
             return Ok(());
         }
@@ -42,10 +36,7 @@ impl Conductor {
                 "control-mode=response was specified, but no response-correlation-id set",
             ));
         }
-        let image = self
-            .images
-            .iter()
-            .find(|image| image.config().correlation_id == id);
+        let image = self.images.find(id);
         match image {
             None => Err(DriverError::invalid_argument(format_args!(
                 "image.correlationId={id} not found"
@@ -59,35 +50,21 @@ impl Conductor {
 
     /// Tells the image that a new publication answers which session the answers have.
     pub(super) fn link_response_publication(&mut self, index: usize) {
-        let publication = &self.network_publications[index];
-        if !publication.options().is_response {
-            return;
-        }
-        let (id, session_id) = (
-            publication.config().response_correlation_id,
-            publication.config().session_id,
-        );
-        for image in &self.images {
-            if image.config().correlation_id == id {
-                image.status().set_response_session_id(Some(session_id));
-                image.status().request_status_message();
-            }
+        let publication = &self.publications.network()[index];
+        let config = publication.config();
+        if publication.options().is_response
+            && let Some(image) = self.images.find(config.response_correlation_id)
+        {
+            image
+                .status()
+                .set_response_session_id(Some(config.session_id));
+            image.status().request_status_message();
         }
     }
 
     /// The other side says which session its responses have.
     pub(super) fn on_response_setup(&mut self, subscription_id: i64, session_id: i32) {
-        let found =
-            self.subscriptions
-                .iter_mut()
-                .find_map(|subscription| match subscription.source {
-                    Source::Network(endpoint)
-                        if subscription.registration_id == subscription_id =>
-                    {
-                        Some((subscription, endpoint))
-                    }
-                    _ => None,
-                });
+        let found = self.subscriptions.network_mut(subscription_id);
         let Some((subscription, endpoint)) = found else {
             return;
         };
@@ -109,10 +86,8 @@ impl Conductor {
 
     /// The publication that answers an image has a receiver: the image need not tell of it any more.
     pub(super) fn on_response_connected(&mut self, image_id: i64) {
-        for image in &self.images {
-            if image.config().correlation_id == image_id {
-                image.status().set_response_session_id(None);
-            }
+        if let Some(image) = self.images.find(image_id) {
+            image.status().set_response_session_id(None);
         }
     }
 }

@@ -15,7 +15,7 @@ mod validate;
 use std::path::PathBuf;
 
 use aeron_agent::IdleStrategySpec;
-use aeron_protocol::uri::ReceiverGroup;
+use aeron_protocol::uri::{ReceiverGroup, UntetheredTimeouts};
 use field::Field;
 pub use field::{Grammar, Setting, Value};
 pub(crate) use modes::LoopKind;
@@ -327,6 +327,15 @@ impl Context {
     /// The setting with this field name, e.g. `mtu_length`.
     pub fn setting(name: &str) -> Option<&'static Setting> {
         SETTINGS.iter().find(|setting| setting.name == name)
+    }
+
+    /// The timeouts of subscribers that are not tethered, for channels that state none.
+    pub fn untethered_timeouts(&self) -> UntetheredTimeouts {
+        UntetheredTimeouts {
+            window_limit_timeout_ns: self.untethered_window_limit_timeout_ns,
+            linger_timeout_ns: self.untethered_linger_timeout_ns,
+            resting_timeout_ns: self.untethered_resting_timeout_ns,
+        }
     }
 
     /// The ports for senders that ask for any, both included; 0 and 0 leave it to the system, as does a range that makes no sense.

@@ -1,160 +1,152 @@
-//! What the commands about publications have in common: who refers to them, what they are made of.
+//! The publications: found or created, shared, tracked while they live, and ended.
 
-use aeron_memory::buffer::SharedBuffer;
-use aeron_memory::counters::{AtomicCounter, types};
+mod ipc;
+mod network;
+
+use std::sync::Arc;
+
+use aeron_memory::counters::system::SystemCounter;
 use aeron_memory::directory::publication_log;
 use aeron_memory::log::buffers::log_length;
 use aeron_memory::log::frame::HEADER_LENGTH;
 use aeron_memory::log::position::PARTITION_COUNT;
 use aeron_memory::log::{LogDescription, LogType};
 use aeron_protocol::ErrorCode;
-use aeron_protocol::command::{AddPublication, RemovePublication};
-use aeron_protocol::uri::{
-    InitialPosition, PublicationParams, ResponseCorrelation, Transport, UntetheredTimeouts,
-};
+use aeron_protocol::uri::{InitialPosition, PublicationParams, ResponseCorrelation};
 
-use super::Conductor;
-use super::outlets::NULL_ID;
-use super::outlets::Outlets;
-use super::pending::AwaitedChannel;
+use super::endpoints::Endpoints;
+use super::outlets::{NULL_ID, Outlets};
 use super::requests::PublicationRequest;
+use super::subscriptions::{Origin, Subscriptions};
 use crate::config::Context;
 use crate::error::DriverError;
 use crate::log_storage::LogId;
-use crate::media::ChannelRole;
-use crate::publication::{PublicationConfig, PublisherCounters, PublisherPages};
+use crate::publication::{IpcPublication, NetworkPublication, PublicationConfig, PublisherPages};
 use crate::resources::ResourceCommand;
+use crate::session_ids::SessionIds;
+use crate::socket_buffers::SocketBufferLengths;
 use crate::stream::{PageRequest, TetherTimeouts};
 
-impl Conductor {
-    pub(super) fn on_add_publication(
-        &mut self,
-        command: &AddPublication<'_>,
-        is_exclusive: bool,
-    ) -> Result<(), DriverError> {
-        let request = PublicationRequest {
-            client_id: command.client_id,
-            correlation_id: command.correlation_id,
-            stream_id: command.stream_id,
-            is_exclusive,
-            channel: String::from_utf8_lossy(command.channel).into(),
-        };
-        let channel = command.channel;
-        match Transport::of(channel) {
-            Transport::Ipc => self.on_add_ipc_publication(request, channel),
-            Transport::Network => {
-                let command = AwaitedChannel::Publication(request);
-                self.resolve_channel(channel, ChannelRole::Publication, command);
-                Ok(())
-            }
-            Transport::Spy => {
-                let text = format!(
-                    "invalid URI scheme or transport: {}, spies are for subscriptions",
-                    request.channel
-                );
-                Err(DriverError::coded(ErrorCode::InvalidChannel, text))
-            }
+/// See the [module](self).
+pub struct Publications {
+    context: Arc<Context>,
+    system_socket_buffers: SocketBufferLengths,
+    session_ids: SessionIds,
+    ipc: Vec<IpcPublication>,
+    network: Vec<NetworkPublication>,
+}
+
+impl Publications {
+    /// No publications.
+    pub fn new(
+        context: Arc<Context>,
+        system_socket_buffers: SocketBufferLengths,
+        session_ids: SessionIds,
+    ) -> Self {
+        Self {
+            context,
+            system_socket_buffers,
+            session_ids,
+            ipc: Vec::new(),
+            network: Vec::new(),
         }
     }
 
-    pub(super) fn on_remove_publication(
-        &mut self,
-        command: &RemovePublication,
-    ) -> Result<(), DriverError> {
-        let reference = self
-            .clients
-            .known(command.client_id)
-            .and_then(|client| client.remove_publication(command.registration_id));
-        let Some(reference) = reference else {
-            let id = command.registration_id;
-            if self.pending.forget_command(id, &mut self.outlets) {
-                self.outlets
-                    .events
-                    .on_operation_success(command.correlation_id);
-                return Ok(());
-            }
-            return Err(DriverError::coded(
-                ErrorCode::UnknownPublication,
-                format_args!(
-                    "unknown publication client_id={} registration_id={}",
-                    command.client_id, command.registration_id
-                ),
-            ));
-        };
-        if command.revoke {
-            self.revoke_publication(reference.publication_id);
-        }
-        self.remove_publication_reference(reference.publication_id);
-        self.outlets
-            .events
-            .on_operation_success(command.correlation_id);
-        Ok(())
+    pub fn ipc(&self) -> &[IpcPublication] {
+        &self.ipc
     }
 
-    fn revoke_publication(&mut self, id: i64) {
-        self.ipc_publications
+    pub fn ipc_mut(&mut self) -> &mut [IpcPublication] {
+        &mut self.ipc
+    }
+
+    pub fn network(&self) -> &[NetworkPublication] {
+        &self.network
+    }
+
+    pub fn network_mut(&mut self) -> &mut [NetworkPublication] {
+        &mut self.network
+    }
+
+    /// A publisher revokes a publication.
+    pub fn revoke(&mut self, id: i64) {
+        self.ipc
             .iter()
             .filter(|publication| publication.config().registration_id == id)
             .for_each(|publication| publication.revoke());
-        self.network_publications
+        self.network
             .iter()
             .filter(|publication| publication.config().registration_id == id)
             .for_each(|publication| publication.revoke());
     }
 
-    pub(super) fn remove_publication_reference(&mut self, id: i64) {
+    /// A publisher leaves a publication. Subscribers that still wait for its pages are linked before.
+    pub fn remove_reference(
+        &mut self,
+        id: i64,
+        subscriptions: &Subscriptions,
+        endpoints: &Endpoints,
+        outlets: &mut Outlets,
+    ) {
         let has_id = |config: &PublicationConfig| config.registration_id == id;
-        let mut ipc = self.ipc_publications.iter_mut();
+        let mut ipc = self.ipc.iter_mut();
         if let Some(index) = ipc.position(|publication| has_id(publication.config())) {
-            if self.ipc_publications[index].end_waiting() {
-                self.link_ipc_publication(index);
+            if self.ipc[index].end_waiting() {
+                self.link_ipc(index, subscriptions, outlets);
             }
-            self.ipc_publications[index].remove_reference();
+            self.ipc[index].remove_reference();
         }
-        let mut network = self.network_publications.iter_mut();
+        let mut network = self.network.iter_mut();
         if let Some(index) = network.position(|publication| has_id(publication.config())) {
-            if self.network_publications[index].end_waiting() {
-                self.link_network_publication(index);
+            if self.network[index].end_waiting() {
+                self.link_network(index, subscriptions, endpoints, outlets);
             }
-            self.network_publications[index].remove_reference(self.outlets.now_ns);
+            self.network[index].remove_reference(outlets.now_ns);
         }
     }
 
     /// Pages that a publication needs were allocated, or there are none left. Subscribers that waited for them are linked.
-    pub(super) fn on_publication_pages(&mut self, id: i64, result: Result<usize, DriverError>) {
+    pub fn on_pages(
+        &mut self,
+        id: i64,
+        result: Result<usize, DriverError>,
+        subscriptions: &Subscriptions,
+        endpoints: &Endpoints,
+        outlets: &mut Outlets,
+    ) {
         let mut is_first_failure = false;
         let has_id = |config: &PublicationConfig| config.registration_id == id;
-        let mut ipc = self.ipc_publications.iter_mut();
+        let mut ipc = self.ipc.iter_mut();
         if let Some(index) = ipc.position(|publication| has_id(publication.config())) {
-            let publication = &mut self.ipc_publications[index];
+            let publication = &mut self.ipc[index];
             match result {
                 Ok(length) => publication.on_pages_allocated(length),
                 Err(_) => is_first_failure = publication.on_pages_missing(),
             }
             if publication.take_awaited() {
-                self.link_ipc_publication(index);
+                self.link_ipc(index, subscriptions, outlets);
             }
         }
-        let mut network = self.network_publications.iter_mut();
+        let mut network = self.network.iter_mut();
         if let Some(index) = network.position(|publication| has_id(publication.config())) {
-            let publication = &mut self.network_publications[index];
+            let publication = &mut self.network[index];
             match result {
                 Ok(length) => publication.on_pages_allocated(length),
                 Err(_) => is_first_failure = publication.on_pages_missing(),
             }
             if publication.take_awaited() {
-                self.link_network_publication(index);
+                self.link_network(index, subscriptions, endpoints, outlets);
             }
         }
         if let (true, Err(error)) = (is_first_failure, result) {
-            self.outlets.errors.record(&error);
+            outlets.errors.record(&error);
         }
     }
 
     /// Publishes positions and limits, and asks for the pages that the next limits need.
-    pub(super) fn update_publications(&mut self) -> usize {
+    pub fn update(&mut self, outlets: &mut Outlets) -> usize {
         let mut work_count = 0;
-        let commands = &mut self.outlets.resource_commands;
+        let commands = &mut outlets.resource_commands;
         let mut ask = |id: i64, request: Option<PublisherPages>| {
             let log = LogId::Publication(id);
             let allocate = |PublisherPages { pages, promise }| ResourceCommand::AllocateLog {
@@ -166,12 +158,12 @@ impl Conductor {
                 .map(|request| commands.send(allocate(request)))
                 .is_some()
         };
-        for publication in &mut self.network_publications {
+        for publication in &mut self.network {
             work_count += usize::from(publication.update_limit());
             let pages = publication.page_request();
             work_count += usize::from(ask(publication.config().registration_id, pages));
         }
-        for publication in &mut self.ipc_publications {
+        for publication in &mut self.ipc {
             work_count += usize::from(publication.update_limit());
             let pages = publication.page_request();
             work_count += usize::from(ask(publication.config().registration_id, pages));
@@ -179,7 +171,8 @@ impl Conductor {
         work_count
     }
 
-    pub(super) fn request_publication_log(&mut self, id: i64, params: &PublicationParams) {
+    /// Has the log of a publication created.
+    pub fn request_log(&self, id: i64, params: &PublicationParams, outlets: &mut Outlets) {
         let lap_length = PARTITION_COUNT as i64 * i64::from(params.term_length);
         let start_position = params
             .initial_position
@@ -189,29 +182,53 @@ impl Conductor {
             length: HEADER_LENGTH,
         };
         let page_size = self.context.file_page_size as i64;
-        self.outlets
-            .resource_commands
-            .send(ResourceCommand::CreateLog {
-                log: LogId::Publication(id),
-                length: log_length(params.term_length.into(), page_size)
-                    .expect("term length and page size are validated"),
-                sparse: params.is_sparse.then_some(first_frame),
-            });
+        outlets.resource_commands.send(ResourceCommand::CreateLog {
+            log: LogId::Publication(id),
+            length: log_length(params.term_length.into(), page_size)
+                .expect("term length and page size are validated"),
+            sparse: params.is_sparse.then_some(first_frame),
+        });
     }
 
-    /// Where the channel says, or at the beginning of a random term.
-    pub(super) fn initial_position(&mut self, params: &PublicationParams) -> InitialPosition {
-        params.initial_position.unwrap_or_else(|| {
-            let initial_term_id = self.outlets.random.i32(..);
-            InitialPosition {
-                initial_term_id,
-                term_id: initial_term_id,
-                term_offset: 0,
-            }
-        })
+    /// Tells subscribers of an IPC publication that matches them.
+    fn link_ipc(&mut self, index: usize, subscriptions: &Subscriptions, outlets: &mut Outlets) {
+        subscriptions.link_to(&mut self.ipc[index], Origin::Ipc, outlets);
     }
 
-    pub(super) fn publication_config(
+    /// Tells spies of a network publication that matches them.
+    fn link_network(
+        &mut self,
+        index: usize,
+        subscriptions: &Subscriptions,
+        endpoints: &Endpoints,
+        outlets: &mut Outlets,
+    ) {
+        let publication = &mut self.network[index];
+        if let Some(channel) = endpoints.sent_channel(publication.options().endpoint) {
+            subscriptions.link_to(publication, Origin::Sent(channel), outlets);
+        }
+    }
+
+    /// A session id that no publication of the stream has.
+    pub fn next_available_session_id(&mut self, stream_id: i32) -> i32 {
+        let ipc = self.ipc.iter().map(IpcPublication::config);
+        let network = self.network.iter().map(NetworkPublication::config);
+        let in_use: Vec<_> = ipc
+            .chain(network)
+            .filter(|config| config.stream_id == stream_id)
+            .map(|config| config.session_id)
+            .collect();
+        self.session_ids
+            .allocate(|session_id| in_use.contains(&session_id))
+    }
+
+    /// Ends all publications.
+    pub fn clear(&mut self) {
+        self.network.clear();
+        self.ipc.clear();
+    }
+
+    fn config(
         &self,
         request: &PublicationRequest,
         params: &PublicationParams,
@@ -243,7 +260,7 @@ impl Conductor {
     }
 
     /// What the log of a publication says about itself.
-    pub(super) fn describe_publication_log(
+    fn describe_log(
         &self,
         config: &PublicationConfig,
         params: &PublicationParams,
@@ -280,24 +297,19 @@ impl Conductor {
     }
 }
 
-impl Outlets {
-    pub(super) fn allocate_publisher_counters(
-        &mut self,
-        request: &PublicationRequest,
-        session_id: i32,
-    ) -> Result<PublisherCounters, DriverError> {
-        let owner = request.counter_owner(session_id);
-        let names = [
-            (types::PUBLISHER_POSITION, publisher_position_name(request)),
-            (types::PUBLISHER_LIMIT, "pub-lmt"),
-        ];
-        let [position, limit]: [AtomicCounter<SharedBuffer>; 2] =
-            self.allocate_stream_counters(&owner, names)?;
-        Ok(PublisherCounters { position, limit })
-    }
+/// The position where the channel says, or at the beginning of a random term.
+fn initial_position(params: &PublicationParams, outlets: &mut Outlets) -> InitialPosition {
+    params.initial_position.unwrap_or_else(|| {
+        let initial_term_id = outlets.random.i32(..);
+        InitialPosition {
+            initial_term_id,
+            term_id: initial_term_id,
+            term_offset: 0,
+        }
+    })
 }
 
-pub(super) fn publisher_position_name(request: &PublicationRequest) -> &'static str {
+fn publisher_position_name(request: &PublicationRequest) -> &'static str {
     match request.is_exclusive {
         true => "pub-pos (exclusive)",
         false => "pub-pos (concurrent)",
@@ -305,14 +317,14 @@ pub(super) fn publisher_position_name(request: &PublicationRequest) -> &'static 
 }
 
 /// What the channel names as the other half of an exchange, -1 if nothing.
-pub(super) fn response_correlation_id(params: &PublicationParams) -> i64 {
+fn response_correlation_id(params: &PublicationParams) -> i64 {
     match params.response_correlation {
         Some(ResponseCorrelation::Id(id)) => id,
         Some(ResponseCorrelation::Prototype) | None => NULL_ID,
     }
 }
 
-pub(super) fn session_clash(request: &PublicationRequest, session_id: i32) -> DriverError {
+fn session_clash(request: &PublicationRequest, session_id: i32) -> DriverError {
     DriverError::coded(
         ErrorCode::InvalidChannel,
         format_args!(
@@ -322,10 +334,18 @@ pub(super) fn session_clash(request: &PublicationRequest, session_id: i32) -> Dr
     )
 }
 
-pub(super) fn untethered_timeouts(context: &Context) -> UntetheredTimeouts {
-    UntetheredTimeouts {
-        window_limit_timeout_ns: context.untethered_window_limit_timeout_ns,
-        linger_timeout_ns: context.untethered_linger_timeout_ns,
-        resting_timeout_ns: context.untethered_resting_timeout_ns,
+/// Counts the publications that were revoked.
+fn count_revoked(is_revoked: bool, outlets: &Outlets) {
+    if is_revoked {
+        outlets
+            .system_counter(SystemCounter::PublicationsRevoked)
+            .add_release(1);
     }
+}
+
+/// Counts the publications that were unblocked.
+fn count_unblocked(outlets: &Outlets) {
+    outlets
+        .system_counter(SystemCounter::UnblockedPublications)
+        .add_release(1);
 }

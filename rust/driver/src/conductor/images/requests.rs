@@ -7,9 +7,12 @@ use std::collections::VecDeque;
 
 use aeron_memory::counters::system::SystemCounter;
 
-use super::Conductor;
-use crate::receiver::ImageRequest;
+use super::Images;
+use crate::conductor::outlets::Outlets;
+use crate::error::DriverError;
+use crate::receiver::{ForgettableState, ImageRequest, ReceiverCommand};
 use crate::resources::Lane;
+use crate::stream::StreamSession;
 
 /// Requests that wait. One more is dropped, and the next SETUP of its session asks again.
 pub(super) const MAX_WAITING: usize = 4_096;
@@ -83,37 +86,57 @@ impl ImageRequests {
     }
 }
 
-impl Conductor {
+impl Images {
     /// Takes a request of the receiver, or has the receiver forget that it asked.
-    pub(super) fn on_create_image(&mut self, request: Box<ImageRequest>) {
-        if let Err(request) = self.image_requests.push(request, self.outlets.now_ns) {
-            self.outlets
+    pub fn on_request(&mut self, request: Box<ImageRequest>, outlets: &mut Outlets) {
+        if let Err(request) = self.requests.push(request, outlets.now_ns) {
+            outlets
                 .system_counter(SystemCounter::ConductorProxyFails)
                 .fetch_add(1);
-            self.refuse_image(&request, None);
+            refuse(&request, None, outlets);
         }
     }
 
-    /// Begins with at most one image, and drops at most one request that is too old; returns the number of requests.
-    pub(super) fn take_image_request(&mut self) -> usize {
-        if let Some(request) = self.image_requests.pop_expired(self.outlets.now_ns) {
-            self.refuse_image(&request, None);
-            return 1;
+    /// Drops at most one request that is too old; returns whether there was one.
+    pub fn drop_expired_request(&mut self, outlets: &mut Outlets) -> bool {
+        let expired = self.requests.pop_expired(outlets.now_ns);
+        if let Some(request) = &expired {
+            refuse(request, None, outlets);
         }
-        let has_room = self.pending_images.len() < MAX_IN_PROGRESS
-            && self.outlets.resource_commands.has_room(Lane::Images)
-            && self.outlets.receiver_commands.has_room();
-        let Some(request) = has_room
-            .then(|| self.image_requests.pop(self.outlets.now_ns))
-            .flatten()
-        else {
-            return 0;
-        };
-        if let Err(error) = self.request_image(request.clone()) {
-            self.refuse_image(&request, Some(&error));
-        }
-        1
+        expired.is_some()
     }
+
+    /// The next request, if there is room for an image.
+    pub fn next_request(&mut self, outlets: &Outlets) -> Option<Box<ImageRequest>> {
+        let has_room = self.pending.len() < MAX_IN_PROGRESS
+            && outlets.resource_commands.has_room(Lane::Images)
+            && outlets.receiver_commands.has_room();
+        has_room
+            .then(|| self.requests.pop(outlets.now_ns))
+            .flatten()
+    }
+}
+
+/// The session that a request is about.
+pub(super) fn session_of(request: &ImageRequest) -> StreamSession {
+    StreamSession {
+        stream_id: request.setup.stream_id,
+        session_id: request.setup.session_id,
+    }
+}
+
+/// Lets the receiver ask again. The reason goes to the error log.
+pub fn refuse(request: &ImageRequest, error: Option<&DriverError>, outlets: &mut Outlets) {
+    if let Some(error) = error {
+        outlets.errors.record(error);
+    }
+    outlets
+        .receiver_commands
+        .send(ReceiverCommand::RemoveState {
+            endpoint: request.endpoint,
+            session: session_of(request),
+            state: ForgettableState::InitInProgress,
+        });
 }
 
 #[cfg(test)]

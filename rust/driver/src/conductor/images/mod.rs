@@ -1,0 +1,190 @@
+//! The images: requested, created, tracked while they live, and ended.
+
+mod creation;
+mod plan;
+mod requests;
+
+use std::sync::Arc;
+
+use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::counters::AtomicCounter;
+use aeron_memory::loss_report::LossReport;
+
+use creation::PendingImage;
+use requests::ImageRequests;
+
+use super::endpoints::Endpoints;
+use super::outlets::Outlets;
+use crate::config::Context;
+use crate::error::DriverError;
+use crate::image::{ImageTick, PublicationImage};
+use crate::log_storage::LogId;
+use crate::receiver::{ForgettableState, ReceiverCommand};
+use crate::resources::ResourceCommand;
+use crate::socket_buffers::SocketBufferLengths;
+use crate::stream::StreamSession;
+
+pub use creation::NewImage;
+pub use plan::ImagePlan;
+pub use requests::refuse;
+
+/// See the [module](self).
+pub struct Images {
+    context: Arc<Context>,
+    system_socket_buffers: SocketBufferLengths,
+    loss_report: LossReport<SharedBuffer>,
+    requests: ImageRequests,
+    /// Images that wait for their logs.
+    pending: Vec<PendingImage>,
+    live: Vec<PublicationImage>,
+}
+
+impl Images {
+    /// No images.
+    pub fn new(
+        context: Arc<Context>,
+        system_socket_buffers: SocketBufferLengths,
+        loss_report: LossReport<SharedBuffer>,
+        now_ns: i64,
+    ) -> Self {
+        Self {
+            context,
+            system_socket_buffers,
+            loss_report,
+            requests: ImageRequests::new(now_ns),
+            pending: Vec::new(),
+            live: Vec::new(),
+        }
+    }
+
+    pub fn all(&self) -> &[PublicationImage] {
+        &self.live
+    }
+
+    pub fn all_mut(&mut self) -> &mut [PublicationImage] {
+        &mut self.live
+    }
+
+    /// The image with this id.
+    pub fn find(&self, correlation_id: i64) -> Option<&PublicationImage> {
+        self.live
+            .iter()
+            .find(|image| image.config().correlation_id == correlation_id)
+    }
+
+    /// Pages that an image needs were allocated, or there are none left.
+    pub fn on_pages(&mut self, id: i64, result: Result<usize, DriverError>, outlets: &Outlets) {
+        let mut is_first_failure = false;
+        for image in &mut self.live {
+            if image.config().correlation_id == id {
+                match result {
+                    Ok(length) => image.on_pages_allocated(length),
+                    Err(_) => is_first_failure |= image.on_pages_missing(),
+                }
+            }
+        }
+        if let (true, Err(error)) = (is_first_failure, result) {
+            outlets.errors.record(&error);
+        }
+    }
+
+    /// Finds out what images need: missing data, room in the window, pages. Returns the number of needs.
+    pub fn track(&mut self, outlets: &mut Outlets) -> usize {
+        let mut work_count = 0;
+        let (now_ns, now_ms) = (outlets.now_ns, outlets.now_ms);
+        for image in &mut self.live {
+            let report = (&mut self.loss_report, now_ms);
+            work_count += usize::from(image.track_rebuild(now_ns, report));
+            if let Some(pages) = image.page_request() {
+                let log = LogId::Image(image.config().correlation_id);
+                outlets
+                    .resource_commands
+                    .send(ResourceCommand::AllocateLog {
+                        log,
+                        pages,
+                        promise: 0,
+                    });
+                work_count += 1;
+            }
+        }
+        work_count
+    }
+
+    /// One timer tick of all images.
+    pub fn check(&mut self, endpoints: &mut Endpoints, outlets: &mut Outlets) {
+        for index in (0..self.live.len()).rev() {
+            let image = &mut self.live[index];
+            let mut tether_actions = Vec::new();
+            let tick = image.on_tick(outlets.now_ns, |action| tether_actions.push(action));
+            outlets.on_tether_actions(image, tether_actions);
+            match tick {
+                ImageTick::Nothing => {}
+                ImageTick::Unavailable => end(image, endpoints, outlets),
+                ImageTick::EndOfLife => self.delete(index, outlets),
+            }
+        }
+    }
+
+    /// The receiver let go of an image.
+    pub fn on_released(&mut self, id: i64) {
+        self.live
+            .iter_mut()
+            .filter(|image| image.config().correlation_id == id)
+            .for_each(PublicationImage::on_released_by_receiver);
+    }
+
+    fn delete(&mut self, index: usize, outlets: &mut Outlets) {
+        let mut image = self.live.swap_remove(index);
+        outlets.free_subscribers(&mut image);
+        outlets.free_counters(image.counter_ids());
+        let log = LogId::Image(image.config().correlation_id);
+        outlets.remove_log(log);
+    }
+
+    /// Drops all images.
+    pub fn clear(&mut self) {
+        self.requests.clear();
+        self.pending.clear();
+        self.live.clear();
+    }
+}
+
+/// Has the receiver let go of an image, and tells its subscribers that it is gone.
+fn end(image: &PublicationImage, endpoints: &mut Endpoints, outlets: &mut Outlets) {
+    let config = image.config();
+    let (endpoint, correlation_id) = (config.endpoint, config.correlation_id);
+    let session = StreamSession {
+        stream_id: config.stream_id,
+        session_id: config.session_id,
+    };
+    outlets
+        .receiver_commands
+        .send(ReceiverCommand::RemoveImage(correlation_id));
+    outlets.announce_unavailable(image, None);
+    if image.rejoins() {
+        outlets
+            .receiver_commands
+            .send(ReceiverCommand::RemoveState {
+                endpoint,
+                session,
+                state: ForgettableState::CoolDown,
+            });
+    }
+    endpoints.remove_image(endpoint, outlets);
+}
+
+/// The counters of an image.
+impl PublicationImage {
+    fn counter_ids(&self) -> Vec<i32> {
+        let counters = self.counters();
+        let own = [
+            &counters.high_water_mark,
+            &counters.receiver_position,
+            &counters.naks_sent,
+        ];
+        own.map(AtomicCounter::id)
+            .into_iter()
+            .chain(self.config().congestion_counter_ids.iter().copied())
+            .collect()
+    }
+}

@@ -1,0 +1,269 @@
+//! Commands that add and remove publications.
+//!
+//! The names of a network channel are resolved first, then the log is made; both take the native resource agent some time.
+
+use std::sync::Arc;
+
+use aeron_memory::buffer::SharedBuffer;
+use aeron_protocol::ErrorCode;
+use aeron_protocol::command::{AddPublication, RemovePublication};
+use aeron_protocol::uri::Transport;
+
+use super::Conductor;
+use super::clients::PublicationReference;
+use super::pending::{AwaitedChannel, AwaitedLog};
+use super::requests::{IpcPlan, NetworkPlan, PublicationRequest};
+use crate::error::DriverError;
+use crate::flow_control::FlowControlSpec;
+use crate::media::{ChannelRole, UdpChannel};
+use crate::sender::EndpointId;
+
+impl Conductor {
+    pub(super) fn on_add_publication(
+        &mut self,
+        command: &AddPublication<'_>,
+        is_exclusive: bool,
+    ) -> Result<(), DriverError> {
+        let request = PublicationRequest {
+            client_id: command.client_id,
+            correlation_id: command.correlation_id,
+            stream_id: command.stream_id,
+            is_exclusive,
+            channel: String::from_utf8_lossy(command.channel).into(),
+        };
+        let channel = command.channel;
+        match Transport::of(channel) {
+            Transport::Ipc => self.add_ipc_publication(request, channel),
+            Transport::Network => {
+                let command = AwaitedChannel::Publication(request);
+                self.resolve_channel(channel, ChannelRole::Publication, command);
+                Ok(())
+            }
+            Transport::Spy => {
+                let text = format!(
+                    "invalid URI scheme or transport: {}, spies are for subscriptions",
+                    request.channel
+                );
+                Err(DriverError::coded(ErrorCode::InvalidChannel, text))
+            }
+        }
+    }
+
+    fn add_ipc_publication(
+        &mut self,
+        request: PublicationRequest,
+        channel: &[u8],
+    ) -> Result<(), DriverError> {
+        let params = self.publications.parse_ipc(channel)?;
+        let plan = IpcPlan { request, params };
+        if self.join_ipc_publication(&plan)? {
+            return Ok(());
+        }
+        let id = plan.request.correlation_id;
+        self.publications
+            .request_log(id, &plan.params, &mut self.outlets);
+        self.pending.await_log(AwaitedLog::Ipc(Box::new(plan)));
+        Ok(())
+    }
+
+    /// The log of an IPC publication is there. Returns whether the publication uses the log.
+    pub(super) fn join_or_add_ipc_publication(
+        &mut self,
+        plan: &IpcPlan,
+        memory: &SharedBuffer,
+    ) -> Result<bool, DriverError> {
+        if self.join_ipc_publication(plan)? {
+            return Ok(false);
+        }
+        let (clients, outlets) = (&mut self.clients, &mut self.outlets);
+        let index = self
+            .publications
+            .create_ipc(plan, memory, clients, outlets)?;
+        self.narrow_response_subscription(index);
+        self.refer_to_ipc(index, &plan.request)?;
+        Ok(true)
+    }
+
+    /// Gives the client a reference to the shared publication, if there is one; returns whether there is.
+    fn join_ipc_publication(&mut self, plan: &IpcPlan) -> Result<bool, DriverError> {
+        match self.publications.find_ipc(plan)? {
+            Some(index) => self.refer_to_ipc(index, &plan.request).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Gives a client a reference to a publication, answers its command, and links subscriptions.
+    fn refer_to_ipc(
+        &mut self,
+        index: usize,
+        request: &PublicationRequest,
+    ) -> Result<(), DriverError> {
+        let reference = PublicationReference {
+            registration_id: request.correlation_id,
+            publication_id: self.publications.ipc()[index].config().registration_id,
+        };
+        self.clients
+            .refer(request.client_id, reference, &mut self.outlets)?;
+        self.publications.add_ipc_reference(
+            index,
+            request.correlation_id,
+            &self.subscriptions,
+            &mut self.outlets,
+        );
+        Ok(())
+    }
+
+    /// A publication that answers requests belongs to the one subscription that waits for the answers.
+    fn narrow_response_subscription(&mut self, index: usize) {
+        let config = self.publications.ipc()[index].config();
+        let request_id = config.response_correlation_id;
+        if let Some(subscription_id) = self.publications.response_subscription_of(request_id) {
+            self.subscriptions
+                .narrow_ipc(subscription_id, config.session_id);
+        }
+    }
+
+    /// The channel of a network publication is resolved.
+    pub(super) fn on_publication_channel(
+        &mut self,
+        request: PublicationRequest,
+        channel: Arc<UdpChannel>,
+    ) -> Result<(), DriverError> {
+        let params = self.publications.parse_network(&channel)?;
+        let flow_control =
+            FlowControlSpec::of_channel(&channel.uri, channel.has_group_semantics(), &self.context)
+                .map_err(|error| DriverError::bad_channel(error, channel.text.as_bytes()))?;
+        self.check_response_channel(&params)?;
+        let plan = NetworkPlan {
+            request,
+            channel,
+            params,
+            flow_control,
+        };
+        let endpoint = self.endpoints.find_send(&plan.channel, params.mtu_length)?;
+        if self.join_network_publication(endpoint, &plan)? {
+            return Ok(());
+        }
+        let id = plan.request.correlation_id;
+        self.publications
+            .request_log(id, &plan.params, &mut self.outlets);
+        self.pending.await_log(AwaitedLog::Network(Box::new(plan)));
+        Ok(())
+    }
+
+    /// The log of a network publication is there. Returns whether the publication uses the log.
+    pub(super) fn join_or_add_network_publication(
+        &mut self,
+        plan: &NetworkPlan,
+        memory: &SharedBuffer,
+    ) -> Result<bool, DriverError> {
+        let existing = self
+            .endpoints
+            .find_send(&plan.channel, plan.params.mtu_length)?;
+        if self.join_network_publication(existing, plan)? {
+            return Ok(false);
+        }
+        self.check_response_channel(&plan.params)?;
+        let outlets = &mut self.outlets;
+        let endpoint = match existing {
+            Some(endpoint) => endpoint,
+            None => {
+                let registration_id = plan.request.correlation_id;
+                self.endpoints
+                    .open_send(&plan.channel, registration_id, outlets)?
+            }
+        };
+        let clients = &mut self.clients;
+        let created = self
+            .publications
+            .create_network(plan, endpoint, memory, clients, outlets);
+        if created.is_ok() {
+            self.endpoints.add_publication(endpoint);
+        }
+        self.endpoints.close_unused_send(endpoint, outlets);
+        self.refer_to_network(created?, &plan.request)?;
+        Ok(true)
+    }
+
+    /// Gives the client a reference to the publication that is shared at an endpoint, if there is one; returns whether there is.
+    fn join_network_publication(
+        &mut self,
+        endpoint: Option<EndpointId>,
+        plan: &NetworkPlan,
+    ) -> Result<bool, DriverError> {
+        let Some(endpoint) = endpoint else {
+            return Ok(false);
+        };
+        match self.publications.find_network(endpoint, plan)? {
+            Some(index) => self.refer_to_network(index, &plan.request).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Gives a client a reference to a publication, answers its command, and links spies and the image that the publication responds to.
+    fn refer_to_network(
+        &mut self,
+        index: usize,
+        request: &PublicationRequest,
+    ) -> Result<(), DriverError> {
+        let reference = PublicationReference {
+            registration_id: request.correlation_id,
+            publication_id: self.publications.network()[index].config().registration_id,
+        };
+        self.clients
+            .refer(request.client_id, reference, &mut self.outlets)?;
+        self.publications.add_network_reference(
+            index,
+            request.correlation_id,
+            &self.subscriptions,
+            &self.endpoints,
+            &mut self.outlets,
+        );
+        self.link_response_publication(index);
+        Ok(())
+    }
+
+    pub(super) fn on_remove_publication(
+        &mut self,
+        command: &RemovePublication,
+    ) -> Result<(), DriverError> {
+        let reference = self
+            .clients
+            .known(command.client_id)
+            .and_then(|client| client.remove_publication(command.registration_id));
+        let Some(reference) = reference else {
+            let id = command.registration_id;
+            if self.pending.forget_command(id, &mut self.outlets) {
+                self.outlets
+                    .events
+                    .on_operation_success(command.correlation_id);
+                return Ok(());
+            }
+            return Err(DriverError::coded(
+                ErrorCode::UnknownPublication,
+                format_args!(
+                    "unknown publication client_id={} registration_id={}",
+                    command.client_id, command.registration_id
+                ),
+            ));
+        };
+        if command.revoke {
+            self.publications.revoke(reference.publication_id);
+        }
+        self.remove_publication_reference(reference);
+        self.outlets
+            .events
+            .on_operation_success(command.correlation_id);
+        Ok(())
+    }
+
+    /// A client has no use for a publication any more.
+    pub(super) fn remove_publication_reference(&mut self, reference: PublicationReference) {
+        self.publications.remove_reference(
+            reference.publication_id,
+            &self.subscriptions,
+            &self.endpoints,
+            &mut self.outlets,
+        );
+    }
+}

@@ -1,0 +1,193 @@
+//! Commands that add and remove subscriptions.
+
+use std::sync::Arc;
+
+use aeron_protocol::ErrorCode;
+use aeron_protocol::command::{AddSubscription, RemoveSubscription};
+use aeron_protocol::event::NO_COUNTER_ID;
+use aeron_protocol::uri::{
+    ChannelUri, SubscriptionDefaults, SubscriptionParams, Transport, UriError,
+};
+
+use super::Conductor;
+use super::endpoints::{Interest, ReceiveEndpointRecord};
+use super::pending::AwaitedChannel;
+use super::requests::SubscriptionRequest;
+use super::subscriptions::{Source, Subscription};
+use crate::config::Context;
+use crate::error::DriverError;
+use crate::media::{ChannelRole, UdpChannel};
+
+impl Conductor {
+    pub(super) fn on_add_subscription(
+        &mut self,
+        command: &AddSubscription<'_>,
+    ) -> Result<(), DriverError> {
+        let request = SubscriptionRequest {
+            client_id: command.client_id,
+            registration_id: command.correlation_id,
+            stream_id: command.stream_id,
+            channel: String::from_utf8_lossy(command.channel).into(),
+        };
+        match Transport::of(command.channel) {
+            Transport::Ipc => self.add_ipc_subscription(request, command.channel),
+            Transport::Spy => {
+                let awaited = AwaitedChannel::Spy(request);
+                self.resolve_channel(command.channel, ChannelRole::Spy, awaited);
+                Ok(())
+            }
+            Transport::Network => {
+                let awaited = AwaitedChannel::Subscription(request);
+                self.resolve_channel(command.channel, ChannelRole::Subscription, awaited);
+                Ok(())
+            }
+        }
+    }
+
+    fn add_ipc_subscription(
+        &mut self,
+        request: SubscriptionRequest,
+        channel: &[u8],
+    ) -> Result<(), DriverError> {
+        let params = ChannelUri::from_bytes(channel)
+            .and_then(|uri| self.parse_subscription(&uri))
+            .map_err(|error| DriverError::bad_channel(error, channel))?;
+        self.finish_subscription(request, &params, Source::Ipc, NO_COUNTER_ID)
+    }
+
+    /// The channel that a spy listens to is resolved.
+    pub(super) fn on_spy_channel(
+        &mut self,
+        request: SubscriptionRequest,
+        channel: Arc<UdpChannel>,
+    ) -> Result<(), DriverError> {
+        let params = self.subscription_params(&channel)?;
+        self.finish_subscription(request, &params, Source::Spy(channel), NO_COUNTER_ID)
+    }
+
+    /// The channel of a subscription is resolved.
+    pub(super) fn on_subscription_channel(
+        &mut self,
+        request: SubscriptionRequest,
+        channel: Arc<UdpChannel>,
+    ) -> Result<(), DriverError> {
+        let params = self.subscription_params(&channel)?;
+        let existing = self.endpoints.find_receive(&channel, &params)?;
+        if let Some(endpoint) = existing {
+            let is_shared_by_form = channel.tag().is_none() && endpoint.channel.tag().is_some();
+            if !is_shared_by_form {
+                self.subscriptions
+                    .check_agreement(endpoint.id, &request, &params, &channel)?;
+            }
+        }
+        let endpoint = match existing {
+            Some(endpoint) => endpoint.id,
+            None => {
+                let id = request.registration_id;
+                let outlets = &mut self.outlets;
+                self.endpoints
+                    .open_receive(&channel, &params, id, outlets)?
+            }
+        };
+        let interest = Interest::of(request.stream_id, params.session_id, params.is_response);
+        self.endpoints
+            .begin_interest(endpoint, interest, &mut self.outlets);
+        let status_counter_id = self
+            .endpoints
+            .receive_endpoint(endpoint)
+            .map_or(NO_COUNTER_ID, ReceiveEndpointRecord::status_counter_id);
+        self.finish_subscription(
+            request,
+            &params,
+            Source::Network(endpoint),
+            status_counter_id,
+        )
+    }
+
+    /// Adds a subscription whose source is there, and tells its client.
+    pub(super) fn finish_subscription(
+        &mut self,
+        request: SubscriptionRequest,
+        params: &SubscriptionParams,
+        source: Source,
+        channel_status_id: i32,
+    ) -> Result<(), DriverError> {
+        self.clients
+            .get_or_add(request.client_id, &mut self.outlets)?;
+        let registration_id = request.registration_id;
+        self.subscriptions.add(request, params, source);
+        self.outlets
+            .events
+            .on_subscription_ready(registration_id, channel_status_id);
+        self.link_last_subscription();
+        Ok(())
+    }
+
+    pub(super) fn on_remove_subscription(
+        &mut self,
+        command: &RemoveSubscription,
+    ) -> Result<(), DriverError> {
+        let registration_id = command.registration_id;
+        let is_it = |subscription: &Subscription| subscription.registration_id == registration_id;
+        if self.remove_subscriptions(is_it) == 0
+            && !self
+                .pending
+                .forget_command(registration_id, &mut self.outlets)
+        {
+            return Err(DriverError::coded(
+                ErrorCode::UnknownSubscription,
+                format_args!(
+                    "unknown subscription client_id={} registration_id={registration_id}",
+                    command.client_id
+                ),
+            ));
+        }
+        self.outlets
+            .events
+            .on_operation_success(command.correlation_id);
+        Ok(())
+    }
+
+    /// Removes the subscriptions that `is_removed` names, without telling anybody; answers how many they were.
+    pub(super) fn remove_subscriptions(
+        &mut self,
+        is_removed: impl Fn(&Subscription) -> bool,
+    ) -> usize {
+        let removed = self.subscriptions.remove(is_removed);
+        for subscription in &removed {
+            self.unlink(subscription);
+            if let Some(endpoint) = subscription.endpoint() {
+                self.endpoints
+                    .end_interest(endpoint, subscription.interest(), &mut self.outlets);
+            }
+        }
+        removed.len()
+    }
+
+    pub(super) fn subscription_params(
+        &self,
+        channel: &UdpChannel,
+    ) -> Result<SubscriptionParams, DriverError> {
+        self.parse_subscription(&channel.uri)
+            .map_err(|error| DriverError::bad_channel(error, channel.text.as_bytes()))
+    }
+
+    pub(super) fn parse_subscription(
+        &self,
+        uri: &ChannelUri,
+    ) -> Result<SubscriptionParams, UriError> {
+        SubscriptionParams::parse(uri, &subscription_defaults(&self.context))
+    }
+}
+
+fn subscription_defaults(context: &Context) -> SubscriptionDefaults {
+    SubscriptionDefaults {
+        is_reliable: context.reliable_stream,
+        is_sparse: context.term_buffer_sparse_file,
+        is_tether: context.tether_subscriptions,
+        is_rejoin: context.rejoin_stream,
+        group: context.receiver_group_consideration,
+        receiver_window_length: context.initial_window_length as i64,
+        untethered: context.untethered_timeouts(),
+    }
+}
