@@ -3,7 +3,6 @@
 //! A frame's place decides its term id and term offset, and its recording decides session and stream; so of the 32 header bytes
 //! only length, type, flags and reserved value are the frame's own. Bytes of a file are hostile: checking is total.
 
-use crate::stream::StreamDescription;
 use aeron_layout::U64;
 use aeron_layout::frame::{FirstWord, place_word, stream_word};
 use aeron_memory::log::frame::{
@@ -134,11 +133,11 @@ impl<'a> Frame<'a> {
 }
 
 impl FrameRules {
-    pub(crate) fn new(description: &StreamDescription, positions: Positions) -> Self {
+    pub(crate) fn new(positions: Positions, session_id: i32, stream_id: i32) -> Self {
         Self {
             positions,
-            session_id: description.session_id,
-            stream_id: description.stream_id,
+            session_id,
+            stream_id,
             session_mask: u32::MAX,
         }
     }

@@ -80,6 +80,8 @@ impl RecordedStream {
             start_position,
             segment_length,
             initial_term_id,
+            session_id,
+            stream_id,
             ..
         } = description;
         let term_length = usize::try_from(description.term_length).unwrap_or(0);
@@ -107,7 +109,7 @@ impl RecordedStream {
             recording_id,
             start_position,
             segment_length: i64::from(segment_length),
-            rules: FrameRules::new(description, positions),
+            rules: FrameRules::new(positions, session_id, stream_id),
         })
     }
 

@@ -25,10 +25,10 @@ use crate::log_storage::MappedLogs;
 use crate::media;
 use crate::media::interfaces::SystemInterfaces;
 use crate::media::transport::Socket;
-use crate::media_driver::StartError;
 use crate::names::configured_names;
 use crate::resources::NativeResourceAgent;
 use crate::socket_buffers::SocketBufferLengths;
+use crate::start_error::StartError;
 
 /// What a driver runs.
 pub struct Assembly {

@@ -42,6 +42,7 @@ mod resources;
 mod retransmit;
 mod sender;
 mod session_ids;
+mod start_error;
 mod stream;
 #[cfg(test)]
 mod testing;
@@ -49,5 +50,6 @@ mod testing;
 pub use config::{Context, ThreadingMode};
 pub use directory::{LeftDirectory, left_directories, remove_abandoned};
 pub use error::DriverError;
-pub use media_driver::{MediaDriver, StartError};
+pub use media_driver::MediaDriver;
 pub use receiver::{MAX_IMAGES, MAX_PENDING_SETUPS, MAX_REMEMBERED_SESSIONS};
+pub use start_error::StartError;

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -11,7 +10,7 @@ use aeron_agent::{
     AgentError, AgentInvoker, AgentRunner, AgentTurns, EpochClock, ErrorHandler, IdleStrategy,
     SystemEpochClock, console,
 };
-use aeron_memory::cnc::{CLOSED_HEARTBEAT_MS, CncError, CncFile};
+use aeron_memory::cnc::{CLOSED_HEARTBEAT_MS, CncFile};
 use aeron_memory::counters::CountersManager;
 
 use crate::agents::AgentCpus;
@@ -20,81 +19,11 @@ use crate::closing::{Closing, Drain};
 use crate::config::{ConfigurationError, Context, ThreadingMode};
 use crate::diagnostics::ErrorRecorder;
 use crate::directory::DriverDirectory;
-use crate::error::DriverError;
 use crate::media::interfaces::SystemInterfaces;
 use crate::media::udp::{Offload, UdpNetwork};
 use crate::names::open_gossip_socket;
 use crate::socket_buffers::SocketBufferProbe;
-
-/// Why a driver did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The configuration makes no sense.
-    #[error(transparent)]
-    Configuration(#[from] ConfigurationError),
-    /// Another driver lives in the directory.
-    #[error("(16) Device or resource busy\nActive media driver detected: {}", .0.display())]
-    ActiveDriver(PathBuf),
-    /// The CnC file is that of a driver, but damaged: whether the driver is alive cannot be known.
-    #[error("(22) Invalid argument\n{reason}: {} (remove the directory, or set AERON_DIR_DELETE_ON_START=true)", .path.display())]
-    DamagedCnc {
-        /// The CnC file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: CncError,
-    },
-    /// The file with the name of a CnC file is not a CnC file that this driver knows.
-    #[error("(22) Invalid argument\n{reason}: {} (name another directory, or remove the file if no driver uses it)", .path.display())]
-    ForeignCnc {
-        /// The file.
-        path: PathBuf,
-        /// Why it is not a CnC file.
-        reason: CncError,
-    },
-    /// The directory holds something that media drivers do not make.
-    #[error("(22) Invalid argument\n{} is not a file of a media driver, and a driver deletes the files in its directory: name another directory, or an empty one", .0.display())]
-    ForeignEntry(PathBuf),
-    /// The directory is a symbolic link.
-    #[error("(22) Invalid argument\n{} is a symbolic link, which a driver does not follow: name the directory itself", .0.display())]
-    LinkedDirectory(PathBuf),
-    /// The name resolver cannot work.
-    #[error(transparent)]
-    NameResolver(#[from] DriverError),
-    /// A file, a directory, a socket or a thread cannot be made.
-    #[error("({code}) {message}")]
-    Io {
-        /// Number of the operating system.
-        code: i32,
-        /// What failed, and why.
-        message: String,
-    },
-}
-
-impl StartError {
-    pub(crate) fn io(error: &io::Error, action: &str, path: &Path) -> Self {
-        let code = error.raw_os_error().unwrap_or_default();
-        StartError::Io {
-            code,
-            message: format!("{error}\n{action} {}", path.display()),
-        }
-    }
-
-    fn socket(error: &io::Error) -> Self {
-        let code = error.raw_os_error().unwrap_or_default();
-        StartError::Io {
-            code,
-            message: format!("{error}\nfailed to open a UDP socket"),
-        }
-    }
-
-    fn thread(error: &io::Error, role_name: &str) -> Self {
-        let code = error.raw_os_error().unwrap_or_default();
-        StartError::Io {
-            code,
-            message: format!("{error}\nfailed to start thread {role_name}"),
-        }
-    }
-}
+use crate::start_error::StartError;
 
 /// A media driver. Dropping it closes it.
 ///

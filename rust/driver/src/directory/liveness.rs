@@ -14,7 +14,7 @@ use aeron_memory::mapped::MappedFile;
 use rustix::process::{Pid, test_kill_process};
 
 use crate::config::Context;
-use crate::media_driver::StartError;
+use crate::start_error::StartError;
 
 /// Interval between two looks at a CnC file.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);

@@ -22,7 +22,7 @@ pub use abandoned::{LeftDirectory, left_directories, remove_abandoned};
 use marker::Marker;
 
 use crate::config::Context;
-use crate::media_driver::StartError;
+use crate::start_error::StartError;
 
 /// How long a lock may be held by a tool that only looks at it.
 const LOOK_TIME: Duration = Duration::from_millis(50);

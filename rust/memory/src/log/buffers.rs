@@ -4,9 +4,9 @@ use std::io;
 use std::path::Path;
 
 use super::LogError;
-use super::description::LogDescription;
+use super::description::{LogDescription, LogType};
 use super::frame::{FRAME_ALIGNMENT, Framing, HeaderWords};
-use super::metadata::{LogMetadata, LogType, METADATA_LENGTH};
+use super::metadata::{LogMetadata, METADATA_LENGTH};
 use super::position::{PARTITION_COUNT, Positions, RawTail, check_term_length, partition_of_count};
 use crate::buffer::SharedBuffer;
 use crate::mapped::MappedFile;

@@ -5,7 +5,41 @@ use aeron_layout::frame::{DataHeaderLayout, flags, frame_type};
 use aeron_layout::log::LogMetadataLayout;
 
 use super::frame::HEADER_LENGTH;
-use super::metadata::LogType;
+
+/// What a log is used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogType {
+    /// Written by any number of publishers.
+    ConcurrentPublication,
+    /// Written by one publisher.
+    ExclusivePublication,
+    /// Rebuilt from the network.
+    Image,
+    /// Not known here; made by another version of Aeron.
+    Other(u8),
+}
+
+impl LogType {
+    /// The number in the metadata.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::ConcurrentPublication => 0,
+            Self::ExclusivePublication => 1,
+            Self::Image => 2,
+            Self::Other(code) => code,
+        }
+    }
+
+    /// The type that `code` stands for.
+    pub fn of_code(code: u8) -> Self {
+        match code {
+            0 => Self::ConcurrentPublication,
+            1 => Self::ExclusivePublication,
+            2 => Self::Image,
+            other => Self::Other(other),
+        }
+    }
+}
 
 /// Everything in the metadata that does not change after creation.
 ///

@@ -24,9 +24,9 @@ mod rotation;
 
 pub use append::{AppendError, Claim, ConcurrentAppender, ExclusiveAppender};
 pub use buffers::LogBuffers;
-pub use description::LogDescription;
+pub use description::{LogDescription, LogType};
 pub use frame::Framing;
-pub use metadata::{LogMetadata, LogType};
+pub use metadata::LogMetadata;
 pub use position::{Positions, RawTail};
 pub use reader::{CorruptLog, Cursor, Fragment};
 

@@ -9,12 +9,14 @@ mod build;
 mod malformed;
 mod projection;
 mod reader;
+mod row_error;
 mod staged;
 mod walk;
 
 pub use malformed::{Malformed, Mode};
 pub use projection::{Projection, ProjectionError, ValueFormat};
-pub use reader::{RowError, RowReader};
+pub use reader::RowReader;
+pub use row_error::RowError;
 
 /// Messages of a record batch; in a batch of records from long messages, records.
 pub const BATCH_ROWS: usize = 4096;

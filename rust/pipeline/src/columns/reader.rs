@@ -1,18 +1,15 @@
 //! [`RowReader`]: from the frames of a partition to record batches.
 
 use std::borrow::Cow;
-use std::io;
 
-use aeron_archive::reader::{ReadError, RecordingReader};
+use aeron_archive::reader::RecordingReader;
 use aeron_archive::storage::Storage;
-use aeron_archive::stream::StreamError;
-use aeron_memory::log::frame::MAX_MESSAGE_LENGTH;
 use arrow_array::{RecordBatch, RecordBatchOptions};
-use arrow_schema::ArrowError;
 
 use super::build::{Recording, Rows};
 use super::malformed::{Judge, Malformed, Mode};
 use super::projection::{Payload, Projection};
+use super::row_error::RowError;
 use super::staged::{Staged, row_count};
 use super::walk::Walk;
 use crate::partition::Partition;
@@ -26,61 +23,6 @@ pub struct RowReader<S: Storage> {
     recording: Recording,
     /// Of a projection that shows them.
     arrivals: Option<Arrivals<S>>,
-}
-
-/// Why rows cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum RowError {
-    /// No recording is as the partition says.
-    #[error(transparent)]
-    Stream(#[from] StreamError),
-    /// The frames cannot be read.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// A message is malformed, and the mode makes that an error.
-    #[error(transparent)]
-    Malformed(#[from] Malformed),
-    /// No message is that long: the recording is damaged.
-    #[error(
-        "recording {recording_id}: the message that begins at position {position} has no end within {MAX_MESSAGE_LENGTH} bytes"
-    )]
-    TooLong {
-        /// Recording id.
-        recording_id: i64,
-        /// Where the message begins.
-        position: i64,
-    },
-    /// Arrival times cannot be read.
-    #[error("recording {recording_id}: its arrival times cannot be read: {source}")]
-    Arrivals {
-        /// Recording id.
-        recording_id: i64,
-        /// Why.
-        source: io::Error,
-    },
-    /// A column that must not have nulls has one: the arrival time of a message, or the channel, is not known.
-    #[error("recording {recording_id}: {source}")]
-    Columns {
-        /// Recording id.
-        recording_id: i64,
-        /// Names the column.
-        source: ArrowError,
-    },
-}
-
-impl RowError {
-    /// A word for programs: `RECORD`, `DATA_LOSS` for a segment that is gone, otherwise `RECORDING`.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Malformed(_) => "RECORD",
-            Self::Read(ReadError::Storage { source, .. })
-                if source.kind() == io::ErrorKind::NotFound =>
-            {
-                "DATA_LOSS"
-            }
-            _ => "RECORDING",
-        }
-    }
 }
 
 impl<S: Storage + Clone> RowReader<S> {

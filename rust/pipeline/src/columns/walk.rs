@@ -6,7 +6,7 @@ use aeron_memory::log::frame::flags;
 
 use super::malformed::Judge;
 use super::projection::Payload;
-use super::reader::RowError;
+use super::row_error::RowError;
 use super::staged::{Beginning, Staged};
 use super::{BATCH_LENGTH, BATCH_ROWS};
 

@@ -10,7 +10,7 @@ use aeron_archive::stream::RecordedStream;
 
 use super::index::Index;
 use super::published::Published;
-use super::sessions::{SessionKey, Start};
+use super::session::{ImageDescription, SessionKey, Start};
 use super::{MAX_LIVE_RECORDINGS, MIN_SEGMENT_LENGTH, PrivateError, RecordingWriter};
 
 /// The recordings of one query. Owned by the thread that records.
@@ -23,29 +23,6 @@ pub struct PrivateArchive<S: Storage> {
     /// Files on their way out, the oldest order first.
     pub(super) deletions: VecDeque<Deletion>,
     max_retained_bytes: u64,
-}
-
-/// What is known of an image that is to be recorded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ImageDescription {
-    /// The channel as the user gave it.
-    pub original_channel: String,
-    /// The channel without what does not identify it.
-    pub stripped_channel: String,
-    /// Stream id.
-    pub stream_id: i32,
-    /// Session id.
-    pub session_id: i32,
-    /// Where the image comes from.
-    pub source_identity: String,
-    /// Id of the stream's first term.
-    pub initial_term_id: i32,
-    /// Bytes of a term.
-    pub term_length: i32,
-    /// Longest frame.
-    pub mtu_length: i32,
-    /// Position of the image's first frame.
-    pub join_position: i64,
 }
 
 /// A recording as who plans sees it.

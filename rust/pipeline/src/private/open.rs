@@ -20,7 +20,7 @@ use super::heads::Progress;
 use super::index::{IndexError, Repair, Tail, indexed_end, repair};
 use super::published::Published;
 use super::purge::SIDECARS;
-use super::sessions::SessionKey;
+use super::session::SessionKey;
 use super::{ARCHIVE_TTL_HOURS, PrivateError};
 
 /// What an offset says of a recording.

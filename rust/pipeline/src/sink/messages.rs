@@ -26,6 +26,17 @@ pub struct Slices<'a, O> {
     offsets: &'a [O],
 }
 
+/// What the reserved values of the frames are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReservedValue {
+    /// 0.
+    Zero,
+    /// The column [`RESERVED_VALUE`](super::RESERVED_VALUE).
+    Column,
+    /// Keys of the messages.
+    Keys(MessageKey),
+}
+
 /// The reserved values of messages.
 #[derive(Debug, Clone, Copy)]
 pub enum Reserved<'a> {

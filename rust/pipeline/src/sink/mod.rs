@@ -18,7 +18,8 @@ mod task;
 
 pub use error::{Progress, SinkError};
 pub use key::{MAX_MESSAGES, MAX_PARTITIONS, MessageKey};
-pub use messages::{ArrowMessages, Payloads, Reserved};
+pub use messages::{ArrowMessages, Payloads, Reserved, ReservedValue};
 pub use publications::{MAX_STREAMS, Publications};
 pub use rows::{Headers, RESERVED_VALUE, RowError, Rows, STREAM_ID, VALUE};
-pub use task::{Receipt, ReservedValue, SinkSettings, SinkTask, StreamReceipt, Typed};
+pub use stream::StreamReceipt;
+pub use task::{Receipt, SinkSettings, SinkTask, Typed};

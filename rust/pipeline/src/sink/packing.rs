@@ -2,9 +2,8 @@
 
 use aeron_client::Records;
 
-use super::messages::{Payloads, Reserved};
+use super::messages::{Payloads, Reserved, ReservedValue};
 use super::rows::Rows;
-use super::task::ReservedValue;
 
 /// Records of a stream on their way into messages of several.
 #[derive(Debug)]

@@ -6,13 +6,27 @@ use aeron_agent::{BackoffIdleStrategy, IdleStrategy};
 use aeron_client::{AppendError, Counter, Publication};
 
 use super::drain::slowest_position;
-use super::messages::{ArrowMessages, Payloads};
+use super::messages::{ArrowMessages, Payloads, ReservedValue};
 use super::offer::{Offered, Stop, offer_all};
 use super::packing::Packing;
 use super::patience::Patience;
 use super::publications::Lease;
 use super::rows::Rows;
-use super::task::{ReservedValue, StreamReceipt};
+
+/// What a task published on one stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamReceipt {
+    /// The stream.
+    pub stream_id: i32,
+    /// Its session, which other tasks of this machine publish into as well.
+    pub session_id: i32,
+    /// Position of the session before the task's first message was offered.
+    pub first_position: i64,
+    /// Position after the task's last message.
+    pub last_position: i64,
+    /// Rows of the task.
+    pub rows: u64,
+}
 
 /// One stream of a task.
 pub(super) struct Stream {

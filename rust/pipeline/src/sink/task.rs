@@ -9,14 +9,14 @@ use aeron_client::{Aeron, AppendError, Error};
 use arrow_array::RecordBatch;
 
 use super::error::{Progress, SinkError};
-use super::key::{MAX_MESSAGES, MessageKey};
-use super::messages::{ArrowMessages, Payloads, Reserved};
+use super::key::MAX_MESSAGES;
+use super::messages::{ArrowMessages, Payloads, Reserved, ReservedValue};
 use super::offer::Stop;
 use super::packing::Packing;
 use super::patience::{Patience, Refusal};
 use super::publications::{LeaseError, MAX_STREAMS, Publications};
 use super::rows::{Headers, RowError, Rows, RowsOfStream, by_stream};
-use super::stream::{DrainError, Sent, Stream, deadline_in};
+use super::stream::{DrainError, Sent, Stream, StreamReceipt, deadline_in};
 use crate::layout::{EncodeError, Layout};
 
 /// Rows that are made records of before they are sent: few enough to be in the cache still.
@@ -50,17 +50,6 @@ pub struct SinkSettings {
     pub typed: Option<Typed>,
 }
 
-/// What the reserved values of the frames are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReservedValue {
-    /// 0.
-    Zero,
-    /// The column [`RESERVED_VALUE`](super::RESERVED_VALUE).
-    Column,
-    /// Keys of the messages.
-    Keys(MessageKey),
-}
-
 /// Rows as records.
 #[derive(Debug, Clone)]
 pub struct Typed {
@@ -81,21 +70,6 @@ pub struct Receipt {
     pub bytes: u64,
     /// What went to each stream, by stream id.
     pub streams: Vec<StreamReceipt>,
-}
-
-/// What a task published on one stream.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StreamReceipt {
-    /// The stream.
-    pub stream_id: i32,
-    /// Its session, which other tasks of this machine publish into as well.
-    pub session_id: i32,
-    /// Position of the session before the task's first message was offered.
-    pub first_position: i64,
-    /// Position after the task's last message.
-    pub last_position: i64,
-    /// Rows of the task.
-    pub rows: u64,
 }
 
 /// Publishes the rows of one task. Used by one thread at a time.

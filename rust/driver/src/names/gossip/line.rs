@@ -8,7 +8,8 @@ use aeron_protocol::frame::FrameError;
 use aeron_protocol::frame::resolution::{Entry, entries};
 
 use super::neighbors::Mention;
-use super::records::{Records, Refusal};
+use super::neighbors::Refusal;
+use super::records::Records;
 use crate::diagnostics::ErrorRecorder;
 use crate::error::DriverError;
 use crate::media::transport::Socket;

@@ -5,6 +5,7 @@
 //! agent, every 10 ms at most.
 
 mod line;
+mod name_key;
 mod neighbors;
 mod records;
 mod round;

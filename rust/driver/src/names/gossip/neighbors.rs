@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::Bound;
 
-use super::records::{NameKey, Refusal};
+use super::name_key::NameKey;
 
 /// Drivers that are remembered at most: each is sent all names.
 pub const MAX_NEIGHBORS: usize = 1024;
@@ -45,6 +45,10 @@ pub struct Mention {
     /// When the driver was alive.
     pub time_ms: i64,
 }
+
+/// Why something is not remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal(pub &'static str);
 
 impl Neighbors {
     /// Knows nobody; the driver's own announcement has `announcement_length` bytes.

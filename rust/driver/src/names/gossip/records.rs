@@ -6,14 +6,12 @@ use std::ops::Bound;
 
 use aeron_protocol::frame::resolution::Entry;
 
-use super::neighbors::{Mention, Neighbors};
+use super::name_key::NameKey;
+use super::neighbors::{Mention, Neighbors, Refusal};
 use crate::media::address::Family;
 
 /// Names that are remembered at most: datagrams from anywhere add to them.
 pub const MAX_NAMES: usize = 4096;
-
-/// What names are told apart by.
-pub type NameKey = (Family, Box<[u8]>);
 
 /// Everything known, each with the time of the last sign of life, in milliseconds.
 pub struct Records {
@@ -27,10 +25,6 @@ struct Record {
     address: SocketAddr,
     time_of_last_activity_ms: i64,
 }
-
-/// Why something is not remembered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refusal(pub &'static str);
 
 impl Records {
     /// Knows no names; forgets what is older than the timeout.
