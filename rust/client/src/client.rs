@@ -178,8 +178,7 @@ impl Client {
         if self.process.is_foreign() {
             return;
         }
-        let removed = self.conductor().remove(self, kind, registration_id, revoke);
-        drop(removed);
+        self.conductor().remove(self, kind, registration_id, revoke);
         self.dispatcher.run_inline();
     }
 

@@ -71,7 +71,8 @@ pub(crate) struct Conductor {
     last_timer_ns: i64,
 }
 
-/// What a closed client held; dropped outside the conductor's lock, because handles lock it when they are dropped.
+/// What a closed client held. It is dropped outside the conductor's lock: handlers may own handles, which lock the conductor when they
+/// are dropped.
 pub(crate) struct Released {
     _publications: Registry<ConcurrentCore>,
     _exclusive_publications: Registry<ExclusiveCore>,
@@ -79,27 +80,6 @@ pub(crate) struct Released {
     _counters: Registry<CounterCore>,
     _handlers: ClientHandlers,
     _lingering: Vec<(i64, Arc<LogBuffers<SharedBuffer>>)>,
-}
-
-/// A resource taken out of the conductor; to be dropped outside its lock.
-#[must_use]
-pub(crate) enum Removed {
-    Publication(Option<Arc<ConcurrentCore>>),
-    ExclusivePublication(Option<Arc<ExclusiveCore>>),
-    Subscription(Option<Arc<SubscriptionCore>>),
-    Counter(Option<Arc<CounterCore>>),
-}
-
-impl Removed {
-    /// Whether there was a resource.
-    pub(crate) fn is_some(&self) -> bool {
-        match self {
-            Self::Publication(core) => core.is_some(),
-            Self::ExclusivePublication(core) => core.is_some(),
-            Self::Subscription(core) => core.is_some(),
-            Self::Counter(core) => core.is_some(),
-        }
-    }
 }
 
 impl Conductor {
@@ -197,7 +177,7 @@ impl Conductor {
         let cause = CloseCause::error(error.clone());
         client.dispatcher.report(error);
         if let Some(released) = self.close(client, cause) {
-            // This runs under the conductor's lock, and handles that nobody fetched would lock it again.
+            // This runs under the conductor's lock.
             client.dispatcher.push(move || drop(released));
         }
     }
@@ -246,49 +226,46 @@ impl Conductor {
         })
     }
 
-    /// Closes one resource and sends its removal; nothing happens when it is closed already.
+    /// Closes one resource and sends its removal. Returns whether the resource was open.
     pub(crate) fn remove(
         &mut self,
         client: &Arc<Client>,
         kind: ResourceKind,
         registration_id: i64,
         revoke: bool,
-    ) -> Removed {
+    ) -> bool {
         let by_application = CloseCause::default();
         match kind {
             ResourceKind::Publication => {
-                let removed = self.publications.remove(&registration_id);
-                if let Some(core) = &removed {
-                    self.remove_publication(client, core.base(), revoke);
-                }
-                Removed::Publication(removed)
+                let Some(core) = self.publications.remove(&registration_id) else {
+                    return false;
+                };
+                self.remove_publication(client, core.base(), revoke);
             }
             ResourceKind::ExclusivePublication => {
-                let removed = self.exclusive_publications.remove(&registration_id);
-                if let Some(core) = &removed {
-                    self.remove_publication(client, core.base(), revoke);
-                }
-                Removed::ExclusivePublication(removed)
+                let Some(core) = self.exclusive_publications.remove(&registration_id) else {
+                    return false;
+                };
+                self.remove_publication(client, core.base(), revoke);
             }
             ResourceKind::Subscription => {
-                let removed = self.subscriptions.remove(&registration_id);
-                if let Some(core) = &removed {
-                    self.close_subscription(client, core, &by_application);
-                    self.send_removal(client, Removal::Subscription { registration_id });
-                }
-                Removed::Subscription(removed)
+                let Some(core) = self.subscriptions.remove(&registration_id) else {
+                    return false;
+                };
+                self.close_subscription(client, &core, &by_application);
+                self.send_removal(client, Removal::Subscription { registration_id });
             }
             ResourceKind::Counter => {
-                let removed = self.counters.remove(&registration_id);
-                if let Some(core) = &removed {
-                    core.close(&by_application);
-                    if !core.is_static() {
-                        self.send_removal(client, Removal::Counter { registration_id });
-                    }
+                let Some(core) = self.counters.remove(&registration_id) else {
+                    return false;
+                };
+                core.close(&by_application);
+                if !core.is_static() {
+                    self.send_removal(client, Removal::Counter { registration_id });
                 }
-                Removed::Counter(removed)
             }
         }
+        true
     }
 
     fn remove_publication(

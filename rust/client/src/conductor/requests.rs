@@ -168,12 +168,10 @@ impl Conductor {
             self.abandon(client, registration_id);
             return RemovalById::Unanswered;
         }
-        let removed = self.remove(client, kind, registration_id, false);
-        if !removed.is_some() {
+        if !self.remove(client, kind, registration_id, false) {
             return RemovalById::Unknown;
         }
         self.commands.forget(registration_id);
-        client.dispatcher.push(move || drop(removed));
         RemovalById::Asked
     }
 
@@ -210,13 +208,9 @@ impl Conductor {
 
     /// Removes what a command has added.
     fn undo(&mut self, client: &Arc<Client>, id: i64, purpose: &Purpose) {
-        if let Some(kind) = purpose.adds() {
-            let removed = self.remove(client, kind, id, false);
-            let was_there = removed.is_some();
-            client.dispatcher.push(move || drop(removed));
-            if was_there {
-                return;
-            }
+        let was_open = |kind| self.remove(client, kind, id, false);
+        if purpose.adds().is_some_and(was_open) {
+            return;
         }
         let removal = match purpose {
             Purpose::AddPublication { .. } | Purpose::AddExclusivePublication { .. } => {
