@@ -46,12 +46,17 @@ fn main() {
         ("GSO", offload, Offload::NONE),
         ("GSO + GRO", offload, offload),
     ] {
-        for (count, length) in [(1, 1408), (4, 1408), (16, 1408), (46, 1408), (62, 1056)] {
+        for (datagram_count, datagram_length) in
+            [(1, 1408), (4, 1408), (16, 1408), (46, 1408), (62, 1056)]
+        {
             let networks = [sending, receiving].map(|offload| UdpNetwork::new(offload, MTU));
-            let (sent, received) =
-                measure(networks, count, length, Duration::from_secs_f64(seconds));
+            let shape = BatchShape {
+                datagram_count,
+                datagram_length,
+            };
+            let (sent, received) = measure(networks, shape, Duration::from_secs_f64(seconds));
             println!(
-                "| {name} | {count} x {length} B | {:.0} k | {:.2} | {:.1} | {:.1} | {} ns | {} ns |",
+                "| {name} | {datagram_count} x {datagram_length} B | {:.0} k | {:.2} | {:.1} | {:.1} | {} ns | {} ns |",
                 received.datagrams as f64 / seconds / 1e3,
                 received.bytes as f64 / seconds / 1e9,
                 sent.datagrams as f64 / sent.calls as f64,
@@ -63,11 +68,17 @@ fn main() {
     }
 }
 
-/// Sends GSO batches of `count` datagrams for a while; answers what was sent and what was received.
+/// What is sent again and again.
+#[derive(Clone, Copy)]
+struct BatchShape {
+    datagram_count: usize,
+    datagram_length: usize,
+}
+
+/// Sends GSO batches of a shape for a while. Returns what was sent and what was received.
 fn measure(
     [mut sending, mut receiving]: [UdpNetwork; 2],
-    count: usize,
-    length: usize,
+    shape: BatchShape,
     duration: Duration,
 ) -> (Count, Count) {
     let spec = |connect: Option<SocketAddr>, side| SocketSpec {
@@ -89,7 +100,7 @@ fn measure(
     let (is_over, consumed) = (AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {
         let receiver = scope.spawn(|| receive(to, &is_over, &consumed));
-        let sender = scope.spawn(|| send(from, (count, length), duration, &consumed));
+        let sender = scope.spawn(|| send(from, shape, duration, &consumed));
         let sent = sender.join().expect("the sender ends");
         is_over.store(true, Ordering::Release);
         (sent, receiver.join().expect("the receiver ends"))
@@ -98,11 +109,15 @@ fn measure(
 
 fn send(
     mut socket: Box<dyn Socket>,
-    (count, length): (usize, usize),
+    shape: BatchShape,
     duration: Duration,
     consumed: &AtomicU64,
 ) -> Count {
     let memory = SharedBuffer::heap(TERM_LENGTH);
+    let BatchShape {
+        datagram_count: count,
+        datagram_length: length,
+    } = shape;
     let batch_length = count * length;
     let (mut sent, mut offset) = (Count::default(), 0);
     let mut started_ns = cpu_ns();

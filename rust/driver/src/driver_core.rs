@@ -114,7 +114,8 @@ impl DriverCore {
         let resources = NativeResourceAgent::new(
             surroundings.logs,
             ChannelResolver::new(names, surroundings.interfaces),
-            (queues.resource_commands.1, queues.resource_replies.0),
+            queues.resource_commands.1,
+            queues.resource_replies.0,
             storage_limits(context),
             ResourceCounters {
                 failed_frees: system.get(SystemCounter::FreeFails).clone(),

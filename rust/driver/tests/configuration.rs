@@ -506,8 +506,8 @@ fn port_ranges_and_bootstrap_neighbors_are_read_from_their_text() {
         ..Context::default()
     };
     assert_eq!(context.validate(), Ok(()));
-    assert_eq!(context.sender_wildcard_ports(), (20000, 20010));
-    assert_eq!(context.receiver_wildcard_ports(), (0, 0));
+    assert_eq!(context.sender_wildcard_ports(), Some(20000..=20010));
+    assert_eq!(context.receiver_wildcard_ports(), None);
     let neighbors: Vec<_> = context.bootstrap_neighbors().collect();
     assert_eq!(neighbors, ["one:1", "two:2"]);
 }

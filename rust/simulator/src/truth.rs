@@ -16,6 +16,15 @@ pub type Finding = String;
 /// Which publication of which driver: host, number of its driver, original registration id.
 pub type Origin = (HostId, u64, i64);
 
+/// A stream within its channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StreamKey {
+    /// Session of the publication.
+    pub session_id: i32,
+    /// Stream of the publication.
+    pub stream_id: i32,
+}
+
 /// Forged requests begin near one of so many last messages.
 const MAX_FORGED_DISTANCE: usize = 60;
 /// They begin within so many places for a frame after its end: where a frame begins, or within a claim or message.
@@ -33,10 +42,8 @@ pub struct Truth {
 /// One publication, from its beginning to its end.
 #[derive(Debug)]
 pub struct PublicationRecord {
-    /// Session of the stream.
-    pub session_id: i32,
-    /// Stream.
-    pub stream_id: i32,
+    /// The publication's stream.
+    pub stream: StreamKey,
     /// Longest message that travels in one frame.
     pub max_payload_length: usize,
     /// Where each message ends in the stream, and its length.
@@ -102,17 +109,21 @@ impl Truth {
         self.received
     }
 
-    /// A subscriber got bytes that end at `end_position` of the stream `(session_id, stream_id)`.
+    /// A subscriber got bytes that end at `end_position` of `stream`.
     ///
     /// # Errors
     /// They are not what was published, or not the next.
     pub fn on_received(
         &mut self,
         progress: &mut Progress,
-        (session_id, stream_id): (i32, i32),
+        stream: StreamKey,
         message: Option<Message>,
         end_position: i64,
     ) -> Result<(), Finding> {
+        let StreamKey {
+            session_id,
+            stream_id,
+        } = stream;
         let Some(message) = message else {
             return Err(format!(
                 "session {session_id} stream {stream_id}: bytes at {end_position} were never published"
@@ -121,7 +132,7 @@ impl Truth {
         let record = self
             .publications
             .get(message.publication as usize)
-            .filter(|record| (record.session_id, record.stream_id) == (session_id, stream_id))
+            .filter(|record| record.stream == stream)
             .ok_or_else(|| {
                 format!("session {session_id} stream {stream_id} got {message:?} of another stream")
             })?;
@@ -155,15 +166,15 @@ impl Truth {
 impl PublicationRecord {
     /// A publication without messages.
     pub fn new(
-        (session_id, stream_id): (i32, i32),
-        (start_position, positions): (i64, Positions),
+        stream: StreamKey,
+        start_position: i64,
+        positions: Positions,
         max_payload_length: usize,
     ) -> Self {
         Self {
             start_position,
             positions,
-            session_id,
-            stream_id,
+            stream,
             max_payload_length,
             messages: Vec::new(),
         }
@@ -184,8 +195,8 @@ impl PublicationRecord {
         let position = position + random.i64(0..MAX_FORGED_FRAMES) * FRAME_ALIGNMENT as i64;
         let term_length = self.positions.term_length() as i32;
         Nak {
-            session_id: self.session_id,
-            stream_id: self.stream_id,
+            session_id: self.stream.session_id,
+            stream_id: self.stream.stream_id,
             term_id: self.positions.term_id(position),
             term_offset: self.positions.term_offset(position) as i32,
             length: random.i32(1..=2 * term_length),

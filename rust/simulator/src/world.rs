@@ -352,8 +352,8 @@ impl World {
         let record = self.truth.publication(number);
         let rttm = Rttm {
             is_request: true,
-            session_id: record.session_id,
-            stream_id: record.stream_id,
+            session_id: record.stream.session_id,
+            stream_id: record.stream.stream_id,
             echo_timestamp_ns: self.clock.now_ns(),
             reception_delta_ns: 0,
             receiver_id: 0,

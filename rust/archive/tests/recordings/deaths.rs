@@ -19,13 +19,20 @@ pub enum Action {
     Pad(u16),
 }
 
+/// The last block that a recorder was given.
+#[derive(Clone, Copy, Debug, Default)]
+struct LastBlock {
+    position: i64,
+    length: usize,
+}
+
 /// A recorder's life up to its end, as seen from outside.
 #[derive(Debug, Default)]
 struct Life {
     /// Each frame that was handed to the recorder: position, and its bytes.
     frames: Vec<(i64, Vec<u8>)>,
-    /// Where the last block begins that was handed to it, and how many bytes of it are written.
-    block: (i64, usize),
+    /// The last block that was handed to it.
+    block: LastBlock,
     /// What others were told of: the end of the last block that was appended, or published.
     appended: i64,
     published: i64,
@@ -76,7 +83,10 @@ pub fn blocks(start: i64, actions: &[Action]) -> Vec<Vec<u8>> {
 fn live(storage: &MemoryStorage, stream: RecordedStream, blocks: &[Vec<u8>]) -> Life {
     let start = stream.start_position();
     let mut life = Life {
-        block: (start, 0),
+        block: LastBlock {
+            position: start,
+            length: 0,
+        },
         appended: start,
         published: start,
         ..Life::default()
@@ -93,7 +103,10 @@ fn run(
 ) -> Result<(), RecorderError> {
     let mut session = RecorderSession::create(storage, stream, SyncLevel::None)?;
     for block in blocks {
-        life.block = (session.recorded_position(), block.len());
+        life.block = LastBlock {
+            position: session.recorded_position(),
+            length: block.len(),
+        };
         let frames = &mut life.frames;
         life.appended = session.append(block, |frame| {
             frames.push((frame.position(), frame.bytes().to_vec()));
@@ -107,7 +120,7 @@ fn run(
 
 /// Where frames of `life` end of which no byte is missing when its last block has only its first `written` bytes.
 fn expected_end(life: &Life, written: usize) -> i64 {
-    let (begin, _) = life.block;
+    let begin = life.block.position;
     let whole = life
         .frames
         .iter()
@@ -149,13 +162,13 @@ fn check_contents(storage: &MemoryStorage, stream: RecordedStream, life: &Life, 
     }
 }
 
-/// Bytes of a block at `position` that a kill leaves when it is allowed so many pages.
-fn left_by_kill((position, length): (i64, usize), pages: usize) -> usize {
-    let within = position as usize % PAGE_LENGTH;
+/// Bytes of a block that a kill leaves when it is allowed so many pages.
+fn left_by_kill(block: LastBlock, pages: usize) -> usize {
+    let within = block.position as usize % PAGE_LENGTH;
     pages
         .saturating_mul(PAGE_LENGTH)
         .saturating_sub(within)
-        .min(length)
+        .min(block.length)
 }
 
 pub fn stream_of(start_units: u16) -> RecordedStream {

@@ -8,7 +8,9 @@ use super::Conductor;
 use super::outlets::Outlets;
 use super::subscriptions::{Origin, Source, Subscription, Subscriptions};
 use crate::error::DriverError;
-use crate::stream::{IPC_SOURCE_IDENTITY, LinkId, Stream, StreamSession, Subscriber, TetherAction};
+use crate::stream::{
+    IPC_SOURCE_IDENTITY, LinkId, Stream, StreamSession, Subscriber, SubscriberConfig, TetherAction,
+};
 
 impl Conductor {
     /// Links the subscription that was added last to every stream that matches it.
@@ -143,10 +145,14 @@ impl Outlets {
         })?;
         let position_counter_id = position.id();
         stream.subscribers_mut().add(Subscriber::new(
-            (subscription.link_id, registration_id),
-            Arc::clone(&subscription.channel),
+            SubscriberConfig {
+                link_id: subscription.link_id,
+                registration_id,
+                channel: Arc::clone(&subscription.channel),
+                is_tethered: subscription.is_tethered,
+                rejoins: subscription.rejoins,
+            },
             position,
-            (subscription.is_tethered, subscription.rejoins),
             self.now_ns,
         ));
         stream.on_subscriber_added();

@@ -12,6 +12,7 @@ mod print;
 mod sources;
 mod validate;
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use aeron_agent::IdleStrategySpec;
@@ -338,13 +339,13 @@ impl Context {
         }
     }
 
-    /// The ports for senders that ask for any, both included; 0 and 0 leave it to the system, as does a range that makes no sense.
-    pub fn sender_wildcard_ports(&self) -> (u16, u16) {
+    /// The ports for senders that ask for any; `None` leaves the choice to the system, as does a range that makes no sense.
+    pub fn sender_wildcard_ports(&self) -> Option<RangeInclusive<u16>> {
         ports::parse_port_range(&self.sender_wildcard_port_range).unwrap_or_default()
     }
 
     /// The ports for receivers that ask for any; as for senders.
-    pub fn receiver_wildcard_ports(&self) -> (u16, u16) {
+    pub fn receiver_wildcard_ports(&self) -> Option<RangeInclusive<u16>> {
         ports::parse_port_range(&self.receiver_wildcard_port_range).unwrap_or_default()
     }
 

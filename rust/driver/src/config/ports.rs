@@ -1,10 +1,12 @@
 //! The ports that sockets may get which ask for any.
 
-/// Reads `low high`: ports from 1 to 65535, or `0 0` to leave the choice to the system.
+use std::ops::RangeInclusive;
+
+/// Reads `low high`: ports from 1 to 65535. Returns `None` for `0 0`, which leaves the choice to the system.
 ///
 /// # Errors
 /// What is wrong with the text.
-pub(super) fn parse_port_range(text: &str) -> Result<(u16, u16), &'static str> {
+pub(super) fn parse_port_range(text: &str) -> Result<Option<RangeInclusive<u16>>, &'static str> {
     let mut ports = text.split_whitespace().map(|port| port.parse().ok());
     let low = ports
         .next()
@@ -18,6 +20,7 @@ pub(super) fn parse_port_range(text: &str) -> Result<(u16, u16), &'static str> {
         _ if ports.next().is_some() => Err("port range has more than two parts"),
         (low, high) if low > high => Err("low port should be less than or equal to high port"),
         (0, 1..) => Err("port range must not begin with 0"),
-        range => Ok(range),
+        (0, 0) => Ok(None),
+        (low, high) => Ok(Some(low..=high)),
     }
 }

@@ -15,7 +15,7 @@ use crate::receiver::EndpointId;
 use crate::rules::{Rule, reach};
 use crate::stream::{
     ManagedLog, PageRequest, Pages, Stream, StreamIdentity, Subscribers, TetherAction,
-    TetherTimeouts,
+    TetherPositions, TetherTimeouts,
 };
 
 /// A stream that is flowing has pages for this many bytes beyond its window, so that it need not wait for more.
@@ -229,7 +229,8 @@ impl PublicationImage {
     pub fn track_rebuild(
         &mut self,
         now_ns: i64,
-        (report, epoch_ms): (&mut LossReport<SharedBuffer>, i64),
+        report: &mut LossReport<SharedBuffer>,
+        epoch_ms: i64,
     ) -> bool {
         let Some((min, max)) = self.subscribers.position_range() else {
             return false;
@@ -255,7 +256,7 @@ impl PublicationImage {
             .receiver_position
             .propose_max(scan.rebuild_position);
         if let Some(gap) = scan.due {
-            self.on_gap(gap, (report, epoch_ms));
+            self.on_gap(gap, report, epoch_ms);
         }
         let update = self.congestion_control.on_track_rebuild(&TrackRebuild {
             now_ns,
@@ -297,13 +298,13 @@ impl PublicationImage {
             return;
         };
         let window = self.next_window;
-        let rejoin_position = self.join_position();
-        self.subscribers.check_untethered(
-            now_ns,
-            (max - window + window / 4, rejoin_position),
-            self.config.tether_timeouts,
-            on_tether_action,
-        );
+        let positions = TetherPositions {
+            limit: max - window + window / 4,
+            rejoin: self.join_position(),
+        };
+        let timeouts = self.config.tether_timeouts;
+        self.subscribers
+            .check_untethered(now_ns, positions, timeouts, on_tether_action);
     }
 
     fn drain_if_over(&mut self, now_ns: i64) {
@@ -345,7 +346,7 @@ impl PublicationImage {
             .is_none_or(|(min, _)| min >= receiver_position)
     }
 
-    fn on_gap(&mut self, gap: TermGap, (report, epoch_ms): (&mut LossReport<SharedBuffer>, i64)) {
+    fn on_gap(&mut self, gap: TermGap, report: &mut LossReport<SharedBuffer>, epoch_ms: i64) {
         self.status
             .report_missing(gap.term_id, gap.gap.offset, gap.gap.length);
         let config = &self.config;

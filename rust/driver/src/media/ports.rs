@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 
 use crate::error::DriverError;
 
@@ -15,25 +16,21 @@ pub struct PortManager {
 
 #[derive(Debug)]
 struct PortRange {
-    low: u16,
-    high: u16,
+    ports: RangeInclusive<u16>,
     next: u16,
     /// How many channels use a port: those of several multicast groups can share one.
     used: HashMap<u16, usize>,
 }
 
 impl PortManager {
-    /// A manager of the ports from `low` to `high`, both included; of none if both are 0.
-    pub fn new((low, high): (u16, u16)) -> Self {
-        let range = PortRange {
-            low,
-            high,
-            next: low,
+    /// A manager of `ports`; without them it leaves the choice to the system.
+    pub fn new(ports: Option<RangeInclusive<u16>>) -> Self {
+        let range = ports.map(|ports| PortRange {
+            next: *ports.start(),
+            ports,
             used: HashMap::new(),
-        };
-        Self {
-            range: (high != 0).then_some(range),
-        }
+        });
+        Self { range }
     }
 
     /// The address to bind instead of `address`, whose port is in use from now on.
@@ -48,7 +45,7 @@ impl PortManager {
             0 => range.take_next()?,
             port => port,
         };
-        if (range.low..=range.high).contains(&port) {
+        if range.ports.contains(&port) {
             *range.used.entry(port).or_default() += 1;
         }
         Ok(SocketAddr::new(address.ip(), port))
@@ -68,20 +65,16 @@ impl PortManager {
 
 impl PortRange {
     fn take_next(&mut self) -> Result<u16, DriverError> {
-        for _ in self.low..=self.high {
+        let (low, high) = (*self.ports.start(), *self.ports.end());
+        for _ in low..=high {
             let port = self.next;
-            self.next = if port == self.high {
-                self.low
-            } else {
-                port + 1
-            };
+            self.next = if port == high { low } else { port + 1 };
             if !self.used.contains_key(&port) {
                 return Ok(port);
             }
         }
         Err(DriverError::invalid_argument(format_args!(
-            "no available ports in range {} {}",
-            self.low, self.high
+            "no available ports in range {low} {high}"
         )))
     }
 }

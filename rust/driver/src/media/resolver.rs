@@ -92,7 +92,7 @@ impl ChannelResolver {
         } else {
             self.unique_suffix(&params, &addresses)
         };
-        addresses.into_channel((text.to_owned(), uri), params, &suffix)
+        addresses.into_channel(text.to_owned(), uri, params, &suffix)
     }
 
     fn resolve_addresses(&mut self, uri: &ChannelUri) -> Result<Addresses, DriverError> {
@@ -164,7 +164,8 @@ impl Addresses {
     /// `text` is the channel's own, and `suffix` ends its canonical form.
     fn into_channel(
         self,
-        (text, uri): (String, ChannelUri),
+        text: String,
+        uri: ChannelUri,
         params: NetworkParams,
         suffix: &str,
     ) -> Result<UdpChannel, DriverError> {

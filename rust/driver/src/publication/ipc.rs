@@ -4,9 +4,13 @@ use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::log::LogBuffers;
 use aeron_memory::log::unblock::unblock;
 
-use super::published_log::{BlockedPublisher, PublishedLog, PublisherCounters, PublisherPages};
+use super::published_log::{
+    Backlog, BlockedPublisher, PublishedLog, PublisherCounters, PublisherPages,
+};
 use super::{PublicationConfig, Tick};
-use crate::stream::{IPC_SOURCE_IDENTITY, Stream, StreamIdentity, Subscribers, TetherAction};
+use crate::stream::{
+    IPC_SOURCE_IDENTITY, Stream, StreamIdentity, Subscribers, TetherAction, TetherPositions,
+};
 
 /// Where a publication is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,15 +205,13 @@ impl IpcPublication {
 
     fn on_tick_active(&mut self, now_ns: i64, on_tether_action: impl FnMut(TetherAction)) -> Tick {
         let window = self.config.window_length;
-        let untethered_limit = self.consumer_position - window + window / 4;
-        let join_position = self.join_position();
+        let positions = TetherPositions {
+            limit: self.consumer_position - window + window / 4,
+            rejoin: self.join_position(),
+        };
         let timeouts = self.config.tether_timeouts;
-        self.subscribers.check_untethered(
-            now_ns,
-            (untethered_limit, join_position),
-            timeouts,
-            on_tether_action,
-        );
+        self.subscribers
+            .check_untethered(now_ns, positions, timeouts, on_tether_action);
         self.update_connection();
         let producer_position = self.published.update_publisher_position();
         if self
@@ -219,12 +221,15 @@ impl IpcPublication {
             self.cool_down_expiry_ns = None;
             return Tick::Available;
         }
-        let positions = (self.consumer_position, producer_position);
+        let backlog = Backlog {
+            consumer_position: self.consumer_position,
+            producer_position,
+        };
         let timeout_ns = self.config.unblock_timeout_ns;
         let is_unblocked = !self.config.is_exclusive
             && self
                 .blocked
-                .unblock_if_stuck(&self.published, positions, now_ns, timeout_ns);
+                .unblock_if_stuck(&self.published, backlog, now_ns, timeout_ns);
         if is_unblocked {
             Tick::Unblocked
         } else {

@@ -8,11 +8,15 @@ use aeron_memory::counters::AtomicCounter;
 use aeron_memory::log::LogBuffers;
 use aeron_memory::log::unblock::unblock;
 
-use super::published_log::{BlockedPublisher, PublishedLog, PublisherCounters, PublisherPages};
+use super::published_log::{
+    Backlog, BlockedPublisher, PublishedLog, PublisherCounters, PublisherPages,
+};
 use super::{PublicationConfig, PublicationStatus, Tick};
 use crate::rules::{Rule, reach};
 use crate::sender::EndpointId;
-use crate::stream::{IPC_SOURCE_IDENTITY, Stream, StreamIdentity, Subscribers, TetherAction};
+use crate::stream::{
+    IPC_SOURCE_IDENTITY, Stream, StreamIdentity, Subscribers, TetherAction, TetherPositions,
+};
 
 /// Time that publishers have to finish a message when the driver ends their publication to close, in ns. They did not close it
 /// themselves, so one of them may be appending.
@@ -97,7 +101,8 @@ pub struct NetworkPublication {
 impl NetworkPublication {
     /// An active publication without references, whose counters start at the start position.
     pub fn new(
-        (config, options): (PublicationConfig, NetworkPublicationOptions),
+        config: PublicationConfig,
+        options: NetworkPublicationOptions,
         log: LogBuffers<SharedBuffer>,
         counters: NetworkCounters,
         status: Arc<PublicationStatus>,
@@ -299,19 +304,25 @@ impl NetworkPublication {
         let sender_position = self.sender_position();
         self.spies.check_untethered(
             now_ns,
-            (sender_position - window + window / 4, sender_position),
+            TetherPositions {
+                limit: sender_position - window + window / 4,
+                rejoin: sender_position,
+            },
             self.config.tether_timeouts,
             on_tether_action,
         );
         self.status.set_has_spies(self.spies.has_working());
         self.update_connection();
         let producer_position = self.published.update_publisher_position();
-        let positions = (sender_position, producer_position);
+        let backlog = Backlog {
+            consumer_position: sender_position,
+            producer_position,
+        };
         let timeout_ns = self.config.unblock_timeout_ns;
         let is_unblocked = !self.config.is_exclusive
             && self
                 .blocked
-                .unblock_if_stuck(&self.published, positions, now_ns, timeout_ns);
+                .unblock_if_stuck(&self.published, backlog, now_ns, timeout_ns);
         if is_unblocked {
             Tick::Unblocked
         } else {

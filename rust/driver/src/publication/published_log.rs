@@ -243,6 +243,13 @@ impl PublishedLog {
     }
 }
 
+/// What was appended and not consumed yet.
+#[derive(Clone, Copy, Debug)]
+pub struct Backlog {
+    pub consumer_position: i64,
+    pub producer_position: i64,
+}
+
 /// Notices that a publisher died in the middle of a frame: the consumers stand still although there is something behind.
 #[derive(Debug)]
 pub struct BlockedPublisher {
@@ -258,15 +265,19 @@ impl BlockedPublisher {
         }
     }
 
-    /// Unblocks `log` when its consumers have been standing at `consumer_position` for longer than `timeout_ns`; answers whether it
-    /// did anything.
+    /// Unblocks `log` when its consumers have been standing at their position for longer than `timeout_ns`. Returns whether
+    /// anything was unblocked.
     pub fn unblock_if_stuck(
         &mut self,
         log: &PublishedLog,
-        (consumer_position, producer_position): (i64, i64),
+        backlog: Backlog,
         now_ns: i64,
         timeout_ns: i64,
     ) -> bool {
+        let Backlog {
+            consumer_position,
+            producer_position,
+        } = backlog;
         let consumer_term_count = consumer_position >> log.log().positions().bits_to_shift();
         let is_behind = i64::from(log.metadata().active_term_count()) != consumer_term_count
             || producer_position > consumer_position;

@@ -88,12 +88,22 @@ const MAX_IMAGES_IN_CREATION: usize = 16;
 /// A sparse log is created if so many bytes are free, or its length if that is shorter: its first window needs less.
 const SPARSE_LOG_SPACE: usize = 16 * 1024 * 1024;
 
+/// Space without which a log is not created, in bytes.
+#[derive(Clone, Copy, Debug)]
+struct SpaceNeeds {
+    /// The part of the log that is allocated at once, and counts against the space of its kind.
+    allocated: usize,
+    /// What must be free in the file system.
+    free: usize,
+}
+
 impl NativeResourceAgent {
     /// An agent that takes commands from `inbox` and sends `replies`.
     pub fn new(
         storage: Box<dyn LogStorage>,
         channels: ChannelResolver,
-        (inbox, replies): (ResourceInbox, QueueProducer<ResourceReply>),
+        inbox: ResourceInbox,
+        replies: QueueProducer<ResourceReply>,
         limits: StorageLimits,
         counters: ResourceCounters,
         errors: ErrorRecorder,
@@ -315,7 +325,11 @@ impl NativeResourceAgent {
         first_pages: PageRequest,
     ) -> Result<SharedBuffer, DriverError> {
         let first_length = first_pages.length + METADATA_LENGTH;
-        let memory = self.create(log, length, (first_length, length.min(SPARSE_LOG_SPACE)))?;
+        let needs = SpaceNeeds {
+            allocated: first_length,
+            free: length.min(SPARSE_LOG_SPACE),
+        };
+        let memory = self.create(log, length, needs)?;
         // The driver writes the metadata, and subscribers look at the first frame before it is written.
         let metadata = PageRequest {
             offset: length - METADATA_LENGTH,
@@ -339,7 +353,11 @@ impl NativeResourceAgent {
 
     /// Creates a log that is allocated in full, slice by slice, before the conductor gets it.
     fn begin_creation(&mut self, log: LogId, length: usize) -> Result<(), DriverError> {
-        let memory = self.create(log, length, (length, length))?;
+        let needs = SpaceNeeds {
+            allocated: length,
+            free: length,
+        };
+        let memory = self.create(log, length, needs)?;
         self.enter(log, length, 0);
         self.space.grant(log, length, 0);
         self.creating.insert(log, memory);
@@ -351,17 +369,17 @@ impl NativeResourceAgent {
         Ok(())
     }
 
-    /// Creates a log of which nothing is allocated, if `first_length` bytes may be allocated at once, and `needed` bytes are free.
+    /// Creates a log of which nothing is allocated, if there is the space that it needs.
     fn create(
         &mut self,
         log: LogId,
         length: usize,
-        (first_length, needed): (usize, usize),
+        needs: SpaceNeeds,
     ) -> Result<SharedBuffer, DriverError> {
         if self.limits.perform_checks {
-            self.check_space(log, length, needed)?;
+            self.check_space(log, length, needs.free)?;
         }
-        self.check_room(log, first_length)
+        self.check_room(log, needs.allocated)
             .map_err(|error| self.explain(error, "failed to create log", log))?;
         self.storage
             .create(log, length)

@@ -124,7 +124,8 @@ impl Fixture {
         let agent = NativeResourceAgent::new(
             Box::new(logs.clone()),
             ChannelResolver::new(Box::new(SystemNames), Box::new(SystemInterfaces)),
-            (for_agent, for_conductor),
+            for_agent,
+            for_conductor,
             limits,
             resource_counters,
             errors,

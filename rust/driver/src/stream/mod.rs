@@ -9,7 +9,10 @@ mod subscribers;
 pub use managed_log::ManagedLog;
 pub use pages::{PageRequest, Pages};
 pub use session::StreamSession;
-pub use subscribers::{LinkId, Subscriber, Subscribers, TetherAction, TetherTimeouts};
+pub use subscribers::{
+    LinkId, Subscriber, SubscriberConfig, Subscribers, TetherAction, TetherPositions,
+    TetherTimeouts,
+};
 
 /// Source of the images of publications that are read where they are written.
 pub const IPC_SOURCE_IDENTITY: &str = "aeron:ipc";

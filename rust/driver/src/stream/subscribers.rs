@@ -19,6 +19,15 @@ pub struct TetherTimeouts {
     pub resting_timeout_ns: i64,
 }
 
+/// Positions that decide about untethered subscribers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TetherPositions {
+    /// A subscriber that is here or before for too long is dropped.
+    pub limit: i64,
+    /// Where a subscriber that was dropped rejoins.
+    pub rejoin: i64,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Active,
@@ -30,35 +39,39 @@ enum State {
     Closed,
 }
 
+/// What a subscriber has of its subscription.
+#[derive(Clone, Debug)]
+pub struct SubscriberConfig {
+    pub link_id: LinkId,
+    /// Registration id of the subscription.
+    pub registration_id: i64,
+    /// Channel of the subscription.
+    pub channel: Arc<str>,
+    /// It is never left behind.
+    pub is_tethered: bool,
+    /// It comes back after it was left behind.
+    pub rejoins: bool,
+}
+
 /// A subscriber of a stream: the counter that it moves, and its state.
 #[derive(Debug)]
 pub struct Subscriber {
-    link_id: LinkId,
-    registration_id: i64,
-    channel: Arc<str>,
+    config: SubscriberConfig,
     position: Option<AtomicCounter<SharedBuffer>>,
-    is_tethered: bool,
-    rejoins: bool,
     state: State,
     last_update_ns: i64,
 }
 
 impl Subscriber {
-    /// A subscriber that joins at the value of its `position`; `channel` is its subscription's.
+    /// A subscriber that joins at the value of its `position`.
     pub fn new(
-        (link_id, registration_id): (LinkId, i64),
-        channel: Arc<str>,
+        config: SubscriberConfig,
         position: AtomicCounter<SharedBuffer>,
-        (is_tethered, rejoins): (bool, bool),
         now_ns: i64,
     ) -> Self {
         Self {
-            link_id,
-            registration_id,
-            channel,
+            config,
             position: Some(position),
-            is_tethered,
-            rejoins,
             state: State::Active,
             last_update_ns: now_ns,
         }
@@ -66,12 +79,12 @@ impl Subscriber {
 
     /// Registration id of the subscription.
     pub fn registration_id(&self) -> i64 {
-        self.registration_id
+        self.config.registration_id
     }
 
     /// Channel of the subscription.
     pub fn channel(&self) -> &str {
-        &self.channel
+        &self.config.channel
     }
 
     /// The counter to free with the subscriber; none when that has happened.
@@ -122,7 +135,7 @@ impl Subscribers {
         let index = self
             .0
             .iter()
-            .position(|subscriber| subscriber.link_id == link_id)?;
+            .position(|subscriber| subscriber.config.link_id == link_id)?;
         Some(self.0.remove(index))
     }
 
@@ -140,12 +153,14 @@ impl Subscribers {
     pub fn contains(&self, link_id: LinkId) -> bool {
         self.0
             .iter()
-            .any(|subscriber| subscriber.link_id == link_id)
+            .any(|subscriber| subscriber.config.link_id == link_id)
     }
 
     /// Whether the subscriber that came last comes back to a stream that it lost; true when there is none.
     pub fn last_rejoins(&self) -> bool {
-        self.0.last().is_none_or(|subscriber| subscriber.rejoins)
+        self.0
+            .last()
+            .is_none_or(|subscriber| subscriber.config.rejoins)
     }
 
     /// Whether any subscriber counts for limits, connection and draining.
@@ -166,17 +181,16 @@ impl Subscribers {
             })
     }
 
-    /// Moves untethered subscribers through their states. Who is at or below `limit` for too long is dropped; who rejoins does so
-    /// at `rejoin_position`.
+    /// Moves untethered subscribers through their states.
     pub fn check_untethered(
         &mut self,
         now_ns: i64,
-        (limit, rejoin_position): (i64, i64),
+        positions: TetherPositions,
         timeouts: TetherTimeouts,
         mut act: impl FnMut(TetherAction),
     ) {
         for subscriber in &mut self.0 {
-            if subscriber.is_tethered {
+            if subscriber.config.is_tethered {
                 reach(Rule::TetherTethered);
                 subscriber.last_update_ns = now_ns;
                 continue;
@@ -187,9 +201,9 @@ impl Subscribers {
             };
             let elapsed_ns = now_ns - subscriber.last_update_ns;
             let (registration_id, position_counter_id) =
-                (subscriber.registration_id, position.id());
+                (subscriber.config.registration_id, position.id());
             match subscriber.state {
-                State::Active if position.get() > limit => {
+                State::Active if position.get() > positions.limit => {
                     reach(Rule::TetherKeepsUp);
                     subscriber.last_update_ns = now_ns;
                 }
@@ -198,7 +212,9 @@ impl Subscribers {
                     act(TetherAction::Unavailable { registration_id });
                     subscriber.enter(State::Linger, now_ns);
                 }
-                State::Linger if elapsed_ns > timeouts.linger_timeout_ns && subscriber.rejoins => {
+                State::Linger
+                    if elapsed_ns > timeouts.linger_timeout_ns && subscriber.config.rejoins =>
+                {
                     reach(Rule::TetherRests);
                     subscriber.enter(State::Resting, now_ns);
                 }
@@ -212,7 +228,7 @@ impl Subscribers {
                 }
                 State::Resting if elapsed_ns > timeouts.resting_timeout_ns => {
                     reach(Rule::TetherRejoins);
-                    position.set(rejoin_position);
+                    position.set(positions.rejoin);
                     act(TetherAction::Available {
                         registration_id,
                         position_counter_id,

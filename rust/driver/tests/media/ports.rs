@@ -18,7 +18,7 @@ fn lease(ports: &mut PortManager, port: u16) -> u16 {
 /// 04-178
 #[test]
 fn ports_are_given_in_turn_and_an_exhausted_range_is_named() {
-    let mut ports = PortManager::new((500, 502));
+    let mut ports = PortManager::new(Some(500..=502));
     assert_eq!([0; 3].map(|any| lease(&mut ports, any)), [500, 501, 502]);
     assert_refused(
         ports.lease(address(0)),
@@ -31,7 +31,7 @@ fn ports_are_given_in_turn_and_an_exhausted_range_is_named() {
 
 #[test]
 fn a_freed_port_waits_for_its_turn() {
-    let mut ports = PortManager::new((500, 502));
+    let mut ports = PortManager::new(Some(500..=502));
     assert_eq!(lease(&mut ports, 0), 500);
     ports.release(address(500));
     assert_eq!([0; 3].map(|any| lease(&mut ports, any)), [501, 502, 500]);
@@ -39,7 +39,7 @@ fn a_freed_port_waits_for_its_turn() {
 
 #[test]
 fn ports_that_channels_name_are_skipped_until_the_last_one_is_gone() {
-    let mut ports = PortManager::new((500, 501));
+    let mut ports = PortManager::new(Some(500..=501));
     assert_eq!(
         [500, 500, 700].map(|named| lease(&mut ports, named)),
         [500, 500, 700]
@@ -55,7 +55,7 @@ fn ports_that_channels_name_are_skipped_until_the_last_one_is_gone() {
 
 #[test]
 fn a_range_up_to_the_last_port_wraps() {
-    let mut ports = PortManager::new((65534, 65535));
+    let mut ports = PortManager::new(Some(65534..=65535));
     assert_eq!([0; 2].map(|any| lease(&mut ports, any)), [65534, 65535]);
     ports.release(address(65534));
     assert_eq!(lease(&mut ports, 0), 65534);
@@ -63,7 +63,7 @@ fn a_range_up_to_the_last_port_wraps() {
 
 #[test]
 fn without_a_range_the_system_picks() {
-    let mut ports = PortManager::new((0, 0));
+    let mut ports = PortManager::new(None);
     assert_eq!([0, 9].map(|any| lease(&mut ports, any)), [0, 9]);
     ports.release(address(9));
 }

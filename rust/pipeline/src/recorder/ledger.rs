@@ -37,6 +37,13 @@ pub(super) struct Joined<'a> {
     pub reason: &'a str,
 }
 
+/// Where a gap begins and ends in its stream, as far as that is known.
+#[derive(Clone, Copy, Debug, Default)]
+struct GapBounds {
+    from: Option<i64>,
+    to: Option<i64>,
+}
+
 impl Ledger {
     /// Reads the totals of an archive that was opened, and shows them.
     pub fn open(archive: &PrivateArchive<Directory>, shared: &Shared) -> Self {
@@ -51,7 +58,7 @@ impl Ledger {
             Ok(Some(totals)) => ledger.resume(totals, archive, shared),
             Err(error) => ledger.add_unknown(
                 None,
-                (None, None),
+                GapBounds::default(),
                 format!("the totals of earlier runs cannot be read: {error}"),
                 shared,
             ),
@@ -148,7 +155,11 @@ impl Ledger {
                 "the session is new to this query; what it sent before is not known ({})",
                 joined.reason
             );
-            self.add_unknown(Some(key), (None, Some(join_position)), reason, shared);
+            let bounds = GapBounds {
+                from: None,
+                to: Some(join_position),
+            };
+            self.add_unknown(Some(key), bounds, reason, shared);
         }
     }
 
@@ -222,8 +233,11 @@ impl Ledger {
                 "the session did not come back within {} s; what it sent after that position is not known",
                 SESSION_RETURN_TIMEOUT_MS / 1000
             );
-            let from = head_of(&session.key);
-            self.add_unknown(Some(&session.key), (from, None), reason, shared);
+            let bounds = GapBounds {
+                from: head_of(&session.key),
+                to: None,
+            };
+            self.add_unknown(Some(&session.key), bounds, reason, shared);
         }
     }
 
@@ -231,15 +245,15 @@ impl Ledger {
     fn add_unknown(
         &mut self,
         key: Option<&SessionKey>,
-        (from, to): (Option<i64>, Option<i64>),
+        bounds: GapBounds,
         reason: String,
         shared: &Shared,
     ) {
         let gap = Gap {
             stream: key.map(|key| key.stream_id),
             session: key.map(|key| key.session_id),
-            from,
-            to,
+            from: bounds.from,
+            to: bounds.to,
             bytes: None,
             reason,
             recording: None,

@@ -9,10 +9,8 @@ use aeron_memory::log::frame::aligned_length;
 use aeron_protocol::frame::{DataFrame, DataHeader, Setup, StatusMessage, walk};
 
 use crate::network::Passing;
-use crate::truth::Finding;
+use crate::truth::{Finding, StreamKey};
 
-/// Session and stream.
-type StreamKey = (i32, i32);
 /// A receiver of a stream: its address, its id and the stream.
 type ReceiverKey = (SocketAddr, i64, StreamKey);
 
@@ -120,7 +118,10 @@ impl Seen {
         let Ok(positions) = Positions::new(term_length, setup.initial_term_id) else {
             return;
         };
-        let key = (setup.session_id, setup.stream_id);
+        let key = StreamKey {
+            session_id: setup.session_id,
+            stream_id: setup.stream_id,
+        };
         let stream = self.streams.entry(key).or_insert(Stream {
             positions,
             term_length,
@@ -138,7 +139,10 @@ impl Seen {
         message: &StatusMessage<'_>,
         from: SocketAddr,
     ) -> Result<(), Finding> {
-        let key = (message.session_id, message.stream_id);
+        let key = StreamKey {
+            session_id: message.session_id,
+            stream_id: message.stream_id,
+        };
         let Some(stream) = self.streams.get_mut(&key).filter(|_| !message.wants_setup) else {
             return Ok(());
         };
@@ -177,7 +181,10 @@ impl Seen {
         bytes: &[u8],
         to: SocketAddr,
     ) -> Result<(), Finding> {
-        let key = (header.session_id, header.stream_id);
+        let key = StreamKey {
+            session_id: header.session_id,
+            stream_id: header.stream_id,
+        };
         let Some(stream) = self.streams.get_mut(&key) else {
             return Err(format!("data before any SETUP: {header:?} to {to}"));
         };

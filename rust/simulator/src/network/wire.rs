@@ -84,6 +84,20 @@ pub struct Wire {
     counts: WireCounts,
 }
 
+/// The host that sends a datagram, and the address that it sends from.
+#[derive(Clone, Copy)]
+struct Departure {
+    host: HostId,
+    from: SocketAddr,
+}
+
+/// A socket that a datagram is addressed to.
+#[derive(Clone, Copy)]
+struct Target {
+    host: HostId,
+    socket: u64,
+}
+
 struct Bound {
     host: HostId,
     hears: SocketAddr,
@@ -273,14 +287,17 @@ impl Wire {
             let passing = Passing { from, to, bytes };
             observer(self.now_ns, passing);
         }
-        let targets: Vec<(u64, HostId)> = self
+        let targets: Vec<Target> = self
             .sockets
             .iter()
             .filter(|(_, socket)| socket.is_addressed(host, from, to))
-            .map(|(id, socket)| (*id, socket.host))
+            .map(|(id, socket)| Target {
+                host: socket.host,
+                socket: *id,
+            })
             .collect();
-        for (socket, target) in targets {
-            self.carry((host, from), (target, socket), bytes);
+        for target in targets {
+            self.carry(Departure { host, from }, target, bytes);
         }
     }
 
@@ -302,18 +319,14 @@ impl Wire {
         }
     }
 
-    fn carry(
-        &mut self,
-        (host, from): (HostId, SocketAddr),
-        (target, socket): (HostId, u64),
-        bytes: &[u8],
-    ) {
-        if !self.weather.connects(host, target) {
+    fn carry(&mut self, departure: Departure, target: Target, bytes: &[u8]) {
+        let Departure { host, from } = departure;
+        if !self.weather.connects(host, target.host) {
             self.counts.cut += 1;
             return;
         }
         let is_too_long = bytes.len() > self.weather.longest_datagram;
-        if host != target
+        if host != target.host
             && (is_too_long || self.bursts.loses(&self.weather.loss, &mut self.random))
         {
             self.counts.lost += 1;
@@ -336,7 +349,7 @@ impl Wire {
             self.under_way.push(Reverse(UnderWay {
                 arrival_ns,
                 sequence,
-                socket,
+                socket: target.socket,
                 from,
                 bytes,
             }));

@@ -13,7 +13,7 @@ use super::{Graveyard, RETRY_NS, Surroundings, client_context};
 use crate::host::Host;
 use crate::network::HostId;
 use crate::payload::HEADER_LENGTH;
-use crate::truth::{Finding, PublicationRecord};
+use crate::truth::{Finding, PublicationRecord, StreamKey};
 
 /// Messages that a publisher offers in one turn at most.
 const MESSAGES_PER_TURN: usize = 8;
@@ -342,7 +342,7 @@ impl Handle {
 
     /// Aborts a claim that is full of what looks like frames of this stream.
     fn abort_claim(&self, length: usize) {
-        let (session_id, stream_id, positions) = self.stream();
+        let (stream, positions) = self.stream();
         self.claim(length, |claim| {
             let mut at = claim.position() - claim.payload_length().next_multiple_of(32) as i64;
             for offset in (0..claim.payload_length() / DataHeader::LENGTH)
@@ -353,8 +353,8 @@ impl Handle {
                     flags: flags::UNFRAGMENTED,
                     is_padding: false,
                     term_offset: positions.term_offset(at) as i32,
-                    session_id,
-                    stream_id,
+                    session_id: stream.session_id,
+                    stream_id: stream.stream_id,
                     term_id: positions.term_id(at),
                     reserved_value: 0,
                 };
@@ -367,12 +367,14 @@ impl Handle {
         });
     }
 
-    fn stream(&self) -> (i32, i32, Positions) {
+    fn stream(&self) -> (StreamKey, Positions) {
         macro_rules! stream {
             ($publication:expr) => {
                 (
-                    $publication.session_id(),
-                    $publication.stream_id(),
+                    StreamKey {
+                        session_id: $publication.session_id(),
+                        stream_id: $publication.stream_id(),
+                    },
                     Positions::new(
                         $publication.term_buffer_length() as usize,
                         $publication.initial_term_id(),
@@ -427,12 +429,13 @@ impl Handle {
     }
 
     fn record(&self) -> PublicationRecord {
-        let (session_id, stream_id, positions) = self.stream();
+        let (stream, positions) = self.stream();
         macro_rules! record {
             ($publication:expr) => {
                 PublicationRecord::new(
-                    (session_id, stream_id),
-                    ($publication.position().unwrap_or_default(), positions),
+                    stream,
+                    $publication.position().unwrap_or_default(),
+                    positions,
                     $publication.max_payload_length(),
                 )
             };

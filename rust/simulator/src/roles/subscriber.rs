@@ -12,7 +12,7 @@ use super::{Graveyard, RETRY_NS, Surroundings, client_context};
 use crate::host::Host;
 use crate::network::HostId;
 use crate::payload::Message;
-use crate::truth::{Finding, Progress, Truth};
+use crate::truth::{Finding, Progress, StreamKey, Truth};
 
 /// Fragments that a subscriber takes in one turn at most.
 const FRAGMENTS_PER_TURN: usize = 16;
@@ -364,7 +364,10 @@ impl Reading {
         self.assembler.on_fragment(fragment, |whole| {
             let header = whole.header();
             let message = Message::recognise(&whole.to_vec(), seed);
-            let stream = (header.session_id(), header.stream_id());
+            let stream = StreamKey {
+                session_id: header.session_id(),
+                stream_id: header.stream_id(),
+            };
             result = truth.on_received(progress, stream, message, header.position());
         });
         result

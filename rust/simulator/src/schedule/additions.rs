@@ -43,18 +43,23 @@ pub fn draw(
             driver.context.publication_linger_timeout_ns += 4 * SECOND;
         }
     }
-    parting(random, (has_hole, is_slow), fair)
+    parting(random, Ending { has_hole, is_slow }, fair)
+}
+
+/// How the last messages of a schedule travel.
+#[derive(Clone, Copy)]
+struct Ending {
+    /// Only the shortest messages arrive at first.
+    has_hole: bool,
+    /// A receiver waits long before it asks for missing bytes.
+    is_slow: bool,
 }
 
 /// The weathers of the last messages. In a hole, only heartbeats and the shortest messages arrive at first, so that publishers end
 /// while much is missing.
-fn parting(
-    random: &mut Rng,
-    (has_hole, is_slow): (bool, bool),
-    fair: &Weather,
-) -> Vec<(i64, Weather)> {
+fn parting(random: &mut Rng, ending: Ending, fair: &Weather) -> Vec<(i64, Weather)> {
     let lossy = Weather {
-        loss: match (rarely(random, 4), is_slow) {
+        loss: match (rarely(random, 4), ending.is_slow) {
             (true, _) => Loss::None,
             (false, true) => Loss::Uniform(0.02),
             (false, false) => Loss::Uniform(one_of(random, &[0.01, 0.03, 0.06])),
@@ -67,7 +72,7 @@ fn parting(
         longest_datagram: 100,
         ..lossy.clone()
     };
-    match has_hole {
+    match ending.has_hole {
         true => vec![(0, hole), (random.i64(200 * MS..800 * MS), lossy)],
         false => vec![(0, lossy)],
     }

@@ -137,7 +137,7 @@ fn draw_stream(random: &mut Rng, hosts: usize, form: Form, index: usize) -> Stre
             aborts_one_in: 0,
             dies_in_claim: false,
         },
-        subscribers: draft.subscribers(random, (is_reliable, hosts)),
+        subscribers: draft.subscribers(random, is_reliable, hosts),
     }
 }
 
@@ -190,7 +190,8 @@ impl Draft {
     fn subscribers(
         &self,
         random: &mut Rng,
-        (is_reliable, hosts): (bool, usize),
+        is_reliable: bool,
+        hosts: usize,
     ) -> Vec<SubscriberPlan> {
         // Subscriptions of one stream and endpoint must agree about this.
         let (rejoin, rejoins) = match rarely(random, 12) {

@@ -134,7 +134,7 @@ impl World {
                     continue;
                 }
                 let image = subscriber
-                    .image_of(record.session_id)
+                    .image_of(record.stream.session_id)
                     .filter(|_| subscriber.is_at_home(&self.hosts));
                 let image = image.ok_or_else(|| {
                     format!("subscriber {who} of stream {index} has no image long after the network has healed")

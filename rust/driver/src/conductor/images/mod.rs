@@ -93,8 +93,8 @@ impl Images {
         let mut work_count = 0;
         let (now_ns, now_ms) = (outlets.now_ns, outlets.now_ms);
         for image in &mut self.live {
-            let report = (&mut self.loss_report, now_ms);
-            work_count += usize::from(image.track_rebuild(now_ns, report));
+            let report = &mut self.loss_report;
+            work_count += usize::from(image.track_rebuild(now_ns, report, now_ms));
             if let Some(pages) = image.page_request() {
                 let log = LogId::Image(image.config().correlation_id);
                 outlets

@@ -187,7 +187,8 @@ impl Publications {
             is_response: channel.is_response(),
         };
         self.network.push(NetworkPublication::new(
-            (config, options),
+            config,
+            options,
             log,
             counters,
             status,
