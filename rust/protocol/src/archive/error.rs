@@ -11,7 +11,7 @@ pub enum ArchiveDecodeError {
     },
     /// The message is none of the archive's control protocol.
     #[error(
-        "schema id {schema_id} is not 101 of the archive protocol: drop the message, and look for a stream that two protocols use"
+        "schema id {schema_id} is not 101: drop the message, and look for another protocol on the stream"
     )]
     SchemaId {
         /// Schema of the message.

@@ -171,7 +171,7 @@ archive_message! {
 }
 
 archive_message! {
-    /// Shows that the archive serves the session; sent once in a second. It is not answered.
+    /// Shows once per second that the archive serves the session. It is not answered.
     pub struct Ping(SessionLayout) = 106 {
         /// Control session.
         pub control_session_id: i64,

@@ -64,7 +64,7 @@ fn each_refusal_says_what_and_the_limit() {
     );
     assert_eq!(
         refusal(&with(4, 100)),
-        "schema id 100 is not 101 of the archive protocol: drop the message, and look for a stream that two protocols use"
+        "schema id 100 is not 101: drop the message, and look for another protocol on the stream"
     );
     assert_eq!(
         refusal(&with(2, 200)),
