@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use crate::Context;
 use crate::congestion::{
     Congestion, CongestionControl, CongestionStrategy, Cubic, CubicConfig, CubicIndicators,
-    RttMeter, RttShared, StaticWindow, TrackRebuild, WindowUpdate, max_window_length,
+    ImageLengths, RttMeter, RttShared, StaticWindow, TrackRebuild, WindowUpdate, max_window_length,
 };
 use aeron_memory::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
@@ -347,11 +347,14 @@ fn an_unknown_name_is_an_error_that_says_it() {
 /// 04-166
 #[test]
 fn only_cubic_has_indicators_and_only_with_measurement_a_meter() {
-    let windows = (WINDOW, MTU);
+    let lengths = ImageLengths {
+        max_window_length: WINDOW,
+        mtu_length: MTU,
+    };
     let mut context = Context::default();
     let created = Congestion::new(
         CongestionStrategy::Static,
-        windows,
+        lengths,
         &context,
         || Err("asked"),
         0,
@@ -362,7 +365,7 @@ fn only_cubic_has_indicators_and_only_with_measurement_a_meter() {
     assert!(
         Congestion::new(
             CongestionStrategy::Cubic,
-            windows,
+            lengths,
             &context,
             || Err("asked"),
             0
@@ -375,7 +378,7 @@ fn only_cubic_has_indicators_and_only_with_measurement_a_meter() {
         let given = indicators.clone();
         let created = Congestion::new(
             CongestionStrategy::Cubic,
-            windows,
+            lengths,
             &context,
             || Ok::<_, Infallible>(given),
             0,

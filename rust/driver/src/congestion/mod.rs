@@ -130,22 +130,30 @@ impl CongestionStrategy {
     }
 }
 
+/// Lengths of an image that bound its windows, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct ImageLengths {
+    /// Longest window.
+    pub max_window_length: i32,
+    /// Longest datagram.
+    pub mtu_length: i32,
+}
+
 impl Congestion {
-    /// The strategy for an image with windows of up to `max_window_length` and datagrams of up to `mtu_length` bytes;
-    /// `indicators` is asked for counters if the strategy has any.
+    /// The strategy for an image of these lengths. Calls `indicators` for counters if the strategy has any.
     ///
     /// # Errors
-    /// What `indicators` answered.
+    /// The error of `indicators`.
     pub fn new<E>(
         strategy: CongestionStrategy,
-        (max_window_length, mtu_length): (i32, i32),
+        lengths: ImageLengths,
         context: &Context,
         indicators: impl FnOnce() -> Result<CubicIndicators, E>,
         now_ns: i64,
     ) -> Result<Self, E> {
         if strategy == CongestionStrategy::Static {
             return Ok(Congestion {
-                control: Box::new(StaticWindow::new(max_window_length)),
+                control: Box::new(StaticWindow::new(lengths.max_window_length)),
                 rtt_meter: None,
             });
         }
@@ -155,8 +163,8 @@ impl Congestion {
             .cubic_measure_rtt
             .then(|| RttMeter::new(rtt.clone(), indicators.rtt, now_ns));
         let config = CubicConfig {
-            max_window_length,
-            mtu_length,
+            max_window_length: lengths.max_window_length,
+            mtu_length: lengths.mtu_length,
             initial_rtt_ns: context.cubic_initial_rtt_ns,
             is_tcp_mode: context.cubic_tcp_mode,
         };

@@ -12,7 +12,9 @@ use aeron_memory::log::{LogBuffers, LogDescription, LogType};
 use super::Images;
 use super::plan::ImagePlan;
 use crate::conductor::outlets::{NULL_ID, Outlets, StreamOwner};
-use crate::congestion::{Congestion, CongestionStrategy, CubicIndicators, max_window_length};
+use crate::congestion::{
+    Congestion, CongestionStrategy, CubicIndicators, ImageLengths, max_window_length,
+};
 use crate::error::DriverError;
 use crate::image::{ImageConfig, ImageCounters, ImageStrategies, PublicationImage};
 use crate::log_storage::LogId;
@@ -148,7 +150,10 @@ impl Images {
                 cubic_counter_ids.extend([rtt.id(), window.id()]);
             })
         };
-        let lengths = (max_window, request.setup.mtu_length);
+        let lengths = ImageLengths {
+            max_window_length: max_window,
+            mtu_length: request.setup.mtu_length,
+        };
         let congestion = Congestion::new(strategy, lengths, &self.context, indicators, now_ns)?;
         let counters = allocate_counters(pending, plan, outlets)
             .inspect_err(|_| outlets.free_counters(cubic_counter_ids.clone()))?;
