@@ -13,8 +13,8 @@ mod destinations;
 mod endpoints;
 mod image_creation;
 mod images;
+mod inbox;
 mod links;
-mod news;
 mod outlets;
 mod pending;
 mod publication_commands;
@@ -54,7 +54,7 @@ use closing::Drain;
 use command_ring::CommandRing;
 use endpoints::Endpoints;
 use images::Images;
-use news::Inbox;
+use inbox::Inbox;
 use outlets::Outlets;
 use pending::PendingCommands;
 use publications::Publications;
@@ -75,15 +75,15 @@ pub struct ConductorParts {
     pub errors: ErrorRecorder,
     /// Work for the native resource agent.
     pub resource_commands: ResourceCommands,
-    /// What became of it.
+    /// The results of that work.
     pub resource_replies: QueueConsumer<ResourceReply>,
     /// Work for the sender.
     pub sender_commands: QueueProducer<SenderCommand>,
-    /// What the sender has to say.
+    /// Events of the sender.
     pub sender_events: QueueConsumer<SenderEvent>,
     /// Work for the receiver.
     pub receiver_commands: QueueProducer<ReceiverCommand>,
-    /// What the receiver has to say.
+    /// Events of the receiver.
     pub receiver_events: QueueConsumer<ReceiverEvent>,
     /// Where sockets come from.
     pub network: Box<dyn Network>,
@@ -201,7 +201,7 @@ impl Conductor {
         let mut work_count = self.outlets.flush();
         work_count += self.take_command();
         self.drain_if_due();
-        work_count += self.take_news();
+        work_count += self.take_messages();
         work_count += self.take_image_request();
         work_count += self.images.track(&mut self.outlets);
         work_count + self.publications.update(&mut self.outlets)

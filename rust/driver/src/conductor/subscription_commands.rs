@@ -74,8 +74,8 @@ impl Conductor {
         let params = self.subscription_params(&channel)?;
         let existing = self.endpoints.find_receive(&channel, &params)?;
         if let Some(endpoint) = existing {
-            let is_shared_by_form = channel.tag().is_none() && endpoint.channel.tag().is_some();
-            if !is_shared_by_form {
+            let is_comparable = channel.tag().is_some() || endpoint.channel.tag().is_none();
+            if is_comparable {
                 self.subscriptions
                     .check_agreement(endpoint.id, &request, &params, &channel)?;
             }

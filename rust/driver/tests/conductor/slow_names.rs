@@ -1,6 +1,6 @@
 //! Names that take long to look up: they hold up nobody but the command that needs them.
 
-use aeron_protocol::command::{ClientClose, Command, RemovePublication};
+use aeron_protocol::command::{AddPublication, ClientClose, Command, RemovePublication};
 use aeron_protocol::event::Event;
 
 use crate::harness::{CLIENT, Heard, STREAM, TICK, TestDriver, names};
@@ -100,4 +100,16 @@ fn what_is_removed_before_it_was_added_is_not_made() {
     driver.work();
     assert!(driver.hear().is_empty());
     assert!(driver.network.opened().is_empty());
+}
+
+#[test]
+fn a_log_goes_to_the_command_that_waits_for_it_though_another_has_the_same_id() {
+    let (mut driver, correlation_id) = driver_that_waits();
+    let heard = driver.ask(Command::AddPublication(AddPublication {
+        client_id: CLIENT,
+        correlation_id,
+        stream_id: STREAM,
+        channel: b"aeron:ipc?term-length=8m|sparse=false",
+    }));
+    assert_eq!(publication_ids(&heard), [(correlation_id, correlation_id)]);
 }

@@ -69,7 +69,7 @@ impl Publications {
     }
 
     /// A publisher revokes a publication.
-    pub fn revoke(&mut self, id: i64) {
+    pub fn revoke(&self, id: i64) {
         self.ipc
             .iter()
             .filter(|publication| publication.config().registration_id == id)
@@ -190,12 +190,12 @@ impl Publications {
         });
     }
 
-    /// Tells subscribers of an IPC publication that matches them.
+    /// Links every subscription that matches an IPC publication and is not linked yet.
     fn link_ipc(&mut self, index: usize, subscriptions: &Subscriptions, outlets: &mut Outlets) {
         subscriptions.link_to(&mut self.ipc[index], Origin::Ipc, outlets);
     }
 
-    /// Tells spies of a network publication that matches them.
+    /// Links every spy that matches a network publication and is not linked yet.
     fn link_network(
         &mut self,
         index: usize,

@@ -1,4 +1,4 @@
-//! What the other agents tell the conductor.
+//! The replies and events of the other agents.
 
 use super::Conductor;
 use super::endpoints::ReResolvedEndpoint;
@@ -14,7 +14,7 @@ const MAX_REPLIES: usize = 6;
 /// Events of the receiver in one duty cycle: a release is not delayed by requests for images, each of which only joins a queue.
 const MAX_RECEIVER_EVENTS: usize = 16;
 
-/// What the other agents send.
+/// See the [module](self).
 pub(super) struct Inbox {
     pub(super) resource_replies: QueueConsumer<ResourceReply>,
     pub(super) sender_events: QueueConsumer<SenderEvent>,
@@ -23,7 +23,7 @@ pub(super) struct Inbox {
 
 impl Conductor {
     /// Takes a few messages of each agent; returns their number.
-    pub(super) fn take_news(&mut self) -> usize {
+    pub(super) fn take_messages(&mut self) -> usize {
         let mut work_count = 0;
         while work_count < MAX_REPLIES
             && let Ok(reply) = self.inbox.resource_replies.pop()
