@@ -62,7 +62,7 @@ impl Conductor {
         }
     }
 
-    /// Links a new image to all who want it.
+    /// Links a new image to every subscription that matches it.
     fn start_image(&mut self, mut new: NewImage) {
         let endpoint = new.image.config().endpoint;
         if let Some(endpoint) = self.endpoints.receive_endpoint_mut(endpoint) {

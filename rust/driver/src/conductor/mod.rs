@@ -1,5 +1,8 @@
 //! The conductor: takes the clients' commands, owns what they ask for, and ends what nobody needs any more.
 //!
+//! Its state is divided into owners: [`Clients`], [`Endpoints`], [`Publications`], [`Subscriptions`] and [`Images`]. An owner
+//! gets the others that it uses as arguments. [`Conductor`] has the duty cycle, and does what needs several owners.
+//!
 //! A plain state machine: it is handed the time, its memory is handed in, files are made by the native resource agent, and what
 //! looks random comes from a seed. So the same conductor runs in a driver and in a simulation.
 
@@ -189,7 +192,7 @@ impl Conductor {
         }
     }
 
-    /// One duty cycle at `now_ns` (monotonic) and `now_ms` (epoch); answers how much was done.
+    /// One duty cycle at `now_ns` (monotonic) and `now_ms` (epoch); returns the amount of work.
     pub fn do_work(&mut self, now_ns: i64, now_ms: i64) -> usize {
         self.outlets.now_ns = now_ns;
         self.outlets.now_ms = now_ms;

@@ -113,7 +113,7 @@ impl Conductor {
         Ok(())
     }
 
-    /// A publication that answers requests belongs to the one subscription that waits for the answers.
+    /// An IPC publication that responds to requests belongs to the one subscription that waits for the responses.
     fn narrow_response_subscription(&mut self, index: usize) {
         let config = self.publications.ipc()[index].config();
         let request_id = config.response_correlation_id;
@@ -200,7 +200,8 @@ impl Conductor {
         }
     }
 
-    /// Gives a client a reference to a publication, answers its command, and links spies and the image that the publication responds to.
+    /// Gives a client a reference to a publication, answers its command, and links spies. Tells the session to the image that the
+    /// publication responds to.
     fn refer_to_network(
         &mut self,
         index: usize,

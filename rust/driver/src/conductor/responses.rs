@@ -1,4 +1,5 @@
-//! Response channels: who asks for responses, who gives them, and how they find each other (reference 04, section 15).
+//! Response channels: the publication that responds to an image, and the subscription that takes the responses (reference 04,
+//! section 15).
 
 use aeron_protocol::uri::{PublicationParams, ResponseCorrelation};
 
@@ -48,7 +49,7 @@ impl Conductor {
         }
     }
 
-    /// Tells the image that a new publication answers which session the answers have.
+    /// Tells an image the session of the publication that responds to it.
     pub(super) fn link_response_publication(&mut self, index: usize) {
         let publication = &self.publications.network()[index];
         let config = publication.config();
@@ -84,7 +85,7 @@ impl Conductor {
         }
     }
 
-    /// The publication that answers an image has a receiver: the image need not tell of it any more.
+    /// The publication that responds to an image has a receiver, so the image does not tell its session any more.
     pub(super) fn on_response_connected(&mut self, image_id: i64) {
         if let Some(image) = self.images.find(image_id) {
             image.status().set_response_session_id(None);

@@ -148,7 +148,7 @@ impl Conductor {
         Ok(())
     }
 
-    /// Removes the subscriptions that `is_removed` names, without telling anybody; answers how many they were.
+    /// Removes the subscriptions that `is_removed` names, without telling anybody; returns their number.
     pub(super) fn remove_subscriptions(
         &mut self,
         is_removed: impl Fn(&Subscription) -> bool,

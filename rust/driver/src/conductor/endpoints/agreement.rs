@@ -177,9 +177,9 @@ pub(super) fn check_mtu(
         ("os default", system_send_buffer.into()),
     ];
     match known.iter().find(|(_, length)| *length != 0) {
-        Some((whose, length)) if i64::from(mtu_length) > *length => {
+        Some((source, length)) if i64::from(mtu_length) > *length => {
             Err(DriverError::invalid_argument(format_args!(
-                "MTU greater than SO_SNDBUF for {whose}: mtu={mtu_length} {}={length}",
+                "MTU greater than SO_SNDBUF for {source}: mtu={mtu_length} {}={length}",
                 key::SOCKET_SNDBUF
             )))
         }

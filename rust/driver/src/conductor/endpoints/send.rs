@@ -127,7 +127,8 @@ impl Endpoints {
         Ok(endpoint.map(|endpoint| endpoint.id))
     }
 
-    /// The endpoint of a publication, whose destinations clients manage and may change now. `id` is `None` if there is no such publication.
+    /// The endpoint of a publication, if clients manage its destinations and may change them now. `id` is `None` if there is no such
+    /// publication.
     pub fn manual_send_endpoint(
         &self,
         id: Option<EndpointId>,
