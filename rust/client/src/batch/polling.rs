@@ -50,12 +50,12 @@ impl Batch {
             let Some(mut reading) = image.begin(None)? else {
                 return Ok(0);
             };
-            let before = self.len();
+            let (before, session_id) = (self.len(), image.session_id());
             let limits = BatchLimits {
                 messages: before.saturating_add(limits.messages),
                 bytes: limits.bytes.min(MAX_BATCH_BYTES),
             };
-            let mut open = self.resume(partial, image.session_id(), reading.cursor.position())?;
+            let mut open = self.resume(partial, session_id, reading.cursor.position())?;
             let outcome = loop {
                 let is_full = self.len() >= limits.messages || self.used >= limits.bytes;
                 if open.is_none() && is_full || image.is_closed() {
@@ -74,18 +74,17 @@ impl Batch {
                     Err(error) => break Err(error),
                 }
             };
-            let place = (partial, image.session_id());
             let outcome = match outcome {
                 Err(error @ Error::OutOfMemory { .. }) => {
-                    self.unread(open, place, &mut reading.cursor);
+                    self.unread(open, partial, session_id, &mut reading.cursor);
                     Err(error)
                 }
                 outcome => self
-                    .set_aside(open, place, &mut reading.cursor)
+                    .set_aside(open, partial, session_id, &mut reading.cursor)
                     .map_err(Error::from)
                     .and(outcome),
             };
-            self.session_ids.resize(self.len(), image.session_id());
+            self.session_ids.resize(self.len(), session_id);
             self.stream_ids.resize(self.len(), image.stream_id());
             outcome.map(|()| self.len() - before)
         })
@@ -304,7 +303,8 @@ impl Batch {
     fn set_aside(
         &mut self,
         open: Option<Open>,
-        (partial, session_id): (&mut PartialMessages, i32),
+        partial: &mut PartialMessages,
+        session_id: i32,
         cursor: &mut Cursor<'_, SharedBuffer>,
     ) -> Fallible<()> {
         let Some(open) = open else {
@@ -325,7 +325,7 @@ impl Batch {
             Ok(())
         });
         if kept.is_err() {
-            self.unread(Some(open), (partial, session_id), cursor);
+            self.unread(Some(open), partial, session_id, cursor);
         } else {
             self.used = open.start;
         }
@@ -336,7 +336,8 @@ impl Batch {
     fn unread(
         &mut self,
         open: Option<Open>,
-        (partial, session_id): (&mut PartialMessages, i32),
+        partial: &mut PartialMessages,
+        session_id: i32,
         cursor: &mut Cursor<'_, SharedBuffer>,
     ) {
         let origin = open.as_ref().map_or(Origin::Read, |open| open.origin);
