@@ -19,8 +19,9 @@ use crate::events::{ErrorReporter, Handler, clone_all};
 use crate::fork::OfProcess;
 use crate::operations::{Owned, PyPendingOperation};
 use crate::publication::{PyExclusivePublication, PyPublication};
+use crate::signals::is_interrupted;
 use crate::subscription::PySubscription;
-use crate::waiting::{DEFAULT_MAX_IDLE_PARK_NS, is_interrupted};
+use crate::waiting::DEFAULT_MAX_IDLE_PARK_NS;
 
 /// A client of a media driver. Thread-safe.
 ///

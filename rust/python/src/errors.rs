@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyModule, PyType};
 
-use crate::waiting::interruption;
+use crate::signals::interruption;
 
 static EXCEPTIONS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
 

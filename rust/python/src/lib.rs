@@ -35,6 +35,7 @@ mod operations;
 mod pipeline;
 mod publication;
 mod results;
+mod signals;
 mod snapshot;
 mod source;
 mod subscription;

@@ -1,19 +1,16 @@
 //! Waiting from Python: a short spin with the GIL, then without it, and every signal is seen.
 
-use std::cell::{Cell, RefCell};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 use aeron_agent::{BackoffIdleStrategy, IdleStrategy};
-use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
 use crate::errors::raise;
+use crate::signals::SIGNAL_INTERVAL;
 
 /// How long a wait spins before it releases the GIL: about the time that releasing and taking it costs when others want it.
 const SPIN: Duration = Duration::from_micros(10);
-/// How often a wait without the GIL looks for signals.
-const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 /// After a second without success a wait parks up to this long, unless the client says otherwise.
 pub const DEFAULT_MAX_IDLE_PARK_NS: u64 = 10_000_000;
 
@@ -128,41 +125,6 @@ pub fn interruptible<T: Send + 'static>(
             }
         }
     }
-}
-
-/// What a thread that waits inside the client knows of signals.
-#[derive(Default)]
-struct Signals {
-    last_look: Cell<Option<Instant>>,
-    raised: RefCell<Option<PyErr>>,
-}
-
-thread_local! {
-    static SIGNALS: Signals = Signals::default();
-}
-
-/// Whether a signal handler has raised something, which [`interruption`] then answers: the check for waits inside the client,
-/// which have let go of the GIL. It is taken for it at most every 50 ms.
-pub fn is_interrupted() -> bool {
-    SIGNALS.with(|signals| {
-        let now = Instant::now();
-        let last_look = signals.last_look.get();
-        if last_look.is_some_and(|last_look| now - last_look < SIGNAL_INTERVAL) {
-            return false;
-        }
-        signals.last_look.set(Some(now));
-        let outcome = Python::try_attach(|py| py.check_signals());
-        let raised = outcome.and_then(Result::err);
-        let is_interrupted = raised.is_some();
-        signals.raised.replace(raised);
-        is_interrupted
-    })
-}
-
-/// What ended a wait of this thread.
-pub fn interruption() -> PyErr {
-    let raised = SIGNALS.with(|signals| signals.raised.take());
-    raised.unwrap_or_else(|| PyKeyboardInterrupt::new_err(()))
 }
 
 /// Seconds as a duration.

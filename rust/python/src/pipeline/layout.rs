@@ -9,7 +9,7 @@ use arrow_schema::{DataType, Schema};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule};
 
-use super::partition::PyColumnBatch;
+use super::column_batch::PyColumnBatch;
 use super::spark_error;
 use crate::arrow::{array_of, schema_capsule_of, value_error};
 use crate::buffers::View;

@@ -2,6 +2,7 @@
 
 mod arrow_offer;
 mod client;
+mod column_batch;
 mod layout;
 mod live;
 mod partition;
@@ -16,7 +17,7 @@ pub use arrow_offer::offer_arrow;
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<layout::PyLayout>()?;
     module.add_class::<live::PyLiveSource>()?;
-    module.add_class::<partition::PyColumnBatch>()?;
+    module.add_class::<column_batch::PyColumnBatch>()?;
     module.add_class::<partition::PyPartitionReader>()?;
     module.add_class::<sink::PySharedPublications>()?;
     module.add_function(wrap_pyfunction!(recordings::ended_archives, module)?)?;

@@ -6,49 +6,12 @@ use aeron_archive::storage::Directory;
 use aeron_pipeline::columns::{Mode, Projection, RowReader, ValueFormat};
 use aeron_pipeline::partition::Partition;
 use aeron_pipeline::private::{self, MalformedNote};
-use arrow_array::RecordBatch;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyTuple};
 
+use super::column_batch::PyColumnBatch;
 use super::{layout, spark_error};
-use crate::arrow::{batch_capsules, schema_capsule_of, schema_of};
+use crate::arrow::schema_of;
 use crate::errors::raise;
-
-/// Rows in columns, for pyarrow: ``pyarrow.record_batch(batch)`` shares their memory. Immutable, thread-safe.
-#[pyclass(frozen, module = "aeron._aeron", name = "ColumnBatch")]
-pub struct PyColumnBatch {
-    batch: RecordBatch,
-}
-
-impl PyColumnBatch {
-    pub fn new(batch: RecordBatch) -> Self {
-        Self { batch }
-    }
-}
-
-#[pymethods]
-impl PyColumnBatch {
-    /// The columns through the Arrow C data interface. They cannot be had in another schema.
-    #[pyo3(signature = (requested_schema = None))]
-    fn __arrow_c_array__<'py>(
-        &self,
-        py: Python<'py>,
-        requested_schema: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyTuple>> {
-        let _ = requested_schema;
-        batch_capsules(py, &self.batch)
-    }
-
-    /// Their schema.
-    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        schema_capsule_of(py, self.batch.schema_ref())
-    }
-
-    /// Rows.
-    fn __len__(&self) -> usize {
-        self.batch.num_rows()
-    }
-}
 
 /// An iterator over the rows of a partition, as batches of the schema that it is given, to the letter.
 ///

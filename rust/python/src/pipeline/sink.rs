@@ -20,7 +20,7 @@ use crate::arrow::array_of;
 use crate::errors::{from_client, raise};
 use crate::exit::{self, Closable};
 use crate::fork::OfProcess;
-use crate::waiting::{interruption, is_interrupted};
+use crate::signals::{interruption, is_interrupted};
 
 /// Clients and publications of this process, which outlive the tasks that publish through them. Thread-safe.
 ///

@@ -1,0 +1,43 @@
+//! Record batches for Python.
+
+use arrow_array::RecordBatch;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyTuple};
+
+use crate::arrow::{batch_capsules, schema_capsule_of};
+
+/// Rows in columns, for pyarrow: ``pyarrow.record_batch(batch)`` shares their memory. Immutable, thread-safe.
+#[pyclass(frozen, module = "aeron._aeron", name = "ColumnBatch")]
+pub struct PyColumnBatch {
+    batch: RecordBatch,
+}
+
+impl PyColumnBatch {
+    pub fn new(batch: RecordBatch) -> Self {
+        Self { batch }
+    }
+}
+
+#[pymethods]
+impl PyColumnBatch {
+    /// The columns through the Arrow C data interface. They cannot be had in another schema.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let _ = requested_schema;
+        batch_capsules(py, &self.batch)
+    }
+
+    /// Their schema.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule_of(py, self.batch.schema_ref())
+    }
+
+    /// Rows.
+    fn __len__(&self) -> usize {
+        self.batch.num_rows()
+    }
+}
