@@ -88,6 +88,10 @@ def session(datagram):
     return struct.unpack_from("<i", datagram, 12 if kind(datagram) in (PAD, DATA, SETUP) else 8)[0]
 
 
+def receiver_of_status(datagram):
+    return struct.unpack_from("<q", datagram, 28)[0]
+
+
 def is_heartbeat(datagram):
     return len(datagram) == HEADER_LENGTH and kind(datagram) == DATA and datagram[:4] == b"\0\0\0\0"
 

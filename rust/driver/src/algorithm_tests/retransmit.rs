@@ -56,7 +56,8 @@ impl Sender {
     fn hears(&mut self, position: i64, length: usize) -> NakOutcome {
         let resent = &mut self.resent;
         self.handler.on_nak(
-            (position, length),
+            position,
+            length,
             self.position,
             self.now_ns,
             |position, length| {

@@ -202,6 +202,15 @@ impl<'a> GsoBatch<'a> {
         self.length() <= self.datagram_length
     }
 
+    /// As many whole datagrams from the first on as `length` bytes hold; `None` if they hold none.
+    pub fn first_datagrams(&self, length: usize) -> Option<Self> {
+        let length = match length >= self.length {
+            true => self.length,
+            false => length - length % self.datagram_length,
+        };
+        (length > 0).then_some(GsoBatch { length, ..*self })
+    }
+
     /// The datagrams, as batches of one.
     pub fn datagrams(&self) -> impl Iterator<Item = GsoBatch<'a>> + use<'a> {
         let (memory, length) = (self.memory, self.datagram_length);

@@ -91,7 +91,8 @@ impl RetransmitHandler {
     /// the given length in all, and answers the bytes sent, padding included.
     pub fn on_nak(
         &mut self,
-        (position, length): (i64, usize),
+        position: i64,
+        length: usize,
         sender_position: i64,
         now_ns: i64,
         resend: impl FnMut(i64, usize) -> usize,
@@ -109,7 +110,7 @@ impl RetransmitHandler {
             self.set(slot, State::Delayed, position, length, expiry_ns);
             return NakOutcome::Accepted;
         }
-        if self.answer(slot, (position, length), sender_position, now_ns, resend) {
+        if self.answer(slot, position, length, sender_position, now_ns, resend) {
             NakOutcome::Accepted
         } else {
             NakOutcome::OverBudget
@@ -139,8 +140,9 @@ impl RetransmitHandler {
             } else if action.state == State::Lingering {
                 self.actions[slot] = None;
             } else {
-                let range = (action.position, action.length);
-                is_within_budget &= self.answer(slot, range, sender_position, now_ns, &mut resend);
+                let (position, length) = (action.position, action.length);
+                is_within_budget &=
+                    self.answer(slot, position, length, sender_position, now_ns, &mut resend);
             }
         }
         is_within_budget
@@ -150,7 +152,8 @@ impl RetransmitHandler {
     fn answer(
         &mut self,
         slot: usize,
-        (position, length): (i64, usize),
+        position: i64,
+        length: usize,
         sender_position: i64,
         now_ns: i64,
         mut resend: impl FnMut(i64, usize) -> usize,
@@ -170,6 +173,22 @@ impl RetransmitHandler {
         self.budget.on_resent(resent);
         self.set(slot, State::Lingering, position, allowed, expiry_ns);
         allowed == length
+    }
+
+    /// Sends a range again to one receiver that has not been sent it, within the budget: what is in flight for others does not count.
+    pub fn resend_to_one(
+        &mut self,
+        position: i64,
+        length: usize,
+        sender_position: i64,
+        now_ns: i64,
+        mut resend: impl FnMut(i64, usize) -> usize,
+    ) {
+        if self.can_resend(position, sender_position) {
+            self.budget.on_sender_position(sender_position, now_ns);
+            let resent = resend(position, length.min(self.budget.available()));
+            self.budget.on_resent(resent);
+        }
     }
 
     /// Only what was sent, and not so long ago that its place may be written again, can be sent again.

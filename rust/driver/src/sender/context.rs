@@ -70,6 +70,14 @@ impl SenderContext {
         self.counters.short_sends.fetch_add(1);
     }
 
+    /// What a socket said when it was asked to send to an unvalidated destination. The stream does not wait for such a
+    /// destination, because its address may be anything.
+    pub fn note_unvalidated(&self, error: Option<io::Error>) {
+        if let Some(error) = error {
+            self.on_socket_error(&error, "failed to send to a new destination");
+        }
+    }
+
     /// A socket failed while it was asked to do `what`.
     pub fn on_socket_error(&self, error: &io::Error, what: &str) {
         self.errors.record(&DriverError::io(error, what));

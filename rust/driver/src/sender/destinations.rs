@@ -1,8 +1,10 @@
 //! [`DestinationTracker`]: the destinations of a multi-destination-cast endpoint (reference 02, section 11.1).
 //!
 //! With dynamic control whoever sends a status message is a destination for as long as it keeps sending them; with manual
-//! control clients say who is. Bytes from the network make at most [`MAX_DYNAMIC_DESTINATIONS`] of them.
+//! control clients say who is. Bytes from the network make at most [`MAX_DYNAMIC_DESTINATIONS`] of them, and a new one has to be
+//! [validated](super::validation).
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -10,6 +12,7 @@ use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
 
 use super::manual_destination::ManualDestination;
+use super::validation::Unvalidated;
 
 /// Receivers that one endpoint with dynamic control sends to.
 pub const MAX_DYNAMIC_DESTINATIONS: usize = 1024;
@@ -43,6 +46,23 @@ struct Destination {
     /// Of a manual destination.
     name: Option<Arc<str>>,
     time_of_last_activity_ns: i64,
+    /// Of a dynamic destination that is not validated.
+    unvalidated: Option<Unvalidated>,
+}
+
+/// A receiver that sent a status message.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StatusSource {
+    pub receiver_id: i64,
+    pub address: SocketAddr,
+    /// Bytes of the status message.
+    pub length: usize,
+}
+
+/// Where a datagram goes, and what limits it.
+pub(super) struct Recipient<'a> {
+    pub address: SocketAddr,
+    pub unvalidated: Option<&'a mut Unvalidated>,
 }
 
 /// The destinations of one endpoint; see the [module](self).
@@ -52,36 +72,54 @@ pub struct DestinationTracker {
     destinations: Vec<Destination>,
     /// Which destination is the first of the next datagrams.
     next: usize,
+    /// Destinations that are not validated.
+    unvalidated_count: usize,
+    /// Dynamic destinations that came since the endpoint was opened.
+    arrivals: u64,
+    /// Makes numbers that nobody else can guess.
+    challenge_key: u128,
     /// Follows the number of destinations.
     counter: AtomicCounter<SharedBuffer>,
 }
 
 impl DestinationTracker {
-    /// No destinations yet; `counter` shows how many there are.
-    pub fn new(control: DestinationControl, counter: AtomicCounter<SharedBuffer>) -> Self {
+    /// No destinations yet. `counter` shows how many there are, and nobody else knows `challenge_key`.
+    pub fn new(
+        control: DestinationControl,
+        counter: AtomicCounter<SharedBuffer>,
+        challenge_key: u128,
+    ) -> Self {
         counter.set(0);
         Self {
             control,
             destinations: Vec::new(),
             next: 0,
+            unvalidated_count: 0,
+            arrivals: 0,
+            challenge_key,
             counter,
         }
     }
 
-    /// A receiver at `source` sent a status message.
+    /// A receiver sent a status message.
     ///
     /// # Errors
     /// It is a new one and there are too many.
-    pub fn on_status_message(
+    pub(super) fn on_status_message(
         &mut self,
-        receiver_id: i64,
-        source: SocketAddr,
+        source: StatusSource,
         now_ns: i64,
     ) -> Result<(), TooManyDestinations> {
-        if let Some(known) = self.find(receiver_id, source) {
+        if let Some(known) = self.find(source.receiver_id, source.address) {
             let known = &mut self.destinations[known];
-            known.receiver_id = Some(receiver_id);
+            known.receiver_id = Some(source.receiver_id);
             known.time_of_last_activity_ns = now_ns;
+            // What came from elsewhere earns this address nothing.
+            if known.address == Some(source.address)
+                && let Some(unvalidated) = &mut known.unvalidated
+            {
+                unvalidated.on_received(source.length);
+            }
             return Ok(());
         }
         if self.control == DestinationControl::Manual {
@@ -93,14 +131,50 @@ impl DestinationTracker {
         if self.destinations.len() >= MAX_DYNAMIC_DESTINATIONS {
             return Err(TooManyDestinations);
         }
+        let mut unvalidated = Unvalidated::new(self.new_nonce(source.address));
+        unvalidated.on_received(source.length);
         self.push(Destination {
-            address: Some(source),
-            receiver_id: Some(receiver_id),
+            address: Some(source.address),
+            receiver_id: Some(source.receiver_id),
             registration_id: NO_REGISTRATION,
             name: None,
             time_of_last_activity_ns: now_ns,
+            unvalidated: Some(unvalidated),
         });
+        self.arrivals += 1;
         Ok(())
+    }
+
+    /// A receiver at `source` sent a message of `length` bytes that is not a status message.
+    pub(super) fn on_received(&mut self, source: SocketAddr, length: usize) {
+        for (_, address, unvalidated) in self.unvalidated() {
+            if address == source {
+                unvalidated.on_received(length);
+            }
+        }
+    }
+
+    /// A receiver at `source` proves that it receives if `is_proof` of its destination.
+    ///
+    /// What comes from elsewhere proves nothing about an address. A NAK does not name its receiver.
+    pub(super) fn validate(
+        &mut self,
+        receiver_id: Option<i64>,
+        source: SocketAddr,
+        mut is_proof: impl FnMut(&mut Unvalidated) -> bool,
+    ) {
+        if self.unvalidated_count == 0 {
+            return;
+        }
+        let is_meant = |it: &Destination| {
+            it.address == Some(source) && (receiver_id.is_none() || it.receiver_id == receiver_id)
+        };
+        for destination in self.destinations.iter_mut().filter(|it| is_meant(it)) {
+            if destination.unvalidated.as_mut().is_some_and(&mut is_proof) {
+                destination.unvalidated = None;
+                self.unvalidated_count -= 1;
+            }
+        }
     }
 
     /// Registration id of the manual destination that a receiver at `source` belongs to, -1 if there is none.
@@ -111,20 +185,41 @@ impl DestinationTracker {
             })
     }
 
+    fn new_nonce(&self, address: SocketAddr) -> i64 {
+        let mut hasher = DefaultHasher::new();
+        (self.challenge_key, address, self.arrivals).hash(&mut hasher);
+        hasher.finish() as i64
+    }
+
     /// Where to send now: every destination whose address is known, beginning with another one each time.
-    pub fn addresses(&mut self, now_ns: i64) -> impl Iterator<Item = SocketAddr> {
+    pub(super) fn recipients(&mut self, now_ns: i64) -> impl Iterator<Item = Recipient<'_>> {
         if self.control == DestinationControl::Dynamic {
             self.forget_silent(now_ns);
         }
         if self.next >= self.destinations.len() {
             self.next = 0;
         }
-        let (last, first) = self.destinations.split_at(self.next);
+        let (last, first) = self.destinations.split_at_mut(self.next);
         self.next += 1;
-        first
-            .iter()
-            .chain(last)
-            .filter_map(|destination| destination.address)
+        first.iter_mut().chain(last).filter_map(|destination| {
+            Some(Recipient {
+                address: destination.address?,
+                unvalidated: destination.unvalidated.as_mut(),
+            })
+        })
+    }
+
+    /// The destinations that are not validated, with the ids of their receivers.
+    pub(super) fn unvalidated(
+        &mut self,
+    ) -> impl Iterator<Item = (i64, SocketAddr, &mut Unvalidated)> {
+        let destinations = match self.unvalidated_count {
+            0 => &mut [],
+            _ => &mut self.destinations[..],
+        };
+        destinations
+            .iter_mut()
+            .filter_map(|it| Some((it.receiver_id?, it.address?, it.unvalidated.as_mut()?)))
     }
 
     /// Some destination whose address is known.
@@ -143,6 +238,7 @@ impl DestinationTracker {
                 registration_id: destination.registration_id,
                 name: Some(destination.name),
                 time_of_last_activity_ns: now_ns,
+                unvalidated: None,
             });
         }
     }
@@ -197,13 +293,13 @@ impl DestinationTracker {
 
     fn push(&mut self, destination: Destination) {
         self.destinations.push(destination);
-        self.update_counter();
+        self.on_change();
     }
 
     fn remove_first(&mut self, is_meant: impl Fn(&Destination) -> bool) {
         if let Some(index) = self.destinations.iter().position(is_meant) {
             self.destinations.remove(index);
-            self.update_counter();
+            self.on_change();
         }
     }
 
@@ -212,11 +308,17 @@ impl DestinationTracker {
         self.destinations
             .retain(|destination| !is_silent(destination.time_of_last_activity_ns, now_ns));
         if self.destinations.len() != before {
-            self.update_counter();
+            self.on_change();
         }
     }
 
-    fn update_counter(&self) {
+    /// Destinations came or went.
+    fn on_change(&mut self) {
+        let unvalidated = self
+            .destinations
+            .iter()
+            .filter(|it| it.unvalidated.is_some());
+        self.unvalidated_count = unvalidated.count();
         self.counter.set(self.destinations.len() as i64);
     }
 }

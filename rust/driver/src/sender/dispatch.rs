@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use aeron_protocol::frame::{ControlFrame, ErrorFrame, MAX_TERM_LENGTH, Nak, StatusMessage};
 
 use super::context::SenderContext;
+use super::destinations::StatusSource;
 use super::endpoint::SendEndpoint;
 use super::inbox::ControlDatagram;
 use super::publication::SenderPublication;
@@ -64,16 +65,23 @@ impl Routes {
         let source = datagram.source;
         match (frame, publication) {
             (ControlFrame::StatusMessage(message), publication) => {
+                let source = StatusSource {
+                    receiver_id: message.receiver_id,
+                    address: source,
+                    length: datagram.bytes.len(),
+                };
                 on_status_message(&message, source, publication, endpoint, context);
             }
             (ControlFrame::Error(frame), publication) => {
                 on_error_frame(&frame, source, publication, endpoint, context);
             }
             (ControlFrame::Nak(nak), Some(publication)) => {
-                on_nak(&nak, publication, endpoint, context);
+                endpoint.on_received(source, datagram.bytes.len());
+                on_nak(&nak, source, publication, endpoint, context);
             }
             (ControlFrame::Rttm(rttm), Some(publication)) => {
-                publication.on_rttm(&rttm, endpoint, context);
+                endpoint.on_received(source, datagram.bytes.len());
+                publication.on_rttm(&rttm, source, endpoint, context);
             }
             (ControlFrame::ResponseSetup(frame), Some(publication)) => {
                 publication.on_response_setup(&frame, context);
@@ -109,7 +117,7 @@ fn session_of(frame: &ControlFrame<'_>) -> StreamSession {
 /// A status message of a stream that is not here still makes a destination of its receiver.
 fn on_status_message(
     message: &StatusMessage<'_>,
-    source: SocketAddr,
+    source: StatusSource,
     publication: Option<&mut SenderPublication>,
     endpoint: &mut SendEndpoint,
     context: &mut SenderContext,
@@ -130,8 +138,7 @@ fn on_status_message(
         return;
     }
     let is_known = publication.is_some();
-    let admitted =
-        endpoint.on_status_message(message.receiver_id, source, is_known, context.now_ns);
+    let admitted = endpoint.on_status_message(source, is_known, context.now_ns);
     if let Err(refusal) = admitted {
         context
             .errors
@@ -139,12 +146,13 @@ fn on_status_message(
         return;
     }
     if let Some(publication) = publication {
-        publication.on_status_message(message, source, endpoint, context);
+        publication.on_status_message(message, source.address, endpoint, context);
     }
 }
 
 fn on_nak(
     nak: &Nak,
+    source: SocketAddr,
     publication: &mut SenderPublication,
     endpoint: &mut SendEndpoint,
     context: &mut SenderContext,
@@ -154,7 +162,7 @@ fn on_nak(
         return;
     }
     context.counters.naks_received.add_release(1);
-    publication.on_nak(nak, endpoint, context);
+    publication.on_nak(nak, source, endpoint, context);
 }
 
 fn on_error_frame(

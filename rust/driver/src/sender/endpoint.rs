@@ -4,13 +4,19 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use aeron_protocol::frame::Rttm;
+
 use super::context::SenderContext;
-use super::destinations::{DestinationTracker, NO_REGISTRATION, TooManyDestinations, is_silent};
+use super::destinations::{
+    DestinationTracker, NO_REGISTRATION, StatusSource, TooManyDestinations, is_silent,
+};
 use super::endpoint_id::EndpointId;
 use super::inbox::Inbox;
 use super::manual_destination::ManualDestination;
+use super::validation::Unvalidated;
 use crate::media::timestamps;
 use crate::media::transport::{GsoBatch, Socket};
+use crate::stream::StreamSession;
 
 /// Where the datagrams of an endpoint go.
 #[derive(Debug)]
@@ -34,6 +40,15 @@ pub struct Peer {
     pub is_multicast: bool,
     /// The socket is connected to the address.
     pub is_connected: bool,
+}
+
+/// For whom data of a publication is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Audience {
+    /// All destinations of the publication with this registration id. One that is not validated gets what its allowance holds.
+    All { publication: i64 },
+    /// What one destination missed.
+    One(SocketAddr),
 }
 
 /// What makes an endpoint.
@@ -101,12 +116,13 @@ impl SendEndpoint {
         self.config.socket.max_gso_batch_datagrams(to)
     }
 
-    /// Sends GSO batches to all destinations, a response publication's to `response_address`. Returns how many count as sent.
+    /// Sends GSO batches to their audience, a response publication's to `response_address`. Returns how many count as sent.
     /// With several destinations all do, whatever each of them got, unless a socket failed.
     pub(super) fn send_gso_batches(
         &mut self,
         response_address: Option<SocketAddr>,
         batches: &[GsoBatch<'_>],
+        audience: Audience,
         context: &SenderContext,
     ) -> io::Result<usize> {
         if let Some(offset) = self.config.send_timestamp_offset {
@@ -120,10 +136,25 @@ impl SendEndpoint {
             Destinations::One(peer) => socket.send_gso_batches(peer.to(), batches),
             Destinations::PerPublication => socket.send_gso_batches(response_address, batches),
             Destinations::Several(tracker) => {
+                let publication = match audience {
+                    Audience::One(address) => {
+                        return socket.send_gso_batches(Some(address), batches);
+                    }
+                    Audience::All { publication } => publication,
+                };
                 let mut outcome = Ok(batches.len());
-                for address in tracker.addresses(context.now_ns) {
-                    if let Err(error) = socket.send_gso_batches(Some(address), batches) {
-                        outcome = Err(error);
+                for recipient in tracker.recipients(context.now_ns) {
+                    let to = Some(recipient.address);
+                    let Some(unvalidated) = recipient.unvalidated else {
+                        if let Err(error) = socket.send_gso_batches(to, batches) {
+                            outcome = Err(error);
+                        }
+                        continue;
+                    };
+                    let admitted = unvalidated.admit(publication, batches);
+                    if !admitted.is_empty() {
+                        let sent = socket.send_gso_batches(to, &admitted);
+                        context.note_unvalidated(sent.err());
                     }
                 }
                 outcome
@@ -144,12 +175,47 @@ impl SendEndpoint {
             Destinations::PerPublication => socket.send(response_address, datagram),
             Destinations::Several(tracker) => {
                 let mut outcome = Ok(true);
-                for address in tracker.addresses(context.now_ns) {
-                    if let Err(error) = socket.send(Some(address), datagram) {
-                        outcome = Err(error);
+                for recipient in tracker.recipients(context.now_ns) {
+                    let to = Some(recipient.address);
+                    let Some(unvalidated) = recipient.unvalidated else {
+                        if let Err(error) = socket.send(to, datagram) {
+                            outcome = Err(error);
+                        }
+                        continue;
+                    };
+                    if unvalidated.spend(datagram.len()) {
+                        context.note_unvalidated(socket.send(to, datagram).err());
                     }
                 }
                 outcome
+            }
+        }
+    }
+
+    /// Sends the challenges that are due on the stream of a publication.
+    pub(super) fn send_challenges(
+        &mut self,
+        publication: i64,
+        session: StreamSession,
+        context: &SenderContext,
+    ) {
+        if let Destinations::Several(tracker) = &mut self.config.destinations {
+            for (receiver_id, address, unvalidated) in tracker.unvalidated() {
+                let Some(nonce) = unvalidated.take_challenge(publication, context.now_ns) else {
+                    continue;
+                };
+                let challenge = Rttm {
+                    is_request: true,
+                    session_id: session.session_id,
+                    stream_id: session.stream_id,
+                    echo_timestamp_ns: nonce,
+                    reception_delta_ns: 0,
+                    receiver_id,
+                };
+                let mut datagram = [0; Rttm::LENGTH];
+                challenge.encode(&mut datagram);
+                let sent = self.config.socket.send(Some(address), &datagram);
+                context.note_unvalidated(sent.err());
             }
         }
     }
@@ -168,8 +234,7 @@ impl SendEndpoint {
     /// Its receiver would be one destination too many.
     pub(super) fn on_status_message(
         &mut self,
-        receiver_id: i64,
-        source: SocketAddr,
+        source: StatusSource,
         is_known: bool,
         now_ns: i64,
     ) -> Result<(), TooManyDestinations> {
@@ -177,10 +242,27 @@ impl SendEndpoint {
             self.time_of_last_status_message_ns = now_ns;
         }
         match &mut self.config.destinations {
-            Destinations::Several(tracker) => {
-                tracker.on_status_message(receiver_id, source, now_ns)
-            }
+            Destinations::Several(tracker) => tracker.on_status_message(source, now_ns),
             _ => Ok(()),
+        }
+    }
+
+    /// A receiver at `source` sent a message of `length` bytes that is not a status message.
+    pub(super) fn on_received(&mut self, source: SocketAddr, length: usize) {
+        if let Destinations::Several(tracker) = &mut self.config.destinations {
+            tracker.on_received(source, length);
+        }
+    }
+
+    /// A receiver at `source` proves that it receives if `is_proof` of its destination; `None` is any receiver there.
+    pub(super) fn validate(
+        &mut self,
+        receiver_id: Option<i64>,
+        source: SocketAddr,
+        is_proof: impl FnMut(&mut Unvalidated) -> bool,
+    ) {
+        if let Destinations::Several(tracker) = &mut self.config.destinations {
+            tracker.validate(receiver_id, source, is_proof);
         }
     }
 

@@ -19,6 +19,7 @@ mod publication;
 mod receivers;
 #[cfg(test)]
 mod tests;
+mod validation;
 
 pub use command::SenderCommand;
 pub use destinations::{DestinationControl, DestinationTracker};

@@ -166,7 +166,7 @@ impl Endpoints {
         let config = SendEndpointConfig {
             id,
             socket,
-            destinations: self.destinations_of(channel, counters.destination_count),
+            destinations: self.destinations_of(channel, counters.destination_count, outlets),
             send_timestamp_offset: channel.params.timestamp_offsets.channel_send,
         };
         let endpoint = SendEndpoint::new(config, outlets.now_ns);
@@ -230,6 +230,7 @@ impl Endpoints {
         &self,
         channel: &UdpChannel,
         destination_count: Option<AtomicCounter<SharedBuffer>>,
+        outlets: &mut Outlets,
     ) -> Destinations {
         let control = match channel.control_mode() {
             ControlMode::Dynamic => DestinationControl::Dynamic,
@@ -246,7 +247,8 @@ impl Endpoints {
             }
         };
         let counter = destination_count.expect("channels with several destinations count them");
-        Destinations::Several(DestinationTracker::new(control, counter))
+        let challenge_key = outlets.random.u128(..);
+        Destinations::Several(DestinationTracker::new(control, counter, challenge_key))
     }
 
     /// One more publication is sent through an endpoint.

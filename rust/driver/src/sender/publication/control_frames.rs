@@ -9,7 +9,7 @@ use crate::error::DriverError;
 use crate::flow_control::{FlowControlProblem, ReceiverStatus};
 use crate::retransmit::{NakOutcome, RetransmitBudgetExceeded};
 use crate::sender::context::SenderContext;
-use crate::sender::endpoint::SendEndpoint;
+use crate::sender::endpoint::{Audience, SendEndpoint};
 use crate::sender::event::{PublicationErrorReport, SenderEvent};
 
 /// Says that a frame has no group tag.
@@ -31,7 +31,7 @@ impl SenderPublication {
         &mut self,
         message: &StatusMessage<'_>,
         source: SocketAddr,
-        endpoint: &SendEndpoint,
+        endpoint: &mut SendEndpoint,
         context: &mut SenderContext,
     ) {
         let status = ReceiverStatus {
@@ -48,6 +48,11 @@ impl SenderPublication {
             self.has_initial_connection = true;
             self.update_limit(&status, context);
             self.status.update_connection(self.stream.log.metadata());
+            let publication = self.registration_id;
+            let window = status.position..status.position + i64::from(status.window_length);
+            endpoint.validate(Some(status.receiver_id), source, |it| {
+                it.on_position(publication, window.clone())
+            });
         }
     }
 
@@ -55,6 +60,7 @@ impl SenderPublication {
     pub(in crate::sender) fn on_nak(
         &mut self,
         nak: &Nak,
+        source: SocketAddr,
         endpoint: &mut SendEndpoint,
         context: &mut SenderContext,
     ) {
@@ -62,11 +68,17 @@ impl SenderPublication {
         let stream = &self.stream;
         let positions = stream.log.positions();
         let position = positions.position(nak.term_id, nak.term_offset as usize);
+        if position < stream.sender_position {
+            let publication = self.registration_id;
+            endpoint.validate(None, source, |it| it.on_nak(publication, position));
+        }
+        let audience = self.all();
         let outcome = self.retransmits.on_nak(
-            (position, nak.length as usize),
+            position,
+            nak.length as usize,
             stream.sender_position,
             context.now_ns,
-            |position, length| stream.resend(position, length, endpoint, context),
+            |position, length| stream.resend(position, length, audience, endpoint, context),
         );
         match outcome {
             NakOutcome::Accepted | NakOutcome::Ignored => {}
@@ -82,24 +94,27 @@ impl SenderPublication {
         context: &mut SenderContext,
     ) {
         let stream = &self.stream;
+        let audience = self.all();
         let is_within_budget = self.retransmits.on_tick(
             stream.sender_position,
             context.now_ns,
-            |position, length| stream.resend(position, length, endpoint, context),
+            |position, length| stream.resend(position, length, audience, endpoint, context),
         );
         if !is_within_budget {
             on_over_budget(context);
         }
     }
 
-    /// A receiver measures the round trip.
+    /// A receiver measures the round trip, or answers a challenge.
     pub(in crate::sender) fn on_rttm(
         &mut self,
         rttm: &Rttm,
+        source: SocketAddr,
         endpoint: &mut SendEndpoint,
         context: &mut SenderContext,
     ) {
         if !rttm.is_request {
+            self.on_answered_challenge(rttm, source, endpoint, context);
             return;
         }
         let answer = Rttm {
@@ -113,6 +128,38 @@ impl SenderPublication {
         let mut datagram = [0; Rttm::LENGTH];
         answer.encode(&mut datagram);
         self.stream.send(&datagram, endpoint, context);
+    }
+
+    /// A receiver that has joined is sent what it missed since, as far as its window: it would have to ask for it otherwise.
+    fn on_answered_challenge(
+        &mut self,
+        rttm: &Rttm,
+        source: SocketAddr,
+        endpoint: &mut SendEndpoint,
+        context: &SenderContext,
+    ) {
+        let mut missed = None;
+        endpoint.validate(Some(rttm.receiver_id), source, |it| {
+            let is_answer = it.on_answer(rttm.echo_timestamp_ns);
+            if is_answer {
+                missed = it.first_window(self.registration_id);
+            }
+            is_answer
+        });
+        let Some(missed) = missed else {
+            return;
+        };
+        let stream = &self.stream;
+        let length = stream.sender_position.min(missed.end) - missed.start;
+        self.retransmits.resend_to_one(
+            missed.start,
+            usize::try_from(length).unwrap_or(0),
+            stream.sender_position,
+            context.now_ns,
+            |position, length| {
+                stream.resend(position, length, Audience::One(source), endpoint, context)
+            },
+        );
     }
 
     /// A receiver refuses the stream. Publishers are told of one that was alive; it repeats itself, they are told once.

@@ -17,7 +17,7 @@ use aeron_protocol::frame::{DataHeader, Setup, flags};
 use arrayvec::ArrayVec;
 
 use super::context::SenderContext;
-use super::endpoint::SendEndpoint;
+use super::endpoint::{Audience, SendEndpoint};
 use super::gso_batches::{Limits, MAX_GSO_BATCHES, Stop, Tail, cut};
 use super::receivers::Receivers;
 use crate::flow_control::FlowControl;
@@ -205,8 +205,16 @@ impl SenderPublication {
             progress.bytes_sent = self.send_heartbeat_if_due(endpoint, context);
             self.on_idle(context);
         }
+        endpoint.send_challenges(self.registration_id, self.session(), context);
         self.send_delayed_retransmits(endpoint, context);
         progress
+    }
+
+    /// All destinations of the publication.
+    fn all(&self) -> Audience {
+        Audience::All {
+            publication: self.registration_id,
+        }
     }
 
     fn send_setup_if_due(&mut self, endpoint: &mut SendEndpoint, context: &mut SenderContext) {
@@ -280,7 +288,8 @@ impl SenderPublication {
                 is_waiting,
             };
         }
-        let taken = stream.send_gso_batches(&cut.batches, endpoint, context);
+        let audience = self.all();
+        let taken = stream.send_gso_batches(&cut.batches, audience, endpoint, context);
         let (bytes_sent, position) = (cut.length_of(taken), cut.end_of(taken));
         if taken > 0 {
             self.was_last_frame_alone = cut.is_last_frame_alone(&stream.log, taken);

@@ -10,7 +10,7 @@ use aeron_memory::log::frame::{HEADER_LENGTH, offset as field};
 use super::boundaries::FrameBoundaries;
 use crate::media::transport::GsoBatch;
 use crate::sender::context::SenderContext;
-use crate::sender::endpoint::SendEndpoint;
+use crate::sender::endpoint::{Audience, SendEndpoint};
 use crate::sender::gso_batches::{Limits, MAX_GSO_BATCHES, Tail, cut};
 
 /// What may be sent, and where to.
@@ -39,16 +39,18 @@ impl Stream {
     pub fn send_gso_batches(
         &self,
         batches: &[GsoBatch<'_>],
+        audience: Audience,
         endpoint: &mut SendEndpoint,
         context: &SenderContext,
     ) -> usize {
-        let taken = match endpoint.send_gso_batches(self.response_address, batches, context) {
-            Ok(taken) => taken,
-            Err(error) => {
-                context.on_socket_error(&error, "failed to send data");
-                0
-            }
-        };
+        let taken =
+            match endpoint.send_gso_batches(self.response_address, batches, audience, context) {
+                Ok(taken) => taken,
+                Err(error) => {
+                    context.on_socket_error(&error, "failed to send data");
+                    0
+                }
+            };
         if taken < batches.len() {
             context.on_short_send();
         }
@@ -84,6 +86,7 @@ impl Stream {
         &self,
         position: i64,
         length: usize,
+        audience: Audience,
         endpoint: &mut SendEndpoint,
         context: &SenderContext,
     ) -> usize {
@@ -108,7 +111,7 @@ impl Stream {
             if cut.batches.is_empty() {
                 break;
             }
-            let taken = self.send_gso_batches(&cut.batches, endpoint, context);
+            let taken = self.send_gso_batches(&cut.batches, audience, endpoint, context);
             at = cut.end_of(taken);
             if taken < cut.batches.len() {
                 break;

@@ -36,9 +36,18 @@ fn whoever_sends_a_status_message_is_a_destination_for_5_s() {
     (unknown.session_id, unknown.stream_id) = (0, 0);
     rig.hear_from(at(7001), endpoint.control, &unknown);
     assert_eq!(count.get(), 1, "whatever stream it is about");
+    let joined = publication.status_message(1, 0, WINDOW);
+    rig.hear_from(at(7001), endpoint.control, &joined);
     let message = publication.status_message(2, 0, WINDOW);
     rig.hear_from(at(7002), endpoint.control, &message);
     assert_eq!(count.get(), 2);
+    // Both receive, and say so.
+    publication.offer(100);
+    rig.cycle();
+    for (receiver_id, port) in [(1, 7001), (2, 7002)] {
+        let message = publication.status_message(receiver_id, 160, WINDOW);
+        rig.hear_from(at(port), endpoint.control, &message);
+    }
     rig.cycle();
     rig.sent();
     publication.offer(100);

@@ -13,4 +13,5 @@ mod padding;
 mod retransmits;
 mod rig;
 mod setups;
+mod validation;
 mod vectors;

@@ -188,7 +188,7 @@ impl Rig {
         control: DestinationControl,
     ) -> (OpenEndpoint, AtomicCounter<SharedBuffer>) {
         let counter = self.counter();
-        let tracker = DestinationTracker::new(control, counter.clone());
+        let tracker = DestinationTracker::new(control, counter.clone(), 1);
         let endpoint = self.endpoint(Destinations::Several(tracker), None);
         (endpoint, counter)
     }
@@ -367,6 +367,16 @@ impl Rig {
     }
 
     pub fn nak(&mut self, publication: &Publication, position: i64, length: i32) {
+        self.nak_from(peer(), publication, position, length);
+    }
+
+    pub fn nak_from(
+        &mut self,
+        from: SocketAddr,
+        publication: &Publication,
+        position: i64,
+        length: i32,
+    ) {
         let positions = publication.log.positions();
         let nak = Nak {
             session_id: publication.session_id,
@@ -377,7 +387,7 @@ impl Rig {
         };
         let mut datagram = [0; Nak::LENGTH];
         nak.encode(&mut datagram);
-        self.datagram(peer(), publication.control, &datagram);
+        self.datagram(from, publication.control, &datagram);
     }
 
     /// What was sent since the last call.
@@ -387,7 +397,7 @@ impl Rig {
 
     /// What was sent of any stream since the last call, understood.
     pub fn seen(&self) -> Vec<Seen> {
-        self.sent().iter().map(seen).collect()
+        self.sent().iter().map(understood).collect()
     }
 
     /// Position and length of the data that was sent since the last call.
@@ -483,7 +493,7 @@ pub fn is_heartbeat(seen: &Seen) -> bool {
 }
 
 /// What a datagram of a stream that begins with [`INITIAL_TERM`] and has terms of [`TERM`] bytes is.
-fn seen(sent: &Sent) -> Seen {
+pub fn understood(sent: &Sent) -> Seen {
     let frame = DataFrame::decode(&sent.bytes)
         .expect("the sender sends valid frames")
         .expect("the sender sends frames for receivers");
