@@ -26,6 +26,9 @@ use crate::start_error::StartError;
 
 /// How long a lock may be held by a tool that only looks at it.
 const LOOK_TIME: Duration = Duration::from_millis(50);
+/// How long other drivers may start and close in the directory while one more wants to create it. A machine that is busy stops a
+/// process for longer than [`LOOK_TIME`] now and then.
+const CREATION_TIME: Duration = Duration::from_secs(5);
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A directory that belongs to one driver of this process. Dropping it closes it.
@@ -179,12 +182,15 @@ fn existing_lock(context: &Context) -> Result<Option<LockFile>, StartError> {
 fn create_lock(context: &Context) -> Result<LockFile, StartError> {
     let dir = &context.dir;
     let path = driver_lock_file(dir);
-    let deadline = Instant::now() + LOOK_TIME;
+    let deadline = Instant::now() + CREATION_TIME;
     loop {
         let may_retry = Instant::now() < deadline;
         match fs::create_dir_all(dir) {
             // It existed, and was removed before the standard library looked at it.
-            Err(error) if may_retry && error.kind() == io::ErrorKind::AlreadyExists => continue,
+            Err(error) if may_retry && error.kind() == io::ErrorKind::AlreadyExists => {
+                std::thread::sleep(LOCK_POLL_INTERVAL);
+                continue;
+            }
             result => {
                 result.map_err(|error| StartError::io(&error, "failed to create", dir))?;
             }
@@ -199,7 +205,7 @@ fn create_lock(context: &Context) -> Result<LockFile, StartError> {
                     return Ok(lock);
                 }
             }
-            io::ErrorKind::NotFound if may_retry => {}
+            io::ErrorKind::NotFound if may_retry => std::thread::sleep(LOCK_POLL_INTERVAL),
             _ => return Err(StartError::io(&error, "failed to create", &path)),
         }
     }
