@@ -70,7 +70,7 @@ struct Disk {
     unsynced: Vec<DirectoryChange>,
 }
 
-/// What names stood for before one change of the directory.
+/// The files that names stood for before one change of the directory.
 type DirectoryChange = Vec<(String, Option<Arc<Mutex<Contents>>>)>;
 
 type Page = Box<[u8; PAGE_LENGTH]>;

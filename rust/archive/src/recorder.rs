@@ -58,7 +58,7 @@ pub enum RecorderError {
         /// What the storage answers.
         source: io::Error,
     },
-    /// What is appended cannot be forced to the disk. It may be lost if the machine loses power, and is not recorded.
+    /// The appended block cannot be forced to the disk. A loss of power may take it, so it is not recorded.
     #[error("{name} cannot be synced at position {position}: {source}")]
     Sync {
         /// Name of the file; of the directory, `.`.

@@ -1,8 +1,8 @@
-//! What a handler of fragments decides: an [`Action`], and the types that stand for one.
+//! The decision of a handler of fragments: an [`Action`], and the types that stand for one.
 
 use crate::error::{Error, Result, TryPollError};
 
-/// What a controlled handler wants to happen next.
+/// The decision of a controlled handler about the fragment and the poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// The fragment is not consumed and is delivered again; this poll of the image ends.
@@ -15,7 +15,7 @@ pub enum Action {
     Continue = 4,
 }
 
-/// What a handler may return: `()`, an [`Action`], or a `Result` of either.
+/// A type that a handler may return: `()`, an [`Action`], or a `Result` of either.
 ///
 /// `()` is [`Action::Continue`]. An error ends the poll, which returns it as [`TryPollError::Handler`].
 ///

@@ -1,6 +1,6 @@
 //! The catalog: which recordings an archive has, what they are of, where they start and stop.
 //!
-//! One file, `archive.catalog`: a header, and entries one behind the other, each with its state. A catalog keeps a copy of it in
+//! One file, `archive.catalog`: a header, and entries one after the other, each with its state. A catalog keeps a copy of it in
 //! memory and writes each change through. It promises that a process killed at any moment leaves a file that opens, with every
 //! change that was answered for and none by half:
 //!

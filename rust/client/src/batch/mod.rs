@@ -19,7 +19,7 @@ pub struct BatchLimits {
     pub bytes: usize,
 }
 
-/// Whole messages: their payloads one behind the other, and one entry per message in each column.
+/// Whole messages: their payloads one after the other, and one entry per message in each column.
 #[derive(Debug)]
 pub struct Batch {
     /// Payloads, then bytes without meaning.
@@ -41,7 +41,7 @@ pub const MAX_BATCH_BYTES: usize = 1 << 30;
 /// The columns of a batch, taken out of it.
 #[derive(Debug, Clone)]
 pub struct Columns {
-    /// Payloads, one behind the other.
+    /// Payloads, one after the other.
     pub data: Vec<u8>,
     /// Where each message begins in `data`, and where the last one ends.
     pub offsets: Vec<i32>,
@@ -157,7 +157,7 @@ impl Batch {
         self.reserved_values.clear();
     }
 
-    /// All payloads, one behind the other.
+    /// All payloads, one after the other.
     pub fn data(&self) -> &[u8] {
         &self.data[..self.used]
     }

@@ -19,7 +19,7 @@ use arrayvec::ArrayVec;
 use super::gso_batches::MAX_GSO_BATCHES;
 use crate::media::transport::GsoBatch;
 
-/// Bytes that an unvalidated destination is sent at most for each byte of its status messages.
+/// Bytes that an unvalidated destination is sent at most for each byte that came from its address.
 pub const AMPLIFICATION_LIMIT: usize = 120;
 /// Bytes of an allowance that data leaves for SETUPs, heartbeats, answers and challenges.
 const CONTROL_RESERVE_LENGTH: usize = 512;
