@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from interop import toolchain
+from interop.archive_peers import KIND as ARCHIVE_CLIENT
+from interop.archive_peers import ArchiveClient
+from interop.archives import Archive
 from interop.drivers import PATIENT_SETTINGS, Driver
 from interop.peers import Peer
 
@@ -129,6 +132,34 @@ def start_peer(idle_peers, tmp_path_factory):
             idle_peers.append(peer)
         else:
             peer.kill()
+
+
+@pytest.fixture
+def start_archive(run_directory, tmp_path):
+    """`start_archive(kind, driver, settings)`: an archive of the test's own, on a driver of any kind."""
+    started = []
+
+    def start(kind, driver, settings=None):
+        number = len(started)
+        directory = run_directory / f"archive-{uuid.uuid4().hex[:8]}"
+        log = tmp_path / f"archive-{kind}-{number}"
+        control_stream = next(_streams)
+        started.append(_started(lambda: Archive(kind, driver, directory, log, control_stream, settings)))
+        return started[-1]
+
+    yield start
+    for archive in started:
+        archive.remove()
+
+
+@pytest.fixture
+def archive_client(start_peer):
+    """`archive_client(driver, archive, way)`: the real client, connected to an archive over `ipc` or `udp`."""
+
+    def connect(driver, archive, way="ipc", **settings):
+        return ArchiveClient(start_peer(ARCHIVE_CLIENT, driver), archive, way, **settings)
+
+    return connect
 
 
 @pytest.fixture

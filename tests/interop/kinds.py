@@ -24,3 +24,7 @@ each_way = pytest.mark.parametrize(("sender", "receiver"), WAYS, ids=["-to-".joi
 each_pair = pytest.mark.parametrize(("driver", "client"), PAIRS, ids=map("-".join, PAIRS))
 each_triple = pytest.mark.parametrize(("driver", "publisher", "subscriber"), TRIPLES, ids=map("-".join, TRIPLES))
 each_kind = pytest.mark.parametrize("exclusive", [False, True], ids=["concurrent", "exclusive"])
+
+# (archive, driver): the real archive shows that a test is right, ours is the one that is tested.
+ARCHIVES = [("java", "ours")]
+each_archive = pytest.mark.parametrize("kinds", ARCHIVES, ids=["-on-".join(kinds) for kinds in ARCHIVES])

@@ -260,6 +260,8 @@ def _command(kind):
         return toolchain.java_peer_command()
     if kind == "java-archive":
         return toolchain.java_peer_command("JavaArchive")
+    if kind == "java-archive-client":
+        return toolchain.java_peer_command("ArchiveClientPeer")
     if kind == "c":
         return (toolchain.wheel_python(), "-u", toolchain.HERE / "peer" / "c_peer.py")
     if kind == "ours":

@@ -2,6 +2,7 @@ import io.aeron.Aeron;
 import io.aeron.Counter;
 import io.aeron.ExclusivePublication;
 import io.aeron.Image;
+import io.aeron.Publication;
 import io.aeron.Subscription;
 import org.agrona.concurrent.UnsafeBuffer;
 import org.agrona.concurrent.status.CountersReader;
@@ -30,7 +31,7 @@ public final class JavaPeer
         System.exit(0);
     }
 
-    private Object perform(final Request request)
+    Object perform(final Request request)
     {
         return switch (request.operation)
         {
@@ -121,16 +122,34 @@ public final class JavaPeer
     {
         final String channel = request.text("channel");
         final int stream = request.integer("stream");
-        final Publisher publisher = new Publisher(request.flag("exclusive") ?
+        return register(request.flag("exclusive") ?
             aeron.addExclusivePublication(channel, stream) : aeron.addPublication(channel, stream));
-        final Map<String, Object> answer = publisher.constants();
-        publishers.put(publisher.publication.registrationId(), publisher);
-        return answer;
     }
 
     private Map<String, Object> addSubscription(final Request request)
     {
-        final Subscription subscription = aeron.addSubscription(request.text("channel"), request.integer("stream"));
+        return register(aeron.addSubscription(request.text("channel"), request.integer("stream")));
+    }
+
+    Aeron aeron()
+    {
+        return aeron;
+    }
+
+    Map<String, Object> register(final Publication publication)
+    {
+        final Publisher publisher = new Publisher(publication);
+        publishers.put(publication.registrationId(), publisher);
+        return publisher.constants();
+    }
+
+    Publication publication(final long registration)
+    {
+        return publishers.get(registration).publication;
+    }
+
+    Map<String, Object> register(final Subscription subscription)
+    {
         subscriptions.put(subscription.registrationId(), subscription);
         receivers.put(subscription.registrationId(), new Receiver(subscription));
         return Map.of("registration", subscription.registrationId(), "status_counter", subscription.channelStatusId());

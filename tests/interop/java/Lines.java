@@ -1,3 +1,4 @@
+import io.aeron.archive.client.ArchiveException;
 import io.aeron.exceptions.RegistrationException;
 
 import java.io.BufferedReader;
@@ -35,9 +36,17 @@ final class Lines
         }
         catch (final Throwable error)
         {
-            final int code = error instanceof RegistrationException refused ? refused.errorCodeValue() : 0;
             return Map.of("error", Map.of(
-                "type", error.getClass().getSimpleName(), "code", code, "text", String.valueOf(error.getMessage())));
+                "type", error.getClass().getSimpleName(), "code", code(error), "text", String.valueOf(error.getMessage())));
         }
+    }
+
+    private static int code(final Throwable error)
+    {
+        if (error instanceof RegistrationException refused)
+        {
+            return refused.errorCodeValue();
+        }
+        return error instanceof ArchiveException refused ? refused.errorCode() : 0;
     }
 }

@@ -1,0 +1,115 @@
+"""Archives as processes on a driver: the real Java one and ours, both with settings under Aeron's property names."""
+
+import mmap
+import shutil
+import struct
+import sys
+import time
+from pathlib import Path
+
+from interop import toolchain
+from interop.drivers import driver_environment
+from interop.processes import Process
+from ports import free_port
+
+_START_TIMEOUT_S = 60
+_MARK_FILE_VERSION = 0x00030100
+_LOCAL_CONTROL_CHANNEL = "aeron:ipc?term-length=64k"
+_ANY_PORT = "aeron:udp?endpoint=localhost:0"
+
+# SHARED leaves the other core to the driver and the clients; short segments let recordings have many.
+SETTINGS = {
+    "aeron.archive.threading.mode": "SHARED",
+    "aeron.archive.segment.file.length": "128k",
+    "aeron.archive.replication.channel": _ANY_PORT,
+    "aeron.archive.local.control.channel": _LOCAL_CONTROL_CHANNEL,
+}
+
+
+class Archive:
+    """A running archive with a directory of its own, on the driver of a test."""
+
+    def __init__(self, kind, driver, directory, log, stream, settings=None):
+        self.kind = kind
+        self.directory = Path(directory)
+        self._stream = stream
+        self._control_channel = f"aeron:udp?endpoint=localhost:{free_port()}"
+        self.settings = {
+            "aeron.dir": driver.directory,
+            "aeron.archive.dir": str(directory),
+            "aeron.archive.control.channel": self._control_channel,
+            "aeron.archive.control.stream.id": str(stream),
+            "aeron.archive.local.control.stream.id": str(stream),
+            **SETTINGS,
+            **(settings or {}),
+        }
+        self._log = log
+        self._starts = 0
+        self.start()
+
+    def start(self):
+        """Starts the archive, also again after `stop` or `kill`, with the same settings."""
+        self._starts += 1
+        log = self._log.with_suffix(f".{self._starts}.txt")
+        self.process = Process(archive_command(self.kind, self.settings), log=log, environment=driver_environment({}))
+        self._await_ready()
+
+    def control(self, way):
+        """Channel and stream of control requests over `ipc` or `udp`, and a channel for the responses."""
+        if way == "ipc":
+            return _LOCAL_CONTROL_CHANNEL, self._stream, _LOCAL_CONTROL_CHANNEL
+        return self._control_channel, self._stream, _ANY_PORT
+
+    def mark_file(self):
+        """Version, activity timestamp and process id of the mark file."""
+        return _mark_file(self.directory / "archive-mark.dat")
+
+    def kill(self):
+        """Ends the archive as `kill -9` does."""
+        self.process.kill()
+
+    def stop(self):
+        """Ends the archive in order and answers its exit code."""
+        return self.process.terminate()
+
+    def remove(self):
+        """Ends the archive whatever its state, and deletes its directory."""
+        if self.process.exit_code is None:
+            self.process.kill()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _await_ready(self):
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while not self._is_ready():
+            if self.process.exit_code is not None or time.monotonic() > deadline:
+                if self.process.exit_code is None:
+                    self.process.kill()
+                raise AssertionError(f"the {self.kind} archive did not start\n{self.process.output()}")
+            time.sleep(0.01)
+
+    def _is_ready(self):
+        found = self.mark_file()
+        if found is None:
+            return False
+        version, activity_ms, pid = found
+        return version == _MARK_FILE_VERSION and pid == self.process.pid and activity_ms > 0
+
+
+def archive_command(kind, settings):
+    """How an archive of a kind is started."""
+    if kind == "java":
+        return toolchain.java_command(settings, "io.aeron.archive.Archive")
+    if kind == "ours":
+        program = Path(sys.executable).parent / "aeronarchive"
+        return (program, *(f"-D{name}={value}" for name, value in settings.items()))
+    raise ValueError(f"no archive of kind {kind}")
+
+
+def _mark_file(path):
+    try:
+        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            (version,) = struct.unpack_from("<i", data, 8)
+            activity_ms, _, pid = struct.unpack_from("<qqq", data, 16)
+            return version, activity_ms, pid
+    except (OSError, ValueError, struct.error):
+        return None

@@ -1,0 +1,41 @@
+import java.util.HashMap;
+import java.util.Map;
+
+/**
+ * The real archive client, driven line by line: the operations of JavaPeer, and those of ArchiveClient for the client that
+ * {@code client} names. The protocol is described in archive_peers.py.
+ */
+public final class ArchiveClientPeer
+{
+    private final JavaPeer peer = new JavaPeer();
+    private final Map<Long, ArchiveClient> clients = new HashMap<>();
+    private long nextClient = 1;
+
+    public static void main(final String[] args) throws Exception
+    {
+        Lines.serve(new ArchiveClientPeer()::perform);
+        System.exit(0);
+    }
+
+    private Object perform(final Request request)
+    {
+        if ("connect_archive".equals(request.operation))
+        {
+            final ArchiveClient client = new ArchiveClient(peer, request);
+            clients.put(nextClient, client);
+            return client.connected(nextClient++);
+        }
+        if ("disconnect".equals(request.operation))
+        {
+            clients.values().forEach(ArchiveClient::close);
+            clients.clear();
+        }
+        if (request.text("client", "").isEmpty())
+        {
+            return peer.perform(request);
+        }
+        final long id = request.number("client");
+        final ArchiveClient client = "close_archive".equals(request.operation) ? clients.remove(id) : clients.get(id);
+        return client.perform(request);
+    }
+}
