@@ -4,18 +4,22 @@
 //! an [`AgentRunner`] gives it a thread, an [`AgentInvoker`] leaves it to the caller, a [`CompositeAgent`] puts several agents into
 //! one loop, and at a [`SharedAgent`] other threads may take turns. An [`IdleStrategy`] decides what a loop does when there was nothing to do.
 //!
-//! Configuration arrives as text: [`value`] reads and prints sizes and durations, [`properties`] reads property files.
+//! Configuration arrives as text: [`value`] reads and prints sizes and durations, [`properties`] reads property files, and
+//! [`sources`] lays them over the environment.
 #![forbid(unsafe_code)]
 
 pub mod clock;
 pub mod console;
 pub mod properties;
+pub mod setting;
+pub mod sources;
 pub mod thread;
 pub mod value;
 pub mod version;
 
 mod agent;
 mod composite;
+mod download;
 mod duty_cycle;
 mod error_handler;
 mod idle;

@@ -1,7 +1,10 @@
 //! Property files: `name=value` lines that stand for environment variables.
 //!
-//! The dialect is the one of Aeron's C media driver: `=` or `:` as separator, `#` and `!` comments, `\` at the end of a line
+//! [`parse`] reads the dialect of Aeron's C media driver: `=` or `:` as separator, `#` and `!` comments, `\` at the end of a line
 //! continues it, no escapes. Each line, also the last one, ends with LF or CRLF; a line and a joined property stay under 2048 bytes.
+//! [`Dialect::Java`] is that of the Java programs.
+
+mod java;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -38,14 +41,36 @@ pub enum PropertiesError {
     },
 }
 
-/// The properties of a file, in its order.
-pub fn load(path: impl AsRef<Path>) -> Result<Vec<Property>, PropertiesError> {
+/// How properties files are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// As Aeron's C media driver reads them.
+    #[default]
+    C,
+    /// As Java's `Properties` reads them: with escapes such as `\u00fc`, in Latin-1, the last line ended or not.
+    Java,
+}
+
+impl Dialect {
+    /// Returns the properties of a file's bytes, in their order.
+    ///
+    /// # Errors
+    /// A line that is no property of this dialect.
+    pub fn parse(self, bytes: &[u8]) -> Result<Vec<Property>, PropertiesError> {
+        match self {
+            Self::C => parse(bytes),
+            Self::Java => java::parse(bytes),
+        }
+    }
+}
+
+/// The bytes of a properties file.
+pub(crate) fn read(path: impl AsRef<Path>) -> Result<Vec<u8>, PropertiesError> {
     let path = path.as_ref();
-    let bytes = std::fs::read(path).map_err(|source| PropertiesError::Unreadable {
+    std::fs::read(path).map_err(|source| PropertiesError::Unreadable {
         path: path.to_owned(),
         source,
-    })?;
-    parse(&bytes)
+    })
 }
 
 /// The properties of a file's bytes, in their order.
@@ -92,7 +117,11 @@ pub fn parse_property(text: &str) -> Option<Property> {
 
 /// The environment variable a property stands for: `aeron.mtu.length` is `AERON_MTU_LENGTH`.
 pub fn environment_name(property_name: &str) -> String {
-    property_name.to_ascii_uppercase().replace('.', "_")
+    let name = property_name.to_ascii_uppercase().replace('.', "_");
+    if name == IRREGULAR.0 {
+        return IRREGULAR.1.to_owned();
+    }
+    name
 }
 
 /// Lays `properties` over an environment: a later one wins, an empty value removes the variable.
@@ -109,6 +138,12 @@ pub fn overlay(
         }
     }
 }
+
+/// One property whose variable does not follow from its name.
+const IRREGULAR: (&str, &str) = (
+    "AERON_NAME_RESOLVER_THRESHOLD",
+    "AERON_DRIVER_NAME_RESOLVER_THRESHOLD",
+);
 
 const BLANKS: [char; 2] = [' ', '\t'];
 
@@ -240,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_missing_file_is_named() {
-        let error = load("/nowhere/at.all").unwrap_err();
+        let error = read("/nowhere/at.all").unwrap_err();
         assert_eq!(
             error.to_string(),
             "could not open properties file: /nowhere/at.all"

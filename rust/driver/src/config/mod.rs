@@ -4,24 +4,23 @@
 //! sets fields directly. Text beyond a limit is clamped; a field beyond one is refused by [`Context::validate`].
 //! Lengths are bytes.
 
-mod download;
 mod field;
 mod modes;
 mod ports;
 mod print;
-mod sources;
 mod validate;
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use aeron_agent::IdleStrategySpec;
+pub use aeron_agent::setting::{Grammar, Value};
+pub use aeron_agent::sources::{Sources, SourcesError};
 use aeron_protocol::uri::{ReceiverGroup, UntetheredTimeouts};
 use field::Field;
-pub use field::{Grammar, Setting, Value};
+pub use field::Setting;
 pub(crate) use modes::LoopKind;
 pub use modes::{TerminationValidator, ThreadingMode};
-pub use sources::{Sources, SourcesError};
 pub use validate::ConfigurationError;
 
 const KIB: i64 = 1024;

@@ -1,22 +1,18 @@
-//! Where settings come from: the environment, `-D` definitions and properties files, later ones over earlier ones.
+//! [`Sources`]: where settings come from: the environment, `-D` definitions and properties files, later ones over earlier ones.
 
 use std::collections::BTreeMap;
 
-use aeron_agent::properties::{self, PropertiesError, Property};
+use crate::download::fetch;
+use crate::properties::{self, Dialect, PropertiesError, Property};
 
-use super::SETTINGS;
-use super::download::fetch;
+/// What the names of all settings begin with.
+const PREFIX: &str = "AERON_";
 
-/// One property whose variable does not follow from its name.
-const IRREGULAR: (&str, &str) = (
-    "AERON_NAME_RESOLVER_THRESHOLD",
-    "AERON_DRIVER_NAME_RESOLVER_THRESHOLD",
-);
-
-/// Variables and their texts.
+/// The texts of settings, by their environment variables.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     variables: BTreeMap<String, String>,
+    dialect: Dialect,
 }
 
 /// A definition or properties file that cannot be used.
@@ -44,18 +40,29 @@ pub enum SourcesError {
 }
 
 impl Sources {
-    /// The variables of this process that name settings.
+    /// Returns the variables of this process that begin with `AERON_`. One that is not UTF-8 is left out.
     pub fn environment() -> Self {
-        let mut sources = Sources::default();
-        for setting in SETTINGS {
-            if let Ok(text) = std::env::var(setting.variable) {
-                sources.variables.insert(setting.variable.to_owned(), text);
-            }
+        let variables = std::env::vars_os().filter_map(|(name, text)| {
+            let name = name.into_string().ok()?;
+            name.starts_with(PREFIX).then_some(())?;
+            Some((name, text.into_string().ok()?))
+        });
+        Self {
+            variables: variables.collect(),
+            dialect: Dialect::default(),
         }
-        sources
+    }
+
+    /// Reads properties files in this dialect from now on.
+    #[must_use]
+    pub fn with_dialect(self, dialect: Dialect) -> Self {
+        Self { dialect, ..self }
     }
 
     /// Sets what the argument of `-D` says: `name=text` or `name:text`; an empty text removes the setting.
+    ///
+    /// # Errors
+    /// [`SourcesError::MalformedDefine`].
     pub fn define(&mut self, argument: &str) -> Result<(), SourcesError> {
         let property = properties::parse_property(argument)
             .ok_or_else(|| SourcesError::MalformedDefine(argument.to_owned()))?;
@@ -64,32 +71,33 @@ impl Sources {
     }
 
     /// Takes over a properties file, named by its path, `file://` and its path, or an `http://` URL.
+    ///
+    /// # Errors
+    /// The file cannot be read, or a line of it is no property.
     pub fn load_file(&mut self, file: &str) -> Result<(), SourcesError> {
         let unreadable = |reason| SourcesError::File {
             file: file.to_owned(),
             reason,
         };
-        let properties = if file.starts_with("http://") {
-            let bytes = fetch(file).map_err(|reason| SourcesError::Download {
+        let bytes = if file.starts_with("http://") {
+            fetch(file).map_err(|reason| SourcesError::Download {
                 file: file.to_owned(),
                 reason,
-            })?;
-            properties::parse(&bytes)
+            })?
         } else {
-            properties::load(file.strip_prefix("file://").unwrap_or(file))
+            properties::read(file.strip_prefix("file://").unwrap_or(file)).map_err(unreadable)?
         };
+        let properties = self.dialect.parse(&bytes);
         self.overlay(properties.map_err(unreadable)?);
         Ok(())
     }
 
-    fn overlay(&mut self, properties: impl IntoIterator<Item = Property>) {
-        properties::overlay(&mut self.variables, properties);
-        if let Some(text) = self.variables.remove(IRREGULAR.0) {
-            self.variables.insert(IRREGULAR.1.to_owned(), text);
-        }
+    /// The text of a variable, for instance `AERON_MTU_LENGTH`; never empty where properties set it.
+    pub fn get(&self, variable: &str) -> Option<&str> {
+        self.variables.get(variable).map(String::as_str)
     }
 
-    pub(super) fn get(&self, variable: &str) -> Option<&str> {
-        self.variables.get(variable).map(String::as_str)
+    fn overlay(&mut self, properties: impl IntoIterator<Item = Property>) {
+        properties::overlay(&mut self.variables, properties);
     }
 }

@@ -10,7 +10,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_ANSWER_LENGTH: u64 = 1024 * 1024;
 
 /// The content behind an `http://` URL, or what went wrong.
-pub(super) fn fetch(url: &str) -> Result<Vec<u8>, String> {
+pub(crate) fn fetch(url: &str) -> Result<Vec<u8>, String> {
     match request(url)? {
         Answer::Content(content) => Ok(content),
         Answer::Redirect(location) => match request(&location)? {

@@ -1,0 +1,170 @@
+//! The dialect of Java's properties files: escapes, separators of blanks, and Latin-1.
+
+use super::{PropertiesError, Property};
+
+const BLANKS: [char; 3] = [' ', '\t', '\x0c'];
+const SEPARATORS: [char; 2] = ['=', ':'];
+
+/// Returns the properties of a file's bytes, in their order. A name without a value has an empty one.
+pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Property>, PropertiesError> {
+    let text: String = bytes.iter().copied().map(char::from).collect();
+    logical_lines(&text)
+        .into_iter()
+        .map(|line| property(&line.text).ok_or(PropertiesError::Malformed(line.number)))
+        .collect()
+}
+
+/// A line with those that continue it.
+struct LogicalLine {
+    /// Of the first of them, from 1.
+    number: usize,
+    text: String,
+}
+
+fn logical_lines(text: &str) -> Vec<LogicalLine> {
+    let mut lines = Vec::new();
+    let mut continued: Option<LogicalLine> = None;
+    let text = text.replace("\r\n", "\n");
+    for (index, line) in text.split(['\n', '\r']).enumerate() {
+        let line = line.trim_start_matches(BLANKS);
+        if continued.is_none() && (line.is_empty() || line.starts_with(['#', '!'])) {
+            continue;
+        }
+        let mut logical = continued.take().unwrap_or(LogicalLine {
+            number: index + 1,
+            text: String::new(),
+        });
+        // An even number of backslashes is half as many characters.
+        let backslashes = line.len() - line.trim_end_matches('\\').len();
+        if backslashes % 2 == 1 {
+            logical.text.push_str(&line[..line.len() - 1]);
+            continued = Some(logical);
+        } else {
+            logical.text.push_str(line);
+            lines.push(logical);
+        }
+    }
+    lines.extend(continued);
+    lines.retain(|line| !line.text.is_empty());
+    lines
+}
+
+/// Splits a line at its first separator that is not escaped. `None` if an escape is malformed.
+fn property(line: &str) -> Option<Property> {
+    let mut is_escaped = false;
+    let name_end = line.find(|c| {
+        let ends = !is_escaped && (BLANKS.contains(&c) || SEPARATORS.contains(&c));
+        is_escaped = !is_escaped && c == '\\';
+        ends
+    });
+    let (name, rest) = line.split_at(name_end.unwrap_or(line.len()));
+    let rest = rest.trim_start_matches(BLANKS);
+    let value = rest.strip_prefix(SEPARATORS).unwrap_or(rest);
+    Some(Property {
+        name: unescaped(name)?,
+        value: unescaped(value.trim_start_matches(BLANKS))?,
+    })
+}
+
+/// The text that escapes stand for. `None` if `\u` is not followed by four hexadecimal digits that are a character.
+fn unescaped(text: &str) -> Option<String> {
+    let mut units = Vec::with_capacity(text.len());
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        let character = match character {
+            '\\' => match characters.next() {
+                Some('u') => {
+                    units.push(code_unit(&mut characters)?);
+                    continue;
+                }
+                Some('t') => '\t',
+                Some('n') => '\n',
+                Some('r') => '\r',
+                Some('f') => '\x0c',
+                Some(other) => other,
+                None => break,
+            },
+            other => other,
+        };
+        units.extend_from_slice(character.encode_utf16(&mut [0; 2]));
+    }
+    String::from_utf16(&units).ok()
+}
+
+fn code_unit(characters: &mut std::str::Chars<'_>) -> Option<u16> {
+    let digits: String = characters.by_ref().take(4).collect();
+    let is_valid = digits.len() == 4 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    is_valid.then(|| u16::from_str_radix(&digits, 16).ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn pairs(text: &str) -> Vec<(String, String)> {
+        parse(text.as_bytes())
+            .unwrap()
+            .into_iter()
+            .map(|property| (property.name, property.value))
+            .collect()
+    }
+
+    #[track_caller]
+    fn check(text: &str, expected: &[(&str, &str)]) {
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|(name, value)| (name.to_string(), value.to_string()))
+            .collect();
+        assert_eq!(pairs(text), expected, "{text:?}");
+    }
+
+    #[test]
+    fn names_end_at_blanks_equals_signs_and_colons() {
+        check(
+            "a=1\nb:2\nc 3\nd\t=\t4 \ne",
+            &[("a", "1"), ("b", "2"), ("c", "3"), ("d", "4 "), ("e", "")],
+        );
+        check(
+            "url=aeron:udp?endpoint=x:1",
+            &[("url", "aeron:udp?endpoint=x:1")],
+        );
+        check("a==1\nb=:2", &[("a", "=1"), ("b", ":2")]);
+    }
+
+    #[test]
+    fn escapes_stand_for_characters() {
+        check(r"a\:b\=c\ d=\t\\e\q", &[("a:b=c d", "\t\\eq")]);
+        check(r"snow=\u2603 \ud83d\ude00", &[("snow", "☃ 😀")]);
+    }
+
+    #[test]
+    fn comments_and_blank_lines_are_skipped_and_lines_continued() {
+        check(
+            "# one\n  ! two\n\n \t\r\na=1\\\n   2\\\r\n\t# 3\rb=4",
+            &[("a", "12# 3"), ("b", "4")],
+        );
+        check("a=1\\\\\nb=2\\", &[("a", "1\\"), ("b", "2")]);
+    }
+
+    #[test]
+    fn bytes_are_latin_1() {
+        let properties = parse(b"dir=/f\xfcr").unwrap();
+        assert_eq!(properties[0].value, "/für");
+    }
+
+    #[test]
+    fn a_malformed_escape_is_named_by_its_line() {
+        for text in ["\na=\\u12g4", "\na=\\u12", "\n\\ud83d=1"] {
+            let error = parse(text.as_bytes()).unwrap_err();
+            assert_eq!(error.to_string(), "properties file line 2 malformed");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(prop_oneof![any::<u8>(), prop::sample::select(b"=:\\\n\r #!u0d".as_slice())], 0..200)) {
+            let _ = parse(&bytes);
+        }
+    }
+}
