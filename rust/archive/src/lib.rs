@@ -15,6 +15,7 @@ pub mod reader;
 pub mod recorder;
 pub mod recovery;
 pub mod segments;
+pub mod server;
 pub mod storage;
 pub mod stream;
 mod window;

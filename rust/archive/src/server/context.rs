@@ -1,0 +1,322 @@
+//! [`ArchiveContext`]: every setting of the archive once, with its field, default, property and limits.
+//!
+//! Values come from the defaults, then from the environment, `-D` definitions and properties files ([`ArchiveContext::apply`]), then
+//! from code that sets fields directly. A text that is not of its setting's grammar and a value beyond its limits are refused, as the
+//! Java archive refuses them; no value is clamped. Lengths are bytes.
+
+mod conclude;
+mod modes;
+mod setting;
+
+use std::path::{Path, PathBuf};
+
+use aeron_agent::properties::environment_name;
+use aeron_agent::sources::Sources;
+
+use crate::storage::SyncLevel;
+
+pub use aeron_agent::setting::{Grammar, Value};
+pub use conclude::ArchiveChoices;
+pub use modes::{ArchiveThreadingMode, AuthenticatorKind, AuthorisationKind};
+use setting::Field;
+pub use setting::{ArchiveConfigurationError, ArchiveSetting};
+
+const KIB: i64 = 1024;
+const MIB: i64 = 1024 * KIB;
+const GIB: i64 = 1024 * MIB;
+const MAX_I32: i64 = i32::MAX as i64;
+const MAX: i64 = i64::MAX;
+const MS: i64 = 1_000_000;
+const SECOND: i64 = 1_000 * MS;
+const DEFAULT_MAX_IDLE_PARK_NS: u64 = 2 * MS as u64;
+
+/// A setting of the archive that has the value of a setting of the driver, if it has none of its own.
+const STAND_INS: [(&str, &str); 2] = [
+    ("aeron.archive.control.mtu.length", "aeron.mtu.length"),
+    (
+        "aeron.archive.replay.linger.timeout",
+        "aeron.publication.linger.timeout",
+    ),
+];
+
+macro_rules! settings {
+    ($($(#[doc = $doc:literal])+ $name:ident: $type:ty = $default:expr, $property:literal $grammar:expr;)*) => {
+        /// Everything an archive can be told before it starts.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct ArchiveContext {
+            $($(#[doc = $doc])+ pub $name: $type,)*
+            /// After one second without work, agents that back off park up to this long, if it is longer than their own longest
+            /// park; 0 turns it off.
+            pub max_idle_park_ns: u64,
+        }
+
+        impl Default for ArchiveContext {
+            fn default() -> Self {
+                Self {
+                    $($name: $default,)*
+                    max_idle_park_ns: DEFAULT_MAX_IDLE_PARK_NS,
+                }
+            }
+        }
+
+        /// Every setting that has a property.
+        pub static ARCHIVE_SETTINGS: &[ArchiveSetting] = &[$(ArchiveSetting {
+            property: $property,
+            name: stringify!($name),
+            documentation: concat!($($doc),+),
+            grammar: { #[allow(unused_imports)] use Grammar::*; $grammar },
+            get: |context| context.$name.to_value(),
+            set: |context, value| match <$type>::from_value(value) {
+                Some(value) => { context.$name = value; true }
+                None => false,
+            },
+        }),*];
+    };
+}
+
+settings! {
+    /// Directory of the driver.
+    aeron_dir: PathBuf = aeron_memory::directory::default_directory(), "aeron.dir" Text;
+    /// Age of the driver's heartbeat, in milliseconds, after which the driver counts as dead and the archive ends.
+    driver_timeout_ms: i64 = 10_000, "aeron.driver.timeout" Integer(1, MAX);
+    /// Directory of catalog and recordings.
+    archive_dir: PathBuf = PathBuf::from("aeron-archive"), "aeron.archive.dir" Text;
+    /// Delete the archive directory, with everything in it, before the archive starts.
+    archive_dir_delete_on_start: bool = false, "aeron.archive.dir.delete.on.start" Boolean;
+    /// Directory of the mark file; if empty, the archive directory.
+    mark_file_dir: Option<PathBuf> = None, "aeron.archive.mark.file.dir" Text;
+    /// Id that tells the archives of a driver apart; -1 takes one from the driver.
+    archive_id: i64 = -1, "aeron.archive.id" Integer(i64::MIN, MAX);
+
+    /// Channel of control requests over the network; required unless it is turned off.
+    control_channel: String = String::new(), "aeron.archive.control.channel" Text;
+    /// Stream of control requests over the network.
+    control_stream_id: i32 = 10, "aeron.archive.control.stream.id" Integer(i32::MIN as i64, MAX_I32);
+    /// Take control requests over the network.
+    control_channel_enabled: bool = true, "aeron.archive.control.channel.enabled" Boolean;
+    /// Channel of control requests on the same machine.
+    local_control_channel: String = "aeron:ipc?term-length=64k".into(), "aeron.archive.local.control.channel" Text;
+    /// Stream of control requests on the same machine.
+    local_control_stream_id: i32 = 10, "aeron.archive.local.control.stream.id" Integer(i32::MIN as i64, MAX_I32);
+    /// Term length of control streams; a power of two.
+    control_term_buffer_length: usize = 64 * KIB as usize,
+        "aeron.archive.control.term.buffer.length" Size(64 * KIB, GIB);
+    /// Log files of control streams are sparse.
+    control_term_buffer_sparse: bool = true, "aeron.archive.control.term.buffer.sparse" Boolean;
+    /// Longest frame of control streams; a multiple of 32. If it is not set, the driver's `aeron.mtu.length`.
+    control_mtu_length: usize = 1408, "aeron.archive.control.mtu.length" Size(64, 65_504);
+    /// Channel of recording events; required if they are enabled.
+    recording_events_channel: String = String::new(), "aeron.archive.recording.events.channel" Text;
+    /// Stream of recording events.
+    recording_events_stream_id: i32 = 30,
+        "aeron.archive.recording.events.stream.id" Integer(i32::MIN as i64, MAX_I32);
+    /// Publish recording events.
+    recording_events_enabled: bool = false, "aeron.archive.recording.events.enabled" Boolean;
+    /// Channel for replies of other archives, such as `aeron:udp?endpoint=localhost:0`; required.
+    replication_channel: String = String::new(), "aeron.archive.replication.channel" Text;
+
+    /// Length of segment files; a power of two.
+    segment_file_length: usize = 128 * MIB as usize, "aeron.archive.segment.file.length" Size(64 * KIB, GIB);
+    /// Longest block that is read or written at once; a power of two.
+    file_io_max_length: usize = MIB as usize, "aeron.archive.file.io.max.length" Size(64 * KIB, GIB);
+    /// No recording starts if the file system has not more free space.
+    low_storage_space_threshold: u64 = 128 * MIB as u64,
+        "aeron.archive.low.storage.space.threshold" Size(0, MAX);
+    /// What is forced to the disk after each block of a recording: 0 nothing, 1 data, 2 also metadata.
+    file_sync_level: SyncLevel = SyncLevel::None, "aeron.archive.file.sync.level" Integer(0, 2);
+    /// What is forced to the disk after each change of the catalog; at least `aeron.archive.file.sync.level`.
+    catalog_file_sync_level: SyncLevel = SyncLevel::None, "aeron.archive.catalog.file.sync.level" Integer(0, 2);
+    /// Length of a new catalog.
+    catalog_capacity: u64 = MIB as u64, "aeron.archive.catalog.capacity" Size(32, MAX_I32);
+    /// Recordings at the same time.
+    max_concurrent_recordings: i32 = 20, "aeron.archive.max.concurrent.recordings" Integer(0, MAX_I32);
+    /// Replays at the same time.
+    max_concurrent_replays: i32 = 20, "aeron.archive.max.concurrent.replays" Integer(0, MAX_I32);
+    /// Checksum of recorded frames, `CRC-32` or `CRC-32C`; if empty, none.
+    record_checksum: String = String::new(), "aeron.archive.record.checksum" Text;
+    /// Checksum that replayed frames must have; if empty, none.
+    replay_checksum: String = String::new(), "aeron.archive.replay.checksum" Text;
+
+    /// How long sessions, replays and replay tokens wait for their client.
+    connect_timeout_ns: i64 = 5 * SECOND, "aeron.archive.connect.timeout" Duration(0, MAX);
+    /// Time between two pings of a control session.
+    session_liveness_check_interval_ns: i64 = SECOND,
+        "aeron.archive.session.liveness.check.interval" Duration(0, MAX);
+    /// How long the publication of a finished replay is kept. If it is not set, the driver's `aeron.publication.linger.timeout`.
+    replay_linger_timeout_ns: i64 = 5 * SECOND, "aeron.archive.replay.linger.timeout" Duration(0, MAX);
+
+    /// Threads of the agents: `DEDICATED`, `SHARED` or `INVOKER`.
+    threading_mode: ArchiveThreadingMode = ArchiveThreadingMode::Dedicated, "aeron.archive.threading.mode" Text;
+    /// Idle strategy of the conductor.
+    idle_strategy: String = "backoff".into(), "aeron.archive.idle.strategy" Text;
+    /// Idle strategy of the recorder; if empty, that of the conductor.
+    recorder_idle_strategy: String = String::new(), "aeron.archive.recorder.idle.strategy" Text;
+    /// Idle strategy of the replayer; if empty, that of the conductor.
+    replayer_idle_strategy: String = String::new(), "aeron.archive.replayer.idle.strategy" Text;
+    /// Longer duty cycles of the conductor are counted.
+    conductor_cycle_threshold_ns: i64 = 100 * MS, "aeron.archive.conductor.cycle.threshold" Duration(0, MAX);
+    /// Longer duty cycles of the recorder are counted.
+    recorder_cycle_threshold_ns: i64 = 100 * MS, "aeron.archive.recorder.cycle.threshold" Duration(0, MAX);
+    /// Longer duty cycles of the replayer are counted.
+    replayer_cycle_threshold_ns: i64 = 100 * MS, "aeron.archive.replayer.cycle.threshold" Duration(0, MAX);
+    /// Length of the distinct error log in the mark file.
+    error_buffer_length: usize = MIB as usize, "aeron.archive.error.buffer.length" Size(MIB, MAX_I32);
+
+    /// Who may connect: empty for everybody, or the class name of Aeron's sample, which reads `aeron.archive.users.file`.
+    authenticator_supplier: String = String::new(), "aeron.archive.authenticator.supplier" Text;
+    /// What clients may ask for: `ALLOW_ALL` or `DENY_ALL`.
+    authorisation_service_supplier: String = "ALLOW_ALL".into(),
+        "aeron.archive.authorisation.service.supplier" Text;
+    /// Properties file of users: the credentials of each, and the name that the archive knows the user by.
+    users_file: Option<PathBuf> = None, "aeron.archive.users.file" Text;
+}
+
+impl ArchiveContext {
+    /// The setting of a field, for instance `segment_file_length`.
+    pub fn setting(name: &str) -> Option<&'static ArchiveSetting> {
+        ARCHIVE_SETTINGS.iter().find(|setting| setting.name == name)
+    }
+
+    /// Directory of the mark file.
+    pub fn mark_file_dir(&self) -> &Path {
+        self.mark_file_dir.as_deref().unwrap_or(&self.archive_dir)
+    }
+
+    /// Takes over every setting of `sources`, and those of the driver that stand in for settings of the archive.
+    ///
+    /// # Errors
+    /// A text that is not of its setting's grammar. The settings before it are taken over.
+    pub fn apply(&mut self, sources: &Sources) -> Result<(), ArchiveConfigurationError> {
+        for setting in ARCHIVE_SETTINGS {
+            let stand_in = STAND_INS
+                .iter()
+                .find(|(property, _)| *property == setting.property);
+            let properties = [Some(setting.property), stand_in.map(|(_, driver)| *driver)];
+            let mut texts = properties
+                .into_iter()
+                .flatten()
+                .filter_map(|property| sources.get(&environment_name(property)));
+            if let Some(text) = texts.next() {
+                setting.read(self, text)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aeron_agent::properties::Dialect;
+
+    fn applied(definitions: &[&str]) -> Result<ArchiveContext, ArchiveConfigurationError> {
+        let mut sources = Sources::default();
+        for definition in definitions {
+            sources.define(definition).unwrap();
+        }
+        let mut context = ArchiveContext::default();
+        context.apply(&sources).map(|()| context)
+    }
+
+    /// A text that changes the setting.
+    fn other_text(setting: &ArchiveSetting) -> String {
+        match (setting.get(&ArchiveContext::default()), setting.grammar) {
+            (Value::Boolean(value), _) => (!value).to_string(),
+            (Value::Number(value), grammar) => {
+                let (min, max) = grammar.limits().unwrap();
+                if value == min { max } else { min.max(0) }.to_string()
+            }
+            _ if setting.name == "threading_mode" => "SHARED".into(),
+            _ => "something".into(),
+        }
+    }
+
+    #[test]
+    fn every_property_and_every_variable_changes_the_setting_that_it_names() {
+        let default = ArchiveContext::default();
+        for setting in ARCHIVE_SETTINGS {
+            let text = other_text(setting);
+            for name in [setting.property.to_owned(), setting.variable()] {
+                let context = applied(&[&format!("{name}={text}")]).unwrap();
+                assert_ne!(
+                    setting.get(&context),
+                    setting.get(&default),
+                    "{name}={text}"
+                );
+                let others = ARCHIVE_SETTINGS
+                    .iter()
+                    .filter(|other| other.name != setting.name)
+                    .all(|other| other.get(&context) == other.get(&default));
+                assert!(others, "{name} changes another setting");
+            }
+            assert!(!setting.meaning().is_empty() && !setting.meaning().starts_with(' '));
+        }
+        let variable = ArchiveContext::setting("archive_dir").unwrap().variable();
+        assert_eq!(variable, "AERON_ARCHIVE_DIR");
+    }
+
+    #[test]
+    fn sizes_and_durations_have_suffixes_or_are_bytes_and_nanoseconds() {
+        let context = applied(&[
+            "aeron.archive.segment.file.length=64m",
+            "aeron.archive.catalog.capacity=65536",
+            "aeron.archive.connect.timeout=250ms",
+            "aeron.archive.replay.linger.timeout=1000",
+        ])
+        .unwrap();
+        assert_eq!(context.segment_file_length, 64 << 20);
+        assert_eq!(context.catalog_capacity, 65_536);
+        assert_eq!(context.connect_timeout_ns, 250_000_000);
+        assert_eq!(context.replay_linger_timeout_ns, 1_000);
+    }
+
+    #[test]
+    fn settings_of_the_driver_stand_in_for_those_that_are_not_set() {
+        let driver = ["aeron.mtu.length=8k", "aeron.publication.linger.timeout=1s"];
+        let context = applied(&driver).unwrap();
+        assert_eq!(
+            (context.control_mtu_length, context.replay_linger_timeout_ns),
+            (8192, 1_000_000_000)
+        );
+        let context = applied(&[driver[0], "aeron.archive.control.mtu.length=4k"]).unwrap();
+        assert_eq!(context.control_mtu_length, 4096);
+    }
+
+    #[test]
+    fn a_text_that_does_not_fit_is_refused_by_property_and_value() {
+        for (definition, reason) in [
+            (
+                "aeron.archive.segment.file.length=big",
+                "aeron.archive.segment.file.length=big is not a size: use bytes, or a number with a suffix k, m or g",
+            ),
+            (
+                "aeron.archive.threading.mode=shared",
+                "aeron.archive.threading.mode=shared is not known: use DEDICATED, SHARED or INVOKER",
+            ),
+            (
+                "aeron.archive.file.sync.level=3",
+                "aeron.archive.file.sync.level=3 is not in the range 0 to 2: choose a value in it",
+            ),
+            (
+                "aeron.archive.control.stream.id=4294967296",
+                "aeron.archive.control.stream.id=4294967296 is not in the range -2147483648 to 2147483647: choose a value in it",
+            ),
+        ] {
+            assert_eq!(applied(&[definition]).unwrap_err().to_string(), reason);
+        }
+    }
+
+    #[test]
+    fn properties_files_of_java_are_read_with_their_escapes() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let text = "aeron.archive.control.channel aeron\\:udp?endpoint\\=localhost\\:8010\naeron.archive.dir = /tmp/\\u00fc";
+        std::fs::write(file.path(), text).unwrap();
+        let mut sources = Sources::default().with_dialect(Dialect::Java);
+        sources.load_file(file.path().to_str().unwrap()).unwrap();
+        let mut context = ArchiveContext::default();
+        context.apply(&sources).unwrap();
+        assert_eq!(context.control_channel, "aeron:udp?endpoint=localhost:8010");
+        assert_eq!(context.archive_dir, Path::new("/tmp/ü"));
+        assert_eq!(context.mark_file_dir(), Path::new("/tmp/ü"));
+    }
+}

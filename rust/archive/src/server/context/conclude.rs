@@ -1,0 +1,368 @@
+//! The checks of a context before anything is created, and what its names stand for.
+
+use aeron_agent::IdleStrategySpec;
+use aeron_agent::setting::Value;
+
+use super::{
+    ARCHIVE_SETTINGS, ArchiveConfigurationError, ArchiveContext, AuthenticatorKind,
+    AuthorisationKind,
+};
+
+/// Longest frames are whole multiples of it.
+const FRAME_ALIGNMENT: usize = 32;
+const ACCEPT_ALL: [&str; 2] = ["", "io.aeron.security.DefaultAuthenticatorSupplier"];
+const USERS_FILE: &str = "io.aeron.samples.archive.SampleAuthenticatorSupplier";
+const CONTROL_CHANNEL_REMEDY: &str = "set it to a UDP channel such as aeron:udp?endpoint=localhost:8010, or turn aeron.archive.control.channel.enabled off";
+
+/// What the names in an [`ArchiveContext`] stand for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArchiveChoices {
+    /// How the conductor idles.
+    pub conductor_idle_strategy: IdleStrategySpec,
+    /// How the recorder idles.
+    pub recorder_idle_strategy: IdleStrategySpec,
+    /// How the replayer idles.
+    pub replayer_idle_strategy: IdleStrategySpec,
+    /// Who may connect.
+    pub authenticator: AuthenticatorKind,
+    /// What clients may ask for.
+    pub authorisation: AuthorisationKind,
+}
+
+impl ArchiveContext {
+    /// Checks every value alone and against the others. Creates nothing. Returns what the names stand for.
+    ///
+    /// # Errors
+    /// The first setting that the archive does not start with.
+    pub fn conclude(&self) -> Result<ArchiveChoices, ArchiveConfigurationError> {
+        self.check_limits()?;
+        self.check_lengths()?;
+        self.check_sync_levels()?;
+        self.check_directories()?;
+        self.check_channels()?;
+        self.choices()
+    }
+
+    fn check_limits(&self) -> Result<(), ArchiveConfigurationError> {
+        for setting in ARCHIVE_SETTINGS {
+            if let Err((problem, remedy)) = setting.check_limits(&setting.get(self)) {
+                return Err(self.refusal(setting.name, problem, remedy));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_lengths(&self) -> Result<(), ArchiveConfigurationError> {
+        for (name, length) in [
+            (
+                "control_term_buffer_length",
+                self.control_term_buffer_length,
+            ),
+            ("file_io_max_length", self.file_io_max_length),
+            ("segment_file_length", self.segment_file_length),
+        ] {
+            if !length.is_power_of_two() {
+                let above = length.next_power_of_two();
+                let remedy = format!("use {} or {above}", above / 2);
+                return Err(self.refusal(name, "is not a power of two", remedy));
+            }
+        }
+        if !self.control_mtu_length.is_multiple_of(FRAME_ALIGNMENT) {
+            let above = self.control_mtu_length.next_multiple_of(FRAME_ALIGNMENT);
+            let remedy = format!("use {} or {above}", above - FRAME_ALIGNMENT);
+            let problem = format!("is not a multiple of {FRAME_ALIGNMENT}");
+            return Err(self.refusal("control_mtu_length", problem, remedy));
+        }
+        Ok(())
+    }
+
+    fn check_sync_levels(&self) -> Result<(), ArchiveConfigurationError> {
+        let level = self.file_sync_level;
+        if self.catalog_file_sync_level >= level {
+            return Ok(());
+        }
+        Err(self.refusal(
+            "catalog_file_sync_level",
+            format!("is below aeron.archive.file.sync.level={}", level as i32),
+            "set both to the same level",
+        ))
+    }
+
+    /// The mark file names the directories as text.
+    fn check_directories(&self) -> Result<(), ArchiveConfigurationError> {
+        for (name, directory) in [
+            ("aeron_dir", &*self.aeron_dir),
+            ("archive_dir", &*self.archive_dir),
+            ("mark_file_dir", self.mark_file_dir()),
+        ] {
+            if directory.to_str().is_none() {
+                return Err(self.refusal(name, "is not UTF-8", "use another directory"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_channels(&self) -> Result<(), ArchiveConfigurationError> {
+        if self.control_channel_enabled && !self.control_channel.starts_with("aeron:udp") {
+            return Err(self.refusal(
+                "control_channel",
+                "is not a UDP channel",
+                CONTROL_CHANNEL_REMEDY,
+            ));
+        }
+        if !self.local_control_channel.starts_with("aeron:ipc") {
+            return Err(self.refusal(
+                "local_control_channel",
+                "is not an IPC channel",
+                "set it to a channel such as aeron:ipc?term-length=64k",
+            ));
+        }
+        if self.replication_channel.is_empty() {
+            return Err(self.refusal(
+                "replication_channel",
+                "is not set",
+                "set it to a channel such as aeron:udp?endpoint=localhost:0",
+            ));
+        }
+        if self.recording_events_enabled && self.recording_events_channel.is_empty() {
+            return Err(self.refusal(
+                "recording_events_channel",
+                "is not set, and recording events are enabled",
+                "set it to a channel such as aeron:udp?control-mode=dynamic|control=localhost:8030",
+            ));
+        }
+        Ok(())
+    }
+
+    fn choices(&self) -> Result<ArchiveChoices, ArchiveConfigurationError> {
+        Ok(ArchiveChoices {
+            conductor_idle_strategy: self.idle_strategy_of("idle_strategy", "")?,
+            recorder_idle_strategy: self
+                .idle_strategy_of("recorder_idle_strategy", &self.recorder_idle_strategy)?,
+            replayer_idle_strategy: self
+                .idle_strategy_of("replayer_idle_strategy", &self.replayer_idle_strategy)?,
+            authenticator: self.authenticator()?,
+            authorisation: self.authorisation()?,
+        })
+    }
+
+    /// The idle strategy of this text, or the conductor's if the text is empty.
+    fn idle_strategy_of(
+        &self,
+        name: &str,
+        text: &str,
+    ) -> Result<IdleStrategySpec, ArchiveConfigurationError> {
+        let (name, text) = match text {
+            "" => ("idle_strategy", self.idle_strategy.as_str()),
+            text => (name, text),
+        };
+        let mut spec = IdleStrategySpec::parse(text, None)
+            .map_err(|error| self.refusal(name, "is not known", error.to_string()))?;
+        if let IdleStrategySpec::Backoff {
+            max_idle_park_ns, ..
+        } = &mut spec
+        {
+            *max_idle_park_ns = self.max_idle_park_ns;
+        }
+        Ok(spec)
+    }
+
+    fn authenticator(&self) -> Result<AuthenticatorKind, ArchiveConfigurationError> {
+        let supplier = self.authenticator_supplier.as_str();
+        if ACCEPT_ALL.contains(&supplier) {
+            return Ok(AuthenticatorKind::AcceptAll);
+        }
+        if supplier != USERS_FILE {
+            return Err(self.refusal(
+                "authenticator_supplier",
+                "is a class that cannot run here",
+                format!("use {USERS_FILE} with aeron.archive.users.file, or leave it out to accept everybody"),
+            ));
+        }
+        match &self.users_file {
+            Some(file) => Ok(AuthenticatorKind::UsersFile(file.clone())),
+            None => Err(self.refusal(
+                "users_file",
+                format!("is not set, and {USERS_FILE} accepts the users in it"),
+                "set it to a properties file of credentials and user names",
+            )),
+        }
+    }
+
+    fn authorisation(&self) -> Result<AuthorisationKind, ArchiveConfigurationError> {
+        match self.authorisation_service_supplier.as_str() {
+            "" | "ALLOW_ALL" => Ok(AuthorisationKind::AllowAll),
+            "DENY_ALL" => Ok(AuthorisationKind::DenyAll),
+            _ => Err(self.refusal(
+                "authorisation_service_supplier",
+                "is a class that cannot run here",
+                "use ALLOW_ALL or DENY_ALL",
+            )),
+        }
+    }
+
+    fn refusal(
+        &self,
+        name: &str,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> ArchiveConfigurationError {
+        let setting = Self::setting(name).expect("the name is that of a field");
+        ArchiveConfigurationError {
+            property: setting.property,
+            value: match setting.get(self) {
+                Value::Text(text) => text,
+                Value::Number(number) => number.to_string(),
+                Value::Boolean(value) => value.to_string(),
+            },
+            problem: problem.into(),
+            remedy: remedy.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::context::ArchiveThreadingMode;
+    use crate::storage::SyncLevel;
+
+    fn valid() -> ArchiveContext {
+        ArchiveContext {
+            control_channel: "aeron:udp?endpoint=localhost:8010".into(),
+            replication_channel: "aeron:udp?endpoint=localhost:0".into(),
+            ..ArchiveContext::default()
+        }
+    }
+
+    #[track_caller]
+    fn check_refused(change: impl FnOnce(&mut ArchiveContext), expected: &str) {
+        let mut context = valid();
+        change(&mut context);
+        assert_eq!(context.conclude().unwrap_err().to_string(), expected);
+    }
+
+    #[test]
+    fn the_defaults_are_enough_once_the_channels_are_named() {
+        let choices = valid().conclude().unwrap();
+        assert_eq!(choices.authenticator, AuthenticatorKind::AcceptAll);
+        assert_eq!(choices.authorisation, AuthorisationKind::AllowAll);
+        assert_eq!(valid().threading_mode, ArchiveThreadingMode::Dedicated);
+        let without_network = ArchiveContext {
+            control_channel: String::new(),
+            control_channel_enabled: false,
+            ..valid()
+        };
+        without_network.conclude().unwrap();
+    }
+
+    /// 07-68, 07-76
+    #[test]
+    fn values_beyond_their_limits_are_refused_by_property_value_limit_and_remedy() {
+        check_refused(
+            |context| context.catalog_capacity = 31,
+            "aeron.archive.catalog.capacity=31 is not in the range 32 to 2147483647: choose a value in it",
+        );
+        check_refused(
+            |context| context.catalog_capacity = 1 << 31,
+            "aeron.archive.catalog.capacity=2147483648 is not in the range 32 to 2147483647: choose a value in it",
+        );
+        check_refused(
+            |context| context.error_buffer_length = (1 << 20) - 1,
+            "aeron.archive.error.buffer.length=1048575 is not in the range 1048576 to 2147483647: choose a value in it",
+        );
+        check_refused(
+            |context| context.segment_file_length = 2 << 30,
+            "aeron.archive.segment.file.length=2147483648 is not in the range 65536 to 1073741824: choose a value in it",
+        );
+    }
+
+    #[test]
+    fn lengths_that_are_no_powers_of_two_are_refused() {
+        check_refused(
+            |context| context.segment_file_length = 100_000,
+            "aeron.archive.segment.file.length=100000 is not a power of two: use 65536 or 131072",
+        );
+        check_refused(
+            |context| context.file_io_max_length = 1_000_000,
+            "aeron.archive.file.io.max.length=1000000 is not a power of two: use 524288 or 1048576",
+        );
+        check_refused(
+            |context| context.control_term_buffer_length = 65_537,
+            "aeron.archive.control.term.buffer.length=65537 is not a power of two: use 65536 or 131072",
+        );
+        check_refused(
+            |context| context.control_mtu_length = 1500,
+            "aeron.archive.control.mtu.length=1500 is not a multiple of 32: use 1472 or 1504",
+        );
+    }
+
+    /// 07-53
+    #[test]
+    fn a_catalog_that_is_forced_less_than_the_recordings_is_refused() {
+        check_refused(
+            |context| context.file_sync_level = SyncLevel::Data,
+            "aeron.archive.catalog.file.sync.level=0 is below aeron.archive.file.sync.level=1: set both to the same level",
+        );
+    }
+
+    #[test]
+    fn channels_that_are_missing_or_of_other_media_are_refused() {
+        check_refused(
+            |context| context.control_channel.clear(),
+            "aeron.archive.control.channel= is not a UDP channel: set it to a UDP channel such as aeron:udp?endpoint=localhost:8010, or turn aeron.archive.control.channel.enabled off",
+        );
+        check_refused(
+            |context| context.local_control_channel = "aeron:udp".into(),
+            "aeron.archive.local.control.channel=aeron:udp is not an IPC channel: set it to a channel such as aeron:ipc?term-length=64k",
+        );
+        check_refused(
+            |context| context.replication_channel.clear(),
+            "aeron.archive.replication.channel= is not set: set it to a channel such as aeron:udp?endpoint=localhost:0",
+        );
+        check_refused(
+            |context| context.recording_events_enabled = true,
+            "aeron.archive.recording.events.channel= is not set, and recording events are enabled: set it to a channel such as aeron:udp?control-mode=dynamic|control=localhost:8030",
+        );
+    }
+
+    #[test]
+    fn classes_that_cannot_be_mapped_are_refused_by_name() {
+        check_refused(
+            |context| context.authenticator_supplier = "com.acme.Guard".into(),
+            "aeron.archive.authenticator.supplier=com.acme.Guard is a class that cannot run here: use io.aeron.samples.archive.SampleAuthenticatorSupplier with aeron.archive.users.file, or leave it out to accept everybody",
+        );
+        check_refused(
+            |context| context.authenticator_supplier = USERS_FILE.into(),
+            "aeron.archive.users.file= is not set, and io.aeron.samples.archive.SampleAuthenticatorSupplier accepts the users in it: set it to a properties file of credentials and user names",
+        );
+        check_refused(
+            |context| context.authorisation_service_supplier = "com.acme.Rights".into(),
+            "aeron.archive.authorisation.service.supplier=com.acme.Rights is a class that cannot run here: use ALLOW_ALL or DENY_ALL",
+        );
+        check_refused(
+            |context| context.replayer_idle_strategy = "com.acme.Rest".into(),
+            "aeron.archive.replayer.idle.strategy=com.acme.Rest is not known: could not find idle strategy com.acme.Rest: use one of backoff, yield, spin, noop, sleep-ns, sleeping, sleep-ms",
+        );
+    }
+
+    #[test]
+    fn idle_strategies_have_short_names_and_class_names() {
+        let context = ArchiveContext {
+            idle_strategy: "org.agrona.concurrent.YieldingIdleStrategy".into(),
+            replayer_idle_strategy: "spin".into(),
+            authenticator_supplier: USERS_FILE.into(),
+            users_file: Some("users.properties".into()),
+            authorisation_service_supplier: "DENY_ALL".into(),
+            ..valid()
+        };
+        let expected = ArchiveChoices {
+            conductor_idle_strategy: IdleStrategySpec::Yielding,
+            recorder_idle_strategy: IdleStrategySpec::Yielding,
+            replayer_idle_strategy: IdleStrategySpec::BusySpin,
+            authenticator: AuthenticatorKind::UsersFile("users.properties".into()),
+            authorisation: AuthorisationKind::DenyAll,
+        };
+        assert_eq!(context.conclude().unwrap(), expected);
+    }
+}

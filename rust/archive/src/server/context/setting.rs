@@ -1,0 +1,212 @@
+//! [`ArchiveSetting`]: one setting of the archive, and how its value moves in and out of a context.
+
+use std::path::PathBuf;
+
+use aeron_agent::properties::environment_name;
+use aeron_agent::setting::{Grammar, Value};
+
+use super::{ArchiveContext, ArchiveThreadingMode};
+use crate::storage::SyncLevel;
+
+/// One setting: its property, its name in [`ArchiveContext`], and how its value is read and written.
+#[derive(Debug)]
+pub struct ArchiveSetting {
+    /// The property, for instance `aeron.archive.segment.file.length`.
+    pub property: &'static str,
+    /// The field of [`ArchiveContext`], for instance `segment_file_length`.
+    pub name: &'static str,
+    /// How its text is read.
+    pub grammar: Grammar,
+    pub(super) documentation: &'static str,
+    pub(super) get: fn(&ArchiveContext) -> Value,
+    pub(super) set: fn(&mut ArchiveContext, Value) -> bool,
+}
+
+/// A setting that the archive does not start with.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{property}={value} {problem}: {remedy}")]
+pub struct ArchiveConfigurationError {
+    /// The setting.
+    pub property: &'static str,
+    /// Its value.
+    pub value: String,
+    /// The limit that the value violates.
+    pub problem: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+impl ArchiveSetting {
+    /// The environment variable, for instance `AERON_ARCHIVE_SEGMENT_FILE_LENGTH`.
+    pub fn variable(&self) -> String {
+        environment_name(self.property)
+    }
+
+    /// What the setting means, in a sentence or two.
+    pub fn meaning(&self) -> &'static str {
+        self.documentation.trim_start()
+    }
+
+    /// The value in `context`.
+    pub fn get(&self, context: &ArchiveContext) -> Value {
+        (self.get)(context)
+    }
+
+    /// Stores `value`; limits are the business of [`ArchiveContext::conclude`]. Returns false if its kind or text does not fit.
+    pub fn set(&self, context: &mut ArchiveContext, value: Value) -> bool {
+        (self.set)(context, value)
+    }
+
+    /// Reads a text into `context`.
+    pub(super) fn read(
+        &self,
+        context: &mut ArchiveContext,
+        text: &str,
+    ) -> Result<(), ArchiveConfigurationError> {
+        let refuse = |(problem, remedy): (String, &str)| ArchiveConfigurationError {
+            property: self.property,
+            value: text.to_owned(),
+            problem,
+            remedy: remedy.to_owned(),
+        };
+        let value = self
+            .grammar
+            .parse(text)
+            .ok_or_else(|| refuse(self.misfit()))?;
+        // The field may be narrower than a number.
+        self.check_limits(&value).map_err(&refuse)?;
+        match self.set(context, value) {
+            true => Ok(()),
+            false => Err(refuse(self.misfit())),
+        }
+    }
+
+    /// Checks a number against the limits of the setting. The error is the problem and the remedy.
+    pub(super) fn check_limits(&self, value: &Value) -> Result<(), (String, &'static str)> {
+        match (value, self.grammar.limits()) {
+            (Value::Number(number), Some((min, max))) if !(min..=max).contains(number) => Err((
+                format!("is not in the range {min} to {max}"),
+                "choose a value in it",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Why a text is not of this grammar, and what is.
+    fn misfit(&self) -> (String, &'static str) {
+        let (problem, remedy) = match self.grammar {
+            Grammar::Boolean => ("is neither yes nor no", "use true or false"),
+            Grammar::Size(..) => (
+                "is not a size",
+                "use bytes, or a number with a suffix k, m or g",
+            ),
+            Grammar::Duration(..) => (
+                "is not a duration",
+                "use nanoseconds, or a number with a suffix ns, us, ms or s",
+            ),
+            Grammar::Integer(..) | Grammar::LeadingDigits(..) => {
+                ("is not a number", "use decimal digits")
+            }
+            Grammar::Text => ("is not known", "use DEDICATED, SHARED or INVOKER"),
+        };
+        (problem.to_owned(), remedy)
+    }
+}
+
+/// A field type of [`ArchiveContext`]: converts from and to [`Value`].
+pub(super) trait Field: Sized {
+    fn to_value(&self) -> Value;
+    fn from_value(value: Value) -> Option<Self>;
+}
+
+impl Field for bool {
+    fn to_value(&self) -> Value {
+        Value::Boolean(*self)
+    }
+
+    fn from_value(value: Value) -> Option<Self> {
+        match value {
+            Value::Boolean(value) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+macro_rules! number_fields {
+    ($($type:ty),*) => {$(
+        impl Field for $type {
+            fn to_value(&self) -> Value {
+                Value::Number(i64::try_from(*self).unwrap_or(i64::MAX))
+            }
+
+            fn from_value(value: Value) -> Option<Self> {
+                match value {
+                    Value::Number(value) => Self::try_from(value).ok(),
+                    _ => None,
+                }
+            }
+        }
+    )*};
+}
+number_fields!(i64, i32, u64, usize);
+
+impl Field for SyncLevel {
+    fn to_value(&self) -> Value {
+        Value::Number(*self as i64)
+    }
+
+    fn from_value(value: Value) -> Option<Self> {
+        match value {
+            Value::Number(0) => Some(Self::None),
+            Value::Number(1) => Some(Self::Data),
+            Value::Number(2) => Some(Self::DataAndMetadata),
+            _ => None,
+        }
+    }
+}
+
+impl Field for String {
+    fn to_value(&self) -> Value {
+        Value::Text(self.clone())
+    }
+
+    fn from_value(value: Value) -> Option<Self> {
+        match value {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+impl Field for PathBuf {
+    fn to_value(&self) -> Value {
+        Value::Text(self.display().to_string())
+    }
+
+    fn from_value(value: Value) -> Option<Self> {
+        String::from_value(value).map(Self::from)
+    }
+}
+
+/// A path that may be absent: its text is empty then.
+impl Field for Option<PathBuf> {
+    fn to_value(&self) -> Value {
+        self.as_ref()
+            .map_or(Value::Text(String::new()), Field::to_value)
+    }
+
+    fn from_value(value: Value) -> Option<Self> {
+        let text = String::from_value(value)?;
+        Some((!text.is_empty()).then(|| text.into()))
+    }
+}
+
+impl Field for ArchiveThreadingMode {
+    fn to_value(&self) -> Value {
+        Value::Text(self.name().to_owned())
+    }
+
+    fn from_value(value: Value) -> Option<Self> {
+        Self::from_name(&String::from_value(value)?)
+    }
+}

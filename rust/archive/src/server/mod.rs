@@ -1,0 +1,3 @@
+//! The archive of Aeron's protocol, which clients reach over channels.
+
+pub mod context;
