@@ -10,6 +10,7 @@ pub mod frame;
 pub mod mark_file;
 #[cfg(any(test, feature = "memory-storage"))]
 pub mod memory_storage;
+pub mod ownership;
 pub mod purge;
 pub mod reader;
 pub mod recorder;

@@ -1,26 +1,6 @@
 //! Which machine this is, so that a worker elsewhere can be told from one that shares our files.
 
-use std::io;
-
-/// Names this boot of this machine; equal in all its processes, containers included.
-///
-/// # Errors
-/// The system does not say.
-pub fn boot_id() -> io::Result<String> {
-    #[cfg(target_os = "linux")]
-    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
-    #[cfg(not(target_os = "linux"))]
-    let text = {
-        let mut command = std::process::Command::new("/usr/sbin/sysctl");
-        let output = command.args(["-n", "kern.bootsessionuuid"]).output()?;
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    };
-    let id = text.trim();
-    if id.is_empty() {
-        return Err(io::Error::other("the system names no boot id"));
-    }
-    Ok(id.to_owned())
-}
+pub use aeron_archive::ownership::boot_id;
 
 /// The machine's name, for people.
 pub fn host_name() -> String {

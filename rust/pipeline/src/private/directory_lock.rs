@@ -11,11 +11,10 @@ use std::time::Duration;
 
 use aeron_agent::clock::EpochClock;
 use aeron_archive::mark_file::{self, ACTIVITY_TIMEOUT_MS, MarkFile, MarkFileState};
+use aeron_archive::ownership::{LockAttempt, LockFile};
 use aeron_archive::storage::Directory;
 
-use super::PrivateError;
-use super::ids::{LockNonce, PrivateArchiveId};
-use super::lock::{LockAttempt, LockFile, LockOwner, LockRecord};
+use super::{LOCK_FILE, LockNonce, LockOwner, LockRecord, PrivateArchiveId, PrivateError};
 use crate::machine;
 use crate::pause::{self, Point};
 
@@ -55,7 +54,7 @@ impl DirectoryLock {
     /// # Errors
     /// Somebody else did, or the file system refuses.
     pub fn create(path: &Path, request: &mut LockRequest<'_>) -> Result<Self, PrivateError> {
-        let lock = LockFile::create(path)?;
+        let lock = LockFile::create(&path.join(LOCK_FILE))?;
         let nonce = LockNonce::random()
             .map_err(|source| PrivateError::io("make a nonce for", path, source))?;
         Self::establish(lock, path, nonce, request)
@@ -70,11 +69,11 @@ impl DirectoryLock {
         let lock = wait_for_lock(path, request)?;
         let record = lock.record()?;
         if let Some(record) = &record
-            && record.archive_id != request.id
+            && record.directory_id != request.id
         {
             return Err(PrivateError::OtherArchive {
                 path: path.to_owned(),
-                id: record.archive_id,
+                id: record.directory_id,
             });
         }
         let storage = Directory::new(path);
@@ -113,7 +112,7 @@ impl DirectoryLock {
         let boot_id = machine::boot_id()
             .map_err(|source| PrivateError::io("find the machine of", path, source))?;
         let record = LockRecord {
-            archive_id: request.id,
+            directory_id: request.id,
             nonce,
             boot_id,
             owner,
@@ -165,7 +164,7 @@ impl DirectoryLock {
 fn wait_for_lock(path: &Path, request: &mut LockRequest<'_>) -> Result<LockFile, PrivateError> {
     let mut waited = Duration::ZERO;
     loop {
-        match LockFile::try_lock(path)? {
+        match LockFile::try_lock(&path.join(LOCK_FILE))? {
             LockAttempt::Acquired(lock) => return Ok(lock),
             LockAttempt::Missing => return Err(without_lock_file(path)),
             LockAttempt::Held(pid) if waited >= LOCK_TIMEOUT => {
@@ -428,7 +427,7 @@ mod tests {
     #[test]
     fn an_archive_whose_first_owner_was_killed_at_once_can_be_taken() {
         let world = World::new();
-        drop(LockFile::create(world.path()).unwrap());
+        drop(LockFile::create(&world.path().join(LOCK_FILE)).unwrap());
         drop(world.take().unwrap());
         assert_eq!(world.waited.get(), Duration::ZERO);
     }

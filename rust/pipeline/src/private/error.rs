@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 
 use aeron_archive::catalog::CatalogError;
 use aeron_archive::mark_file::MarkFileError;
+use aeron_archive::ownership::LockError;
 use aeron_archive::purge::PurgeError;
 use aeron_archive::reader::ReadError;
 use aeron_archive::recorder::RecorderError;
 use aeron_archive::recovery::RecoveryError;
 use aeron_archive::stream::StreamError;
 
-use super::ids::PrivateArchiveId;
 use super::index::IndexError;
-use super::lock::LockDamage;
+use super::{LockDamage, PrivateArchiveId};
 
 /// Why a private archive cannot be used. Each text is one line.
 #[derive(Debug, thiserror::Error)]
@@ -186,6 +186,23 @@ impl PrivateError {
         Self::Root {
             path: path.to_owned(),
             reason: reason.into(),
+        }
+    }
+}
+
+impl From<LockError> for PrivateError {
+    fn from(error: LockError) -> Self {
+        match error {
+            LockError::Io {
+                doing,
+                path,
+                source,
+            } => Self::Io {
+                doing,
+                path,
+                source,
+            },
+            LockError::Damaged { path, damage } => Self::LockDamaged { path, damage },
         }
     }
 }

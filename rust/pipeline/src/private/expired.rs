@@ -11,15 +11,14 @@ use std::time::{Duration, SystemTime};
 
 use aeron_archive::catalog::{CATALOG_FILE, NEW_CATALOG_FILE};
 use aeron_archive::mark_file::MARK_FILE;
+use aeron_archive::ownership::{LockAttempt, LockFile};
 use aeron_archive::segments::{SEGMENT_EXTENSION, SegmentFileName};
 
-use super::ids::PrivateArchiveId;
-use super::lock::{LOCK_FILE, LockAttempt, LockFile};
 use super::malformed::MalformedNote;
 use super::purge::SIDECARS;
 use super::roots;
 use super::totals::{NEW_TOTALS_FILE, TOTALS_FILE};
-use super::{ARCHIVE_TTL_HOURS, PrivateError};
+use super::{ARCHIVE_TTL_HOURS, LOCK_FILE, PrivateArchiveId, PrivateError};
 
 /// Removes the archives in `directory` that are free and whose mark file was last written more than [`ARCHIVE_TTL_HOURS`] before
 /// `now`; returns their paths. An archive that cannot be removed is passed over: the next query that starts tries again.
@@ -33,7 +32,7 @@ pub fn remove_expired(directory: &Path, now: SystemTime) -> Vec<PathBuf> {
 /// disk, in the order of their names. Changes nothing.
 pub fn ended_archives(directory: &Path) -> Vec<(PathBuf, u64)> {
     let mut ended: Vec<_> = private_archives(directory)
-        .filter(|path| matches!(LockFile::look(path), Ok((None, _))))
+        .filter(|path| matches!(LockFile::look(&path.join(LOCK_FILE)), Ok((None, _))))
         .filter_map(|path| Some((allocated_bytes(&path).ok()?, path)))
         .map(|(bytes, path)| (path, bytes))
         .collect();
@@ -69,7 +68,7 @@ fn remove_if_expired(path: &Path, now: SystemTime) -> Result<bool, PrivateError>
     if !is_expired(path, now) {
         return Ok(false);
     }
-    let LockAttempt::Acquired(_lock) = LockFile::try_lock(path)? else {
+    let LockAttempt::Acquired(_lock) = LockFile::try_lock(&path.join(LOCK_FILE))? else {
         return Ok(false);
     };
     // Somebody may have used it between the two.
@@ -143,7 +142,7 @@ mod tests {
 
     fn private(directory: &Path) -> PathBuf {
         let path = archive(directory, &PrivateArchiveId::random().unwrap().to_string());
-        drop(LockFile::create(&path).unwrap());
+        drop(LockFile::create(&path.join(LOCK_FILE)).unwrap());
         path
     }
 
@@ -153,7 +152,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let old = private(root.path());
         let locked = private(root.path());
-        let LockAttempt::Acquired(_lock) = LockFile::try_lock(&locked).unwrap() else {
+        let LockAttempt::Acquired(_lock) = LockFile::try_lock(&locked.join(LOCK_FILE)).unwrap()
+        else {
             panic!("nobody holds it")
         };
         let now = SystemTime::now();
@@ -175,7 +175,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let real = archive(root.path(), "9f0c000000000000000000000000beef");
         let other_name = archive(root.path(), "aeron-archive");
-        drop(LockFile::create(&other_name).unwrap());
+        drop(LockFile::create(&other_name.join(LOCK_FILE)).unwrap());
         let with_guest = private(root.path());
         fs::write(with_guest.join("notes.txt"), "mine").unwrap();
         let link = root.path().join("9f0c000000000000000000000000cafe");

@@ -10,9 +10,7 @@ mod directory_lock;
 mod error;
 mod expired;
 mod heads;
-mod ids;
 mod index;
-mod lock;
 mod locked_archive;
 mod malformed;
 mod open;
@@ -25,14 +23,15 @@ mod totals;
 mod visible;
 mod writer;
 
+pub use aeron_archive::ownership::{
+    DirectoryId as PrivateArchiveId, LockDamage, LockNonce, LockOwner, LockRecord,
+};
 pub use archive::{PrivateArchive, RecordingInfo};
 pub use directory_lock::{DirectoryLock, LockRequest};
 pub use error::PrivateError;
 pub use expired::ended_archives;
 pub use heads::{Counts, HeadTracker, Progress};
-pub use ids::{LockNonce, PrivateArchiveId};
 pub use index::{Arrivals, Cut, Index, IndexError};
-pub use lock::{LOCK_FILE, LockDamage, LockOwner, LockRecord};
 pub use locked_archive::LockedArchive;
 pub use malformed::{MalformedNote, take_notes};
 pub use open::{Known, LostRange, LostTimes, OpenReport};
@@ -43,6 +42,8 @@ pub use totals::{Gap, MAX_GAPS, NEW_TOTALS_FILE, OpenSession, TOTALS_FILE, Total
 pub use visible::{check_unused, end_of_recording, visible};
 pub use writer::RecordingWriter;
 
+/// Name of the lock file of a private archive.
+pub const LOCK_FILE: &str = "private.lock";
 /// Most bytes of a block, and so of one poll.
 pub const MAX_BLOCK_LENGTH: usize = 256 * 1024;
 /// Most recordings that run at once.

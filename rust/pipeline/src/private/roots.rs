@@ -7,8 +7,8 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use super::PrivateArchiveId;
 use super::PrivateError;
-use super::ids::PrivateArchiveId;
 
 /// Free space that a default root must have beside the retained bytes: segments begin before they are filled.
 const SPARE_BYTES: u64 = 128 * 1024 * 1024;

@@ -7,13 +7,13 @@ use std::path::Path;
 
 use aeron_archive::catalog::RecordingDescriptor;
 use aeron_archive::mark_file;
+use aeron_archive::ownership::LockFile;
 use aeron_archive::recovery;
 use aeron_archive::storage::{Directory, Storage};
 use aeron_archive::stream::RecordedStream;
 
-use super::PrivateError;
 use super::index::{IndexError, indexed_end};
-use super::lock::{LOCK_FILE, LockFile, LockRecord};
+use super::{LOCK_FILE, LockRecord, PrivateError};
 use crate::machine;
 use crate::partition::ArchiveLocation;
 
@@ -26,7 +26,7 @@ pub fn visible(location: &ArchiveLocation) -> Result<Directory, PrivateError> {
     let path = Path::new(&location.path);
     let is_here = machine::boot_id().is_ok_and(|boot_id| boot_id == location.boot_id);
     let is_same = match &location.nonce {
-        Some(nonce) => LockRecord::read(path)
+        Some(nonce) => LockRecord::read(&path.join(LOCK_FILE))
             .ok()
             .flatten()
             .is_some_and(|record| record.nonce.to_string() == *nonce),
@@ -52,8 +52,9 @@ pub fn check_unused(path: &Path, now_ms: i64) -> Result<Option<LockRecord>, Priv
         path: path.to_owned(),
         owner: pid.map_or_else(|| "unknown".to_owned(), |pid| pid.to_string()),
     };
-    if path.join(LOCK_FILE).symlink_metadata().is_ok() {
-        return match LockFile::look(path)? {
+    let lock_file = path.join(LOCK_FILE);
+    if lock_file.symlink_metadata().is_ok() {
+        return match LockFile::look(&lock_file)? {
             (Some(pid), _) => Err(in_use(pid)),
             (None, record) => Ok(record),
         };

@@ -1,18 +1,19 @@
-//! [`PrivateArchiveId`] and [`LockNonce`]: 128 random bits each, with one text, 32 hexadecimal digits.
+//! [`DirectoryId`] and [`LockNonce`]: 128 random bits each, with one text, 32 hexadecimal digits.
 
 use std::fmt;
 use std::io;
 
-/// Id of a private archive: the name of its directory, and its name in offsets. Aeron's own archive id is an `i64`.
+/// Id of an archive directory. That of a private archive is also the name of the directory. Aeron's own archive id is an `i64`, and tells
+/// the archives of a driver apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct PrivateArchiveId([u8; 16]);
+pub struct DirectoryId([u8; 16]);
 
-/// A random value in the lock file of a private archive. A process that knows the nonce has seen this very file, or was sent by its
+/// A random value in the lock file of an archive directory. A process that knows the nonce has seen this very file, or was sent by its
 /// owner: a copied or recreated directory of the same name does not pass for the archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LockNonce([u8; 16]);
 
-impl PrivateArchiveId {
+impl DirectoryId {
     /// Returns a new id, which nobody can guess.
     ///
     /// # Errors
@@ -54,7 +55,7 @@ impl LockNonce {
     }
 }
 
-impl fmt::Display for PrivateArchiveId {
+impl fmt::Display for DirectoryId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_digits(f, self.0)
     }
@@ -83,10 +84,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_archive_id_is_32_digits_and_nothing_else(bytes: [u8; 16], text in "[0-9a-fA-F+]{0,40}") {
-            let id = PrivateArchiveId(bytes);
-            prop_assert_eq!(PrivateArchiveId::parse(&id.to_string()), Some(id));
-            if let Some(id) = PrivateArchiveId::parse(&text) {
+        fn a_directory_id_is_32_digits_and_nothing_else(bytes: [u8; 16], text in "[0-9a-fA-F+]{0,40}") {
+            let id = DirectoryId(bytes);
+            prop_assert_eq!(DirectoryId::parse(&id.to_string()), Some(id));
+            if let Some(id) = DirectoryId::parse(&text) {
                 prop_assert_eq!(id.to_string(), text);
             }
         }

@@ -1,8 +1,8 @@
-//! `private.lock`: who owns a private archive, and what tells the archive from every other one.
+//! The lock file: which process owns an archive directory, and what tells the directory from every other one.
 //!
 //! The owner holds an exclusive `flock` on the file for as long as it lives; the kernel frees it at any death. The record in the
-//! file says who that was, so that the next owner knows a mark file of the dead from one of a stranger, and workers know that
-//! they look at the very archive that they were sent to.
+//! file names the owner, so that the next owner can tell a dead owner's mark file from that of a stranger. Readers in other processes
+//! know by the record that they look at the very archive that they were sent to.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -13,11 +13,7 @@ use aeron_layout::private_archive::LockRecordLayout;
 use aeron_layout::{FromZeros, U32, offset};
 use aeron_memory::lock_file;
 
-use super::PrivateError;
-use super::ids::{LockNonce, PrivateArchiveId};
-
-/// Name of the file in the archive's directory.
-pub const LOCK_FILE: &str = "private.lock";
+use super::ids::{DirectoryId, LockNonce};
 
 const MAGIC: [u8; 4] = *b"APRV";
 const VERSION: u32 = 1;
@@ -27,9 +23,9 @@ const CHECKSUM_AT: usize = offset!(LockRecordLayout, checksum: U32);
 /// What a lock file says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockRecord {
-    /// Id of the archive: the name of its directory.
-    pub archive_id: PrivateArchiveId,
-    /// Made with the archive, and known to nobody who has not seen this file.
+    /// Id of the directory.
+    pub directory_id: DirectoryId,
+    /// Made with the directory, and known to nobody who has not seen this file.
     pub nonce: LockNonce,
     /// The boot of the machine on which the owner runs.
     pub boot_id: String,
@@ -42,7 +38,7 @@ pub struct LockRecord {
 pub struct LockOwner {
     /// Process id.
     pub pid: i64,
-    /// When it opened the archive, in epoch milliseconds.
+    /// When it opened the directory, in epoch milliseconds.
     pub start_timestamp_ms: i64,
 }
 
@@ -52,7 +48,7 @@ pub enum LockDamage {
     /// Of another length.
     #[error("it has {0} bytes instead of {RECORD_LENGTH}")]
     Length(usize),
-    /// Not the file of a private archive.
+    /// Not the lock file of an archive directory.
     #[error("it does not begin with APRV")]
     Magic,
     /// Written by another version of this software.
@@ -64,6 +60,29 @@ pub enum LockDamage {
     /// A name that is no text.
     #[error("its boot id is no text")]
     BootId,
+}
+
+/// A lock file that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// The file system refuses.
+    #[error("cannot {doing} {}: {source}", path.display())]
+    Io {
+        /// What was to be done.
+        doing: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// What the file system answers.
+        source: io::Error,
+    },
+    /// The file is damaged.
+    #[error("{} is damaged: {damage}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        damage: LockDamage,
+    },
 }
 
 /// A lock file that this process holds. Dropping it frees the lock.
@@ -90,7 +109,7 @@ impl LockRecord {
         let mut layout = LockRecordLayout::new_zeroed();
         layout.magic = MAGIC;
         layout.version = VERSION.into();
-        layout.archive_id = *self.archive_id.bytes();
+        layout.archive_id = *self.directory_id.bytes();
         layout.nonce = *self.nonce.bytes();
         layout.pid = self.owner.pid.into();
         layout.start_timestamp_ms = self.owner.start_timestamp_ms.into();
@@ -125,7 +144,7 @@ impl LockRecord {
         }
         let boot_id = str::from_utf8(&layout.boot_id).map_err(|_| LockDamage::BootId)?;
         Ok(Some(Self {
-            archive_id: PrivateArchiveId::from_bytes(layout.archive_id),
+            directory_id: DirectoryId::from_bytes(layout.archive_id),
             nonce: LockNonce::from_bytes(layout.nonce),
             boot_id: boot_id.trim_end_matches('\0').to_owned(),
             owner: LockOwner {
@@ -135,64 +154,72 @@ impl LockRecord {
         }))
     }
 
-    /// What the lock file of the archive in `directory` says, without taking the lock; `None` as for [`decode`](Self::decode),
-    /// and when there is no such file.
+    /// What the lock file at `path` says, without taking the lock; `None` as for [`decode`](Self::decode), and when there is no such
+    /// file.
     ///
     /// # Errors
     /// The file cannot be read, or is damaged.
-    pub fn read(directory: &Path) -> Result<Option<Self>, PrivateError> {
-        let path = directory.join(LOCK_FILE);
-        match open(&path) {
-            Ok(file) => read_record(&file, &path),
+    pub fn read(path: &Path) -> Result<Option<Self>, LockError> {
+        match open(path) {
+            Ok(file) => read_record(&file, path),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(PrivateError::io("open", &path, source)),
+            Err(source) => Err(LockError::io("open", path, source)),
+        }
+    }
+}
+
+impl LockError {
+    fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Io {
+            doing,
+            path: path.to_owned(),
+            source,
         }
     }
 }
 
 impl LockFile {
-    /// Makes the lock file of a new archive, and locks it.
+    /// Creates the lock file of a new directory at `path`, and locks it.
     ///
     /// # Errors
     /// There is one already, or the file system refuses.
-    pub fn create(directory: &Path) -> Result<Self, PrivateError> {
-        let path = directory.join(LOCK_FILE);
-        let lock = lock_file::LockFile::create(&path)
-            .map_err(|source| PrivateError::io("create", &path, source))?;
+    pub fn create(path: &Path) -> Result<Self, LockError> {
+        let lock = lock_file::LockFile::create(path)
+            .map_err(|source| LockError::io("create", path, source))?;
+        let path = path.to_owned();
         Ok(Self { lock, path })
     }
 
-    /// Takes the lock of the archive in `directory` if nobody holds it.
+    /// Takes the lock at `path` if nobody holds it.
     ///
     /// # Errors
     /// The file system refuses.
-    pub fn try_lock(directory: &Path) -> Result<LockAttempt, PrivateError> {
-        let path = directory.join(LOCK_FILE);
-        let attempt = lock_file::LockFile::try_lock(&path)
-            .map_err(|source| PrivateError::io("lock", &path, source))?;
+    pub fn try_lock(path: &Path) -> Result<LockAttempt, LockError> {
+        let attempt = lock_file::LockFile::try_lock(path)
+            .map_err(|source| LockError::io("lock", path, source))?;
         Ok(match attempt {
-            lock_file::LockAttempt::Acquired(lock) => LockAttempt::Acquired(Self { lock, path }),
-            lock_file::LockAttempt::Held(file) => LockAttempt::Held(holder(&file, &path)),
-            // Never there, or removed with the whole archive by its last owner.
+            lock_file::LockAttempt::Acquired(lock) => {
+                let path = path.to_owned();
+                LockAttempt::Acquired(Self { lock, path })
+            }
+            lock_file::LockAttempt::Held(file) => LockAttempt::Held(holder(&file, path)),
+            // Never there, or removed with the whole directory by its last owner.
             lock_file::LockAttempt::Missing => LockAttempt::Missing,
         })
     }
 
-    /// Whether a living process owns the archive in `directory`: its pid, if the lock file says it. Also returns what the file
-    /// says. Disturbs no owner.
+    /// Whether a living process holds the lock at `path`: its pid, if the lock file says it. Also returns what the file says.
+    /// Disturbs no owner.
     ///
     /// # Errors
     /// The file cannot be read, or is damaged.
-    pub fn look(
-        directory: &Path,
-    ) -> Result<(Option<Option<i64>>, Option<LockRecord>), PrivateError> {
-        let path = directory.join(LOCK_FILE);
-        let found = lock_file::LockFile::look(&path)
+    pub fn look(path: &Path) -> Result<(Option<Option<i64>>, Option<LockRecord>), LockError> {
+        let found = lock_file::LockFile::look(path)
             .and_then(|found| found.ok_or_else(|| io::ErrorKind::NotFound.into()))
-            .map_err(|source| PrivateError::io("open", &path, source))?;
+            .map_err(|source| LockError::io("open", path, source))?;
         match found {
-            (true, file) => Ok((Some(holder(&file, &path)), None)),
-            (false, file) => Ok((None, read_record(&file, &path)?)),
+            (true, file) => Ok((Some(holder(&file, path)), None)),
+            (false, file) => Ok((None, read_record(&file, path)?)),
         }
     }
 
@@ -200,7 +227,7 @@ impl LockFile {
     ///
     /// # Errors
     /// The file cannot be read, or is damaged.
-    pub fn record(&self) -> Result<Option<LockRecord>, PrivateError> {
+    pub fn record(&self) -> Result<Option<LockRecord>, LockError> {
         read_record(self.lock.file(), &self.path)
     }
 
@@ -208,11 +235,11 @@ impl LockFile {
     ///
     /// # Errors
     /// The file system refuses.
-    pub fn write(&self, record: &LockRecord) -> Result<(), PrivateError> {
+    pub fn write(&self, record: &LockRecord) -> Result<(), LockError> {
         self.lock
             .file()
             .write_all_at(&record.encode(), 0)
-            .map_err(|source| PrivateError::io("write", &self.path, source))
+            .map_err(|source| LockError::io("write", &self.path, source))
     }
 }
 
@@ -230,7 +257,7 @@ fn holder(file: &File, path: &Path) -> Option<i64> {
     Some(record.owner.pid)
 }
 
-fn read_record(file: &File, path: &Path) -> Result<Option<LockRecord>, PrivateError> {
+fn read_record(file: &File, path: &Path) -> Result<Option<LockRecord>, LockError> {
     let mut bytes = [0; RECORD_LENGTH + 1];
     let mut length = 0;
     while length < bytes.len() {
@@ -238,10 +265,10 @@ fn read_record(file: &File, path: &Path) -> Result<Option<LockRecord>, PrivateEr
             Ok(0) => break,
             Ok(count) => length += count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(source) => return Err(PrivateError::io("read", path, source)),
+            Err(source) => return Err(LockError::io("read", path, source)),
         }
     }
-    LockRecord::decode(&bytes[..length]).map_err(|damage| PrivateError::LockDamaged {
+    LockRecord::decode(&bytes[..length]).map_err(|damage| LockError::Damaged {
         path: path.to_owned(),
         damage,
     })
@@ -260,18 +287,18 @@ mod tests {
 
     prop_compose! {
         fn records()(
-            archive_id: [u8; 16], nonce: [u8; 16], boot_id in "[0-9a-f-]{0,64}", pid: i64,
+            directory_id: [u8; 16], nonce: [u8; 16], boot_id in "[0-9a-f-]{0,64}", pid: i64,
             start_timestamp_ms: i64,
         ) -> LockRecord {
             let owner = LockOwner { pid, start_timestamp_ms };
-            let (archive_id, nonce) = (PrivateArchiveId::from_bytes(archive_id), LockNonce::from_bytes(nonce));
-            LockRecord { archive_id, nonce, boot_id, owner }
+            let (directory_id, nonce) = (DirectoryId::from_bytes(directory_id), LockNonce::from_bytes(nonce));
+            LockRecord { directory_id, nonce, boot_id, owner }
         }
     }
 
     fn record() -> LockRecord {
         LockRecord {
-            archive_id: PrivateArchiveId::from_bytes([7; 16]),
+            directory_id: DirectoryId::from_bytes([7; 16]),
             nonce: LockNonce::random().unwrap(),
             boot_id: "boot".to_owned(),
             owner: LockOwner {
@@ -328,8 +355,8 @@ mod tests {
         let bytes = layout.to_bytes();
         let read = LockRecord::decode(&bytes).unwrap().unwrap();
         assert_eq!(
-            (read.archive_id, read.owner),
-            (record().archive_id, record().owner)
+            (read.directory_id, read.owner),
+            (record().directory_id, record().owner)
         );
     }
 
@@ -337,21 +364,19 @@ mod tests {
     #[test]
     fn a_held_lock_names_its_owner_and_a_freed_one_can_be_taken() {
         let directory = tempfile::tempdir().unwrap();
-        let held = LockFile::create(directory.path()).unwrap();
-        let found = LockFile::try_lock(directory.path()).unwrap();
+        let path = directory.path().join("archive.lock");
+        let held = LockFile::create(&path).unwrap();
+        let found = LockFile::try_lock(&path).unwrap();
         assert!(matches!(found, LockAttempt::Held(None)), "{found:?}");
         held.write(&record()).unwrap();
-        let found = LockFile::try_lock(directory.path()).unwrap();
+        let found = LockFile::try_lock(&path).unwrap();
         assert!(matches!(found, LockAttempt::Held(Some(42))), "{found:?}");
-        let (live, _) = LockFile::look(directory.path()).unwrap();
+        let (live, _) = LockFile::look(&path).unwrap();
         assert_eq!(live, Some(Some(42)));
         let record = held.record().unwrap();
         drop(held);
-        assert_eq!(
-            LockFile::look(directory.path()).unwrap(),
-            (None, record.clone())
-        );
-        let found = LockFile::try_lock(directory.path()).unwrap();
+        assert_eq!(LockFile::look(&path).unwrap(), (None, record.clone()));
+        let found = LockFile::try_lock(&path).unwrap();
         let LockAttempt::Acquired(ours) = found else {
             panic!("{found:?}");
         };
@@ -361,24 +386,26 @@ mod tests {
     #[test]
     fn the_lock_of_a_removed_archive_is_no_lock() {
         let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("archive.lock");
         assert!(matches!(
-            LockFile::try_lock(directory.path()).unwrap(),
+            LockFile::try_lock(&path).unwrap(),
             LockAttempt::Missing
         ));
-        drop(LockFile::create(directory.path()).unwrap());
-        std::fs::remove_file(directory.path().join(LOCK_FILE)).unwrap();
+        drop(LockFile::create(&path).unwrap());
+        std::fs::remove_file(&path).unwrap();
         assert!(matches!(
-            LockFile::try_lock(directory.path()).unwrap(),
+            LockFile::try_lock(&path).unwrap(),
             LockAttempt::Missing
         ));
-        assert_eq!(LockRecord::read(directory.path()).unwrap(), None);
+        assert_eq!(LockRecord::read(&path).unwrap(), None);
     }
 
     /// 08-28: a program that the owner starts does not keep its lock.
     #[test]
     fn the_lock_is_not_handed_on_to_programs_that_are_started() {
         let directory = tempfile::tempdir().unwrap();
-        let held = LockFile::create(directory.path()).unwrap();
+        let path = directory.path().join("archive.lock");
+        let held = LockFile::create(&path).unwrap();
         let mut child = std::process::Command::new("sleep")
             .arg("5")
             .spawn()
@@ -387,10 +414,7 @@ mod tests {
         // Programs that other tests start have it until they are loaded.
         let deadline = Instant::now() + Duration::from_secs(2);
         let is_taken = loop {
-            let is_taken = matches!(
-                LockFile::try_lock(directory.path()).unwrap(),
-                LockAttempt::Acquired(_)
-            );
+            let is_taken = matches!(LockFile::try_lock(&path).unwrap(), LockAttempt::Acquired(_));
             if is_taken || Instant::now() > deadline {
                 break is_taken;
             }
@@ -404,10 +428,11 @@ mod tests {
     #[test]
     fn a_damaged_lock_file_is_refused_by_name() {
         let directory = tempfile::tempdir().unwrap();
-        std::fs::write(directory.path().join(LOCK_FILE), b"APRV").unwrap();
-        let error = LockRecord::read(directory.path()).unwrap_err().to_string();
+        let path = directory.path().join("archive.lock");
+        std::fs::write(&path, b"APRV").unwrap();
+        let error = LockRecord::read(&path).unwrap_err().to_string();
         assert!(
-            error.contains("private.lock") && error.contains("4 bytes"),
+            error.contains("archive.lock") && error.contains("4 bytes"),
             "{error}"
         );
     }
