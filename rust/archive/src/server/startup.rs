@@ -1,0 +1,221 @@
+//! The order in which an archive starts, as far as its directories are concerned, and what a failed start leaves.
+//!
+//! An archive makes its directories, finds its id, takes the directories, and only then creates counters and opens the catalog. From
+//! [`TakenDirectory::take`] to [`TakenDirectory::ready`] the mark file has version 0, and clients and tools wait. If a step between the
+//! two fails, the mark file says that the archive has ended, so that the next start need not wait.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::context::{ArchiveConfigurationError, ArchiveContext};
+use crate::mark_file::Owner;
+use crate::ownership::{OwnedDirectory, OwnershipError, OwnershipRequest};
+
+/// A reason why an archive does not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArchiveStartError {
+    /// A setting is missing or cannot be.
+    #[error(transparent)]
+    Configuration(#[from] ArchiveConfigurationError),
+    /// A directory cannot be made.
+    #[error("cannot make the directory {}: {source}", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// What the file system answers.
+        source: io::Error,
+    },
+    /// The archive directory is in use or damaged.
+    #[error(transparent)]
+    Ownership(#[from] OwnershipError),
+}
+
+/// The directories of an archive, by their canonical paths.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArchiveDirectories {
+    /// Catalog and recordings.
+    pub archive: PathBuf,
+    /// Mark file.
+    pub mark_file: PathBuf,
+}
+
+/// An archive directory between taking it and the moment when the archive is up. Dropped before that, it is given up in good order.
+#[derive(Debug)]
+pub struct TakenDirectory {
+    /// `None` once the archive is up.
+    owned: Option<OwnedDirectory>,
+}
+
+impl ArchiveDirectories {
+    /// Makes the directories that are missing.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub fn make(context: &ArchiveContext) -> Result<Self, ArchiveStartError> {
+        Ok(Self {
+            archive: made(&context.archive_dir)?,
+            mark_file: made(context.mark_file_dir())?,
+        })
+    }
+}
+
+impl TakenDirectory {
+    /// Takes the directories, unless a living archive uses them, and writes who owns them now. Then deletes what was in the archive
+    /// directory, if the context asks for it.
+    ///
+    /// # Errors
+    /// Another archive uses a directory, a file is damaged, or the file system refuses.
+    pub fn take(
+        context: &ArchiveContext,
+        directories: &ArchiveDirectories,
+        archive_id: i64,
+        now_ms: i64,
+    ) -> Result<Self, ArchiveStartError> {
+        let owner = owner(context, archive_id, now_ms);
+        let owned = OwnedDirectory::take(&OwnershipRequest {
+            directory: &directories.archive,
+            mark_file_directory: &directories.mark_file,
+            is_emptied: context.archive_dir_delete_on_start,
+            owner: &owner,
+            now_ms,
+        })?;
+        Ok(Self { owned: Some(owned) })
+    }
+
+    /// Tells everybody that the archive is up.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub fn ready(mut self, now_ms: i64) -> Result<OwnedDirectory, ArchiveStartError> {
+        let mut owned = self.owned.take().expect("only this takes it");
+        owned.ready(now_ms)?;
+        Ok(owned)
+    }
+}
+
+impl Drop for TakenDirectory {
+    fn drop(&mut self) {
+        if let Some(owned) = self.owned.take() {
+            // The start has failed for another reason, which its caller reports. Without this the next start waits.
+            let _ = owned.release();
+        }
+    }
+}
+
+fn made(path: &Path) -> Result<PathBuf, ArchiveStartError> {
+    fs::create_dir_all(path)
+        .and_then(|()| path.canonicalize())
+        .map_err(|source| ArchiveStartError::Directory {
+            path: path.to_owned(),
+            source,
+        })
+}
+
+/// What the mark file is to say. The channels were checked, and so was that the directory's name is text.
+fn owner(context: &ArchiveContext, archive_id: i64, now_ms: i64) -> Owner {
+    let channel_if = |is_used, channel: &String| match is_used {
+        true => channel.clone(),
+        false => String::new(),
+    };
+    Owner {
+        pid: i64::from(std::process::id()),
+        start_timestamp_ms: now_ms,
+        archive_id,
+        control_stream_id: context.control_stream_id,
+        local_control_stream_id: context.local_control_stream_id,
+        events_stream_id: context.recording_events_stream_id,
+        control_channel: channel_if(context.control_channel_enabled, &context.control_channel),
+        local_control_channel: context.local_control_channel.clone(),
+        events_channel: context.recording_events_channel.clone(),
+        aeron_directory: context.aeron_dir.display().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mark_file::{self, MARK_FILE_VERSION, MarkFileState};
+    use crate::storage::Directory;
+
+    const NOW_MS: i64 = 1_700_000_000_000;
+
+    struct World {
+        directory: tempfile::TempDir,
+        context: ArchiveContext,
+    }
+
+    impl World {
+        fn new() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let context = ArchiveContext {
+                archive_dir: directory.path().join("deep/archive"),
+                mark_file_dir: Some(directory.path().join("mark")),
+                control_channel: "aeron:udp?endpoint=localhost:8010".into(),
+                ..ArchiveContext::default()
+            };
+            Self { directory, context }
+        }
+
+        fn take(&self, now_ms: i64) -> Result<TakenDirectory, ArchiveStartError> {
+            let directories = ArchiveDirectories::make(&self.context)?;
+            TakenDirectory::take(&self.context, &directories, 7, now_ms)
+        }
+
+        fn mark(&self) -> MarkFileState {
+            let directory = Directory::new(self.directory.path().join("mark"));
+            mark_file::read(&directory).unwrap().unwrap()
+        }
+    }
+
+    /// 07-71, 07-74
+    #[test]
+    fn an_archive_that_is_up_has_a_mark_file_with_its_settings() {
+        let world = World::new();
+        let owned = world.take(NOW_MS).unwrap().ready(NOW_MS + 5).unwrap();
+        let mark = world.mark();
+        assert_eq!(mark.version, MARK_FILE_VERSION);
+        assert_eq!(mark.activity_timestamp_ms, NOW_MS + 5);
+        let expected = Owner {
+            pid: i64::from(std::process::id()),
+            start_timestamp_ms: NOW_MS,
+            archive_id: 7,
+            control_stream_id: 10,
+            local_control_stream_id: 10,
+            events_stream_id: 30,
+            control_channel: "aeron:udp?endpoint=localhost:8010".into(),
+            local_control_channel: "aeron:ipc?term-length=64k".into(),
+            events_channel: String::new(),
+            aeron_directory: world.context.aeron_dir.display().to_string(),
+        };
+        assert_eq!(mark.owner, expected);
+        drop(owned);
+    }
+
+    #[test]
+    fn a_failed_start_ends_its_mark_file_and_blocks_nobody() {
+        let world = World::new();
+        drop(world.take(NOW_MS).unwrap());
+        assert_eq!(world.mark().activity_timestamp_ms, -1);
+        world.take(NOW_MS + 1).unwrap();
+    }
+
+    /// 07-73
+    #[test]
+    fn a_directory_in_use_is_not_taken() {
+        let world = World::new();
+        let _first = world.take(NOW_MS).unwrap().ready(NOW_MS).unwrap();
+        let error = world.take(NOW_MS + 1).unwrap_err();
+        assert!(matches!(error, ArchiveStartError::Ownership(_)), "{error}");
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_made_is_named() {
+        let world = World::new();
+        std::fs::write(world.directory.path().join("deep"), "a file").unwrap();
+        let error = world.take(NOW_MS).unwrap_err().to_string();
+        assert!(error.starts_with("cannot make the directory "), "{error}");
+        assert!(error.contains("deep/archive"), "{error}");
+    }
+}
