@@ -112,6 +112,12 @@ impl<'a> Frame<'a> {
         !self.is_padding() && self.flags() & flags::END != 0
     }
 
+    /// Session id of the stream; in an archive that writes checksums, the checksum of a data frame.
+    #[inline(always)]
+    pub fn session_id(&self) -> i32 {
+        (word(self.bytes, offset::TERM_OFFSET) >> 32) as i32
+    }
+
     /// The application's own value.
     #[inline(always)]
     pub fn reserved_value(&self) -> i64 {

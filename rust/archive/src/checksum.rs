@@ -1,0 +1,109 @@
+//! [`Checksum`]: the checksums of frames and catalog entries.
+//!
+//! An archive that writes checksums keeps that of a data frame in the frame's session id field, because the recording's entry in the
+//! catalog has the session id. It covers the bytes after the frame's header, up to the aligned end of the frame. A padding frame keeps its
+//! session id.
+
+use std::str::FromStr;
+
+use aeron_layout::frame::DataHeaderLayout;
+use aeron_layout::{I32, Layout};
+use aeron_memory::log::frame::{HEADER_LENGTH, aligned_length, frame_type, offset};
+
+use crate::frame::Frame;
+
+/// An algorithm. Its value fills the 32 bits of a session id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checksum {
+    /// The polynomial of zlib and Ethernet.
+    Crc32,
+    /// The Castagnoli polynomial.
+    Crc32c,
+}
+
+/// No checksum has this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "unknown checksum {name}: use CRC-32, CRC-32C, or the class name of one of them in io.aeron.archive.checksum or org.agrona.checksum"
+)]
+pub struct UnknownChecksum {
+    /// Name that was asked for.
+    pub name: String,
+}
+
+/// A data frame whose session id field is not the checksum of its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("frame at position {position} has checksum {found}, expected {computed}")]
+pub struct ChecksumMismatch {
+    /// Where the frame begins in the stream.
+    pub position: i64,
+    /// Checksum of the bytes that are there.
+    pub computed: i32,
+    /// Value of the session id field.
+    pub found: i32,
+}
+
+impl FromStr for Checksum {
+    type Err = UnknownChecksum;
+
+    /// Returns the checksum of a name or a class name, as `aeron.archive.record.checksum` has it.
+    fn from_str(name: &str) -> Result<Self, UnknownChecksum> {
+        match name {
+            "CRC-32" | "io.aeron.archive.checksum.Crc32" | "org.agrona.checksum.Crc32" => {
+                Ok(Self::Crc32)
+            }
+            "CRC-32C" | "io.aeron.archive.checksum.Crc32c" | "org.agrona.checksum.Crc32c" => {
+                Ok(Self::Crc32c)
+            }
+            _ => Err(UnknownChecksum {
+                name: name.to_owned(),
+            }),
+        }
+    }
+}
+
+impl Checksum {
+    /// Computes the checksum of `bytes`.
+    #[must_use]
+    pub fn compute(self, bytes: &[u8]) -> i32 {
+        let value = match self {
+            Self::Crc32 => crc32fast::hash(bytes),
+            Self::Crc32c => crc32c::crc32c(bytes),
+        };
+        value as i32
+    }
+
+    /// Checks a recorded frame against the checksum in its session id field. A padding frame has none and always passes.
+    ///
+    /// # Errors
+    /// [`ChecksumMismatch`].
+    pub fn verify(self, frame: &Frame<'_>) -> Result<(), ChecksumMismatch> {
+        let found = frame.session_id();
+        let computed = self.compute(&frame.bytes()[HEADER_LENGTH..]);
+        if frame.is_padding() || found == computed {
+            return Ok(());
+        }
+        Err(ChecksumMismatch {
+            position: frame.position(),
+            computed,
+            found,
+        })
+    }
+
+    /// Writes the checksum of each data frame of `block` into the frame's session id field. The block was checked: it holds whole frames
+    /// of data, or the header of one padding frame.
+    pub(crate) fn stamp(self, block: &mut [u8]) {
+        let mut rest = block;
+        while let Some(header) = DataHeaderLayout::first_in(rest) {
+            if header.header.frame_type.get() as u16 == frame_type::PADDING {
+                return;
+            }
+            let frame_length = usize::try_from(header.header.frame_length.get()).unwrap_or(0);
+            let length = aligned_length(frame_length).clamp(HEADER_LENGTH, rest.len());
+            let (frame, next) = rest.split_at_mut(length);
+            let value = I32::new(self.compute(&frame[HEADER_LENGTH..]));
+            frame[offset::SESSION_ID..][..size_of::<I32>()].copy_from_slice(&value.to_bytes());
+            rest = next;
+        }
+    }
+}
