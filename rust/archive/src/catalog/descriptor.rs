@@ -17,12 +17,14 @@ pub const MAX_ENTRY_LENGTH: usize = 1 << 20;
 
 pub(super) const LENGTH_OFFSET: usize = offset!(EntryHeaderLayout, length: I32);
 pub(super) const STATE_OFFSET: usize = offset!(EntryHeaderLayout, state: I32);
+pub(super) const CHECKSUM_OFFSET: usize = offset!(EntryHeaderLayout, checksum: I32);
 
 // Offsets in the descriptor.
 pub(super) const RECORDING_ID_OFFSET: usize = offset!(RecordingLayout, recording_id: I64);
 pub(super) const STOP_TIMESTAMP_OFFSET: usize = offset!(RecordingLayout, stop_timestamp_ms: I64);
 pub(super) const START_POSITION_OFFSET: usize = offset!(RecordingLayout, start_position: I64);
 pub(super) const STOP_POSITION_OFFSET: usize = offset!(RecordingLayout, stop_position: I64);
+pub(super) const SESSION_ID_OFFSET: usize = offset!(RecordingLayout, session_id: I32);
 const SEGMENT_LENGTH_OFFSET: usize = offset!(RecordingLayout, segment_length: I32);
 const TERM_LENGTH_OFFSET: usize = offset!(RecordingLayout, term_length: I32);
 
@@ -174,14 +176,20 @@ impl RecordingDescriptor {
         })
     }
 
-    /// The whole entry: header, descriptor, padding.
-    pub(super) fn encode_entry(&self, state: RecordingState) -> Vec<u8> {
+    /// The whole entry without checksum: header, descriptor, and padding up to `least_length` bytes or more.
+    pub(super) fn encode_entry(&self, state: RecordingState, least_length: usize) -> Vec<u8> {
         let mut entry = vec![0; ENTRY_HEADER_LENGTH];
         entry.extend(self.layout().to_bytes());
         put_text(&mut entry, &self.stripped_channel);
         put_text(&mut entry, &self.original_channel);
         put_text(&mut entry, &self.source_identity);
-        entry.resize(entry.len().next_multiple_of(ENTRY_ALIGNMENT), 0);
+        entry.resize(
+            entry
+                .len()
+                .next_multiple_of(ENTRY_ALIGNMENT)
+                .max(least_length),
+            0,
+        );
         let length = i32::try_from(entry.len() - ENTRY_HEADER_LENGTH).unwrap_or(i32::MAX);
         let mut header = EntryHeaderLayout::new_zeroed();
         header.length = length.into();

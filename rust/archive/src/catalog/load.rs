@@ -1,7 +1,7 @@
 //! What stands in a catalog file: every check of a file of any content. Nothing is read that the file does not have, and no more
 //! memory is taken than its entries' bytes warrant.
 
-use aeron_layout::catalog::{CatalogHeaderLayout, ENTRY_ALIGNMENT};
+use aeron_layout::catalog::{CatalogHeaderLayout, ENTRY_ALIGNMENT, EntryHeaderLayout};
 use aeron_layout::{I32, offset};
 use aeron_memory::cnc::SemanticVersion;
 
@@ -155,11 +155,12 @@ fn load_entry(
     body: &mut [u8],
 ) -> Result<CatalogEntry, CatalogError> {
     let body_offset = offset + ENTRY_HEADER_LENGTH as u64;
-    let mut field = [0; size_of::<I32>()];
-    file.read_exact_at(&mut field, offset + STATE_OFFSET as u64)
+    let mut header = [0; ENTRY_HEADER_LENGTH];
+    file.read_exact_at(&mut header, offset)
         .and_then(|()| file.read_exact_at(body, body_offset))
         .map_err(reading)?;
-    let value = I32::from_bytes(field).get();
+    let header = EntryHeaderLayout::of(&header);
+    let value = header.state.get();
     let state = RecordingState::from_value(value).ok_or(Damage {
         field: "state",
         offset: offset + STATE_OFFSET as u64,
@@ -176,6 +177,8 @@ fn load_entry(
         state,
         descriptor,
         offset,
+        length: ENTRY_HEADER_LENGTH + body.len(),
+        checksum: header.checksum.get(),
     })
 }
 

@@ -7,19 +7,26 @@
 //! * the header's next id is written before the entry that has it, so no id is given twice;
 //! * an entry is written with length 0, which ends a catalog, and gets its length last;
 //! * what changes together is written at once, and a killed write only ever ends at a page's end: see [`Catalog::delete`];
-//! * a whole new file ([`Catalog::create`], [`Catalog::compact`]) is written and synced under another name first.
+//! * a whole new file ([`Catalog::create`], [`Catalog::compact`], [`Catalog::replace`]) is written and synced under another name first.
 //!
 //! Above [`SyncLevel::None`] a loss of power leaves the same. Pages then reach the disk in any order, so an entry is synced before it gets
 //! its length.
 //!
 //! Files of any content are refused or read, never trusted: every entry that is [`RecordingState::Valid`] has passed
-//! [`RecordingDescriptor::check`]. One process writes; others may read. Checksums of entries are neither written nor looked at.
+//! [`RecordingDescriptor::check`]. One process writes; others may read.
+//!
+//! A catalog [with a checksum](Catalog::set_checksum) writes that of an entry with each change of it. An entry whose change was ended by a
+//! kill may have none, but never a wrong one. Checksums are not looked at when a catalog is opened.
 
+mod changes;
 mod descriptor;
+mod entry;
 mod error;
 mod load;
 
+pub use changes::Extension;
 pub use descriptor::{MAX_ENTRY_LENGTH, NULL_VALUE, RecordingDescriptor, RecordingState};
+pub use entry::CatalogEntry;
 pub use error::CatalogError;
 
 use std::io;
@@ -29,11 +36,9 @@ use aeron_layout::{FromZeros, I64, offset};
 use aeron_memory::cnc::SemanticVersion;
 
 use crate::Damage;
+use crate::checksum::Checksum;
 use crate::storage::{Access, Storage, StorageFile, SyncLevel};
-use descriptor::{
-    ENTRY_HEADER_LENGTH, LENGTH_OFFSET, START_POSITION_OFFSET, STATE_OFFSET, STOP_POSITION_OFFSET,
-    STOP_TIMESTAMP_OFFSET,
-};
+use descriptor::{LENGTH_OFFSET, STATE_OFFSET};
 
 /// Name of the catalog's file.
 pub const CATALOG_FILE: &str = "archive.catalog";
@@ -64,17 +69,7 @@ pub struct Catalog<S: Storage> {
     end: u64,
     capacity: u64,
     sync_level: SyncLevel,
-}
-
-/// A recording that is or was.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CatalogEntry {
-    /// Whether it is there.
-    pub state: RecordingState,
-    /// What it is of.
-    pub descriptor: RecordingDescriptor,
-    /// Where the entry begins in the file.
-    offset: u64,
+    checksum: Option<Checksum>,
 }
 
 impl<S: Storage> Catalog<S> {
@@ -127,6 +122,12 @@ impl<S: Storage> Catalog<S> {
         self.sync_level = level;
     }
 
+    /// Lets each change from now on write the checksum of the changed entry. A catalog begins without checksums, and leaves those that the
+    /// file has as they are.
+    pub fn set_checksum(&mut self, checksum: Option<Checksum>) {
+        self.checksum = checksum;
+    }
+
     /// Length of the file in bytes.
     pub fn capacity(&self) -> u64 {
         self.capacity
@@ -149,8 +150,19 @@ impl<S: Storage> Catalog<S> {
     }
 
     /// The recordings that exist, by ascending id.
-    pub fn recordings(&self) -> impl Iterator<Item = &RecordingDescriptor> {
-        self.entries
+    pub fn recordings(&self) -> impl DoubleEndedIterator<Item = &RecordingDescriptor> {
+        self.recordings_from(i64::MIN)
+    }
+
+    /// The recordings that exist and have at least this id, by ascending id.
+    pub fn recordings_from(
+        &self,
+        recording_id: i64,
+    ) -> impl DoubleEndedIterator<Item = &RecordingDescriptor> {
+        let first = self
+            .entries
+            .partition_point(|entry| entry.descriptor.recording_id < recording_id);
+        self.entries[first..]
             .iter()
             .filter(|entry| entry.state == RecordingState::Valid)
             .map(|entry| &entry.descriptor)
@@ -176,78 +188,61 @@ impl<S: Storage> Catalog<S> {
         descriptor.check().map_err(CatalogError::InvalidRecording)?;
         let recording_id = self.next_recording_id;
         descriptor.recording_id = recording_id;
-        let bytes = descriptor.encode_entry(RecordingState::Valid);
+        let mut entry = CatalogEntry::new(descriptor);
+        let bytes = entry.encode(self.checksum);
         self.make_room(bytes.len())?;
         self.take_id()?;
         self.write_entry(&bytes)?;
-        self.entries.push(CatalogEntry {
-            state: RecordingState::Valid,
-            descriptor,
-            offset: self.end,
-        });
+        entry.offset = self.end;
+        self.entries.push(entry);
         self.end += bytes.len() as u64;
         Ok(recording_id)
     }
 
-    /// Says where and when a recording ended. Both change at once.
+    /// Gives a recording other channels. Its entry never becomes shorter.
     ///
     /// # Errors
-    /// The recording does not exist, the position cannot be its end, or the file system refuses; then nothing changed.
-    pub fn stop(
+    /// As [`replace`](Self::replace).
+    pub fn update_channel(
         &mut self,
+        storage: &S,
         recording_id: i64,
-        position: i64,
-        timestamp_ms: i64,
+        original_channel: &str,
+        stripped_channel: &str,
     ) -> Result<(), CatalogError> {
-        let fields = STOP_TIMESTAMP_OFFSET..STOP_POSITION_OFFSET + size_of::<I64>();
-        self.change(recording_id, fields, |descriptor| {
-            descriptor.stop_position = position;
-            descriptor.stop_timestamp_ms = timestamp_ms;
-        })
+        let descriptor = RecordingDescriptor {
+            original_channel: original_channel.to_owned(),
+            stripped_channel: stripped_channel.to_owned(),
+            ..self.recording(recording_id)?.clone()
+        };
+        self.replace(storage, recording_id, descriptor)
     }
 
-    /// Says where a recording begins now, once its first bytes are given up.
+    /// Replaces all that is known of a recording but its id. Its entry never becomes shorter; if it becomes longer, those after it move.
     ///
     /// # Errors
-    /// The recording does not exist, the position cannot be its start, or the file system refuses; then nothing changed.
-    pub fn set_start_position(
+    /// The recording does not exist, the descriptor fails [`RecordingDescriptor::check`], there is no room, or the file system refuses; then
+    /// nothing changed, unless only the sync of the directory failed: then the change is made, and the old catalog may come back if the
+    /// machine loses power.
+    pub fn replace(
         &mut self,
+        storage: &S,
         recording_id: i64,
-        position: i64,
+        descriptor: RecordingDescriptor,
     ) -> Result<(), CatalogError> {
-        let field = START_POSITION_OFFSET..START_POSITION_OFFSET + size_of::<I64>();
-        self.change(recording_id, field, |descriptor| {
-            descriptor.start_position = position;
-        })
-    }
-
-    /// Ends the existence of a recording, and notes where it stopped, or [`NULL_VALUE`]: a session that comes back may want to know.
-    ///
-    /// Both are one write. In an entry over a page's end the kill of a process could part them, so there the position is written
-    /// first: a recording that exists with that stop position is one that can be deleted again.
-    ///
-    /// # Errors
-    /// The recording does not exist, the position cannot be its end, or the file system refuses; then it still exists.
-    pub fn delete(&mut self, recording_id: i64, stop_position: i64) -> Result<(), CatalogError> {
+        descriptor.check().map_err(CatalogError::InvalidRecording)?;
         let place = self.existing(recording_id)?;
-        let mut entry = self.entries[place].clone();
-        entry.state = RecordingState::Deleted;
-        entry.descriptor.stop_position = stop_position;
-        entry
-            .descriptor
-            .check()
-            .map_err(CatalogError::InvalidRecording)?;
-
-        let bytes = entry.descriptor.encode_entry(entry.state);
-        let position = ENTRY_HEADER_LENGTH + STOP_POSITION_OFFSET;
-        let (first, last) = (STATE_OFFSET, position + size_of::<I64>());
-        let page_of = |offset: usize| (entry.offset + offset as u64) / PAGE_LENGTH;
-        if page_of(first) != page_of(last - 1) {
-            self.write(&bytes[position..last], entry.offset + position as u64)?;
-        }
-        self.write(&bytes[first..last], entry.offset + first as u64)?;
-        self.entries[place] = entry;
-        self.sync()
+        let mut entries = self.entries.clone();
+        let entry = &mut entries[place];
+        let old_length = entry.length;
+        entry.descriptor = RecordingDescriptor {
+            recording_id,
+            ..descriptor
+        };
+        let length = entry.encode(self.checksum).len();
+        let end = self.end - old_length as u64;
+        let capacity = self.capacity_for(end, length)?;
+        self.rewrite(storage, entries, capacity)
     }
 
     /// Drops the entries of deleted recordings for which `keep` is false. No id is ever given again.
@@ -268,10 +263,7 @@ impl<S: Storage> Catalog<S> {
             .filter(|entry| entry.state != RecordingState::Deleted || keep(entry))
             .cloned()
             .collect();
-        let sync_level = self.sync_level;
-        *self = Self::write_new(storage, self.next_recording_id, kept, self.capacity)?;
-        self.sync_level = sync_level;
-        sync_directory(storage)
+        self.rewrite(storage, kept, self.capacity)
     }
 
     fn open_with(storage: &S, access: Access) -> Result<Self, CatalogError> {
@@ -286,7 +278,22 @@ impl<S: Storage> Catalog<S> {
             end: loaded.end,
             capacity: loaded.capacity,
             sync_level: SyncLevel::None,
+            checksum: None,
         })
+    }
+
+    /// Puts a new file with these entries in the place of this one.
+    fn rewrite(
+        &mut self,
+        storage: &S,
+        entries: Vec<CatalogEntry>,
+        capacity: u64,
+    ) -> Result<(), CatalogError> {
+        let (sync_level, checksum) = (self.sync_level, self.checksum);
+        *self = Self::write_new(storage, self.next_recording_id, entries, capacity)?;
+        self.sync_level = sync_level;
+        self.checksum = checksum;
+        sync_directory(storage)
     }
 
     /// Writes a whole catalog beside the one that is there, which it then replaces.
@@ -299,7 +306,7 @@ impl<S: Storage> Catalog<S> {
         let mut bytes = header(next_recording_id).to_vec();
         for entry in &mut entries {
             entry.offset = bytes.len() as u64;
-            bytes.extend(entry.descriptor.encode_entry(entry.state));
+            bytes.extend(entry.encode(None));
         }
         let file = write_new_file(storage, &bytes, capacity)
             .map_err(|error| io_error("write a new one", error))?;
@@ -310,19 +317,29 @@ impl<S: Storage> Catalog<S> {
             end: bytes.len() as u64,
             capacity,
             sync_level: SyncLevel::None,
+            checksum: None,
         })
     }
 
-    /// Grows the file until another `length` bytes fit, by half each time.
+    /// Grows the file until another `length` bytes fit.
     fn make_room(&mut self, length: usize) -> Result<(), CatalogError> {
+        let capacity = self.capacity_for(self.end, length)?;
+        if capacity > self.capacity {
+            self.set_capacity(capacity)?;
+        }
+        Ok(())
+    }
+
+    /// The capacity, grown by half as often as needed for an entry of `length` bytes beside others of `end` bytes.
+    fn capacity_for(&self, end: u64, length: usize) -> Result<u64, CatalogError> {
         let length = length as u64;
-        let needed = self.end + length;
+        let needed = end + length;
         if length > MAX_ENTRY_LENGTH as u64 {
             let available = MAX_ENTRY_LENGTH as u64;
             return Err(CatalogError::TooBig { length, available });
         }
         if needed > MAX_CAPACITY {
-            let available = MAX_CAPACITY - self.end;
+            let available = MAX_CAPACITY - end;
             return Err(match self.capacity {
                 MAX_CAPACITY => CatalogError::Full,
                 _ => CatalogError::TooBig { length, available },
@@ -332,10 +349,7 @@ impl<S: Storage> Catalog<S> {
         while capacity < needed {
             capacity = (capacity + capacity / 2).min(MAX_CAPACITY);
         }
-        if capacity > self.capacity {
-            self.set_capacity(capacity)?;
-        }
-        Ok(())
+        Ok(capacity)
     }
 
     fn set_capacity(&mut self, capacity: u64) -> Result<(), CatalogError> {
@@ -375,30 +389,6 @@ impl<S: Storage> Catalog<S> {
             // Without its length it is no entry. If this fails too, the next addition overwrites it.
             let _ = self.write(&unborn[..STATE_OFFSET], self.end);
         })
-    }
-
-    /// Changes a recording and writes the bytes at `fields` of its descriptor, which are 64 bytes of the file at most.
-    fn change(
-        &mut self,
-        recording_id: i64,
-        fields: std::ops::Range<usize>,
-        change: impl FnOnce(&mut RecordingDescriptor),
-    ) -> Result<(), CatalogError> {
-        let place = self.existing(recording_id)?;
-        let mut entry = self.entries[place].clone();
-        change(&mut entry.descriptor);
-        entry
-            .descriptor
-            .check()
-            .map_err(CatalogError::InvalidRecording)?;
-        let bytes = entry.descriptor.encode_entry(entry.state);
-        let (first, last) = (
-            ENTRY_HEADER_LENGTH + fields.start,
-            ENTRY_HEADER_LENGTH + fields.end,
-        );
-        self.write(&bytes[first..last], entry.offset + first as u64)?;
-        self.entries[place] = entry;
-        self.sync()
     }
 
     fn existing(&self, recording_id: i64) -> Result<usize, CatalogError> {

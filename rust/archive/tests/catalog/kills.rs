@@ -2,8 +2,9 @@
 //! there or not, and the catalog goes on.
 
 use aeron_archive::catalog::{
-    Catalog, CatalogEntry, CatalogError, NULL_VALUE, RecordingDescriptor, RecordingState,
+    Catalog, CatalogEntry, CatalogError, Extension, NULL_VALUE, RecordingDescriptor, RecordingState,
 };
+use aeron_archive::checksum::Checksum;
 use aeron_archive::memory_storage::{Fault, MemoryStorage};
 use aeron_archive::storage::Storage;
 use proptest::prelude::*;
@@ -15,6 +16,11 @@ pub enum Change {
     Add { text_length: usize },
     Stop { which: usize, blocks: i64 },
     Start { which: usize, blocks: i64 },
+    Truncate { which: usize, blocks: i64 },
+    Extend { which: usize, session_id: i32 },
+    UpdateChannel { which: usize, text_length: usize },
+    Invalidate { which: usize },
+    Revalidate { which: usize },
     Delete { which: usize, has_stop: bool },
     Compact,
 }
@@ -28,6 +34,12 @@ pub fn changes() -> impl Strategy<Value = Vec<Change>> {
         4 => (0..3000usize).prop_map(|text_length| Change::Add { text_length }),
         2 => (which.clone(), 8..16i64).prop_map(|(which, blocks)| Change::Stop { which, blocks }),
         1 => (which.clone(), 0..8i64).prop_map(|(which, blocks)| Change::Start { which, blocks }),
+        1 => (which.clone(), 8..16i64).prop_map(|(which, blocks)| Change::Truncate { which, blocks }),
+        2 => (which.clone(), any::<i32>()).prop_map(|(which, session_id)| Change::Extend { which, session_id }),
+        1 => (which.clone(), 0..3000usize)
+            .prop_map(|(which, text_length)| Change::UpdateChannel { which, text_length }),
+        1 => which.clone().prop_map(|which| Change::Invalidate { which }),
+        1 => which.clone().prop_map(|which| Change::Revalidate { which }),
         2 => (which, any::<bool>()).prop_map(|(which, has_stop)| Change::Delete { which, has_stop }),
         1 => Just(Change::Compact),
     ];
@@ -42,10 +54,13 @@ pub fn apply(
     change: &Change,
 ) -> (Model, Result<(), CatalogError>) {
     let mut after = model.clone();
-    let valid: Vec<usize> = (0..model.len())
-        .filter(|&place| model[place].0 == RecordingState::Valid)
-        .collect();
-    let chosen = |which: usize| valid.get(which % valid.len().max(1)).copied();
+    let chosen_of = |state: RecordingState, which: usize| {
+        let places: Vec<usize> = (0..model.len())
+            .filter(|&place| model[place].0 == state)
+            .collect();
+        places.get(which % places.len().max(1)).copied()
+    };
+    let chosen = |which| chosen_of(RecordingState::Valid, which);
     let id_of = |place: usize| model[place].1.recording_id;
     let result = match *change {
         Change::Add { text_length } => {
@@ -72,6 +87,53 @@ pub fn apply(
             after[place].1.start_position = blocks * 32;
             catalog.set_start_position(id_of(place), blocks * 32)
         }
+        Change::Truncate { which, blocks } => {
+            let Some(place) = chosen(which) else {
+                return (after, Ok(()));
+            };
+            after[place].1.stop_position = blocks * 32;
+            catalog.truncate(id_of(place), blocks * 32)
+        }
+        Change::Extend { which, session_id } => {
+            let Some(place) = chosen(which) else {
+                return (after, Ok(()));
+            };
+            let extension = Extension {
+                session_id,
+                control_session_id: 77,
+                correlation_id: 78,
+            };
+            let descriptor = &mut after[place].1;
+            descriptor.session_id = session_id;
+            descriptor.control_session_id = 77;
+            descriptor.correlation_id = 78;
+            descriptor.stop_timestamp_ms = NULL_VALUE;
+            descriptor.stop_position = NULL_VALUE;
+            catalog.extend(id_of(place), &extension)
+        }
+        Change::UpdateChannel { which, text_length } => {
+            let Some(place) = chosen(which) else {
+                return (after, Ok(()));
+            };
+            let text = "u".repeat(text_length);
+            after[place].1.original_channel = text.clone();
+            after[place].1.stripped_channel = "stripped".into();
+            catalog.update_channel(storage, id_of(place), &text, "stripped")
+        }
+        Change::Invalidate { which } => {
+            let Some(place) = chosen(which) else {
+                return (after, Ok(()));
+            };
+            after[place].0 = RecordingState::Invalid;
+            catalog.invalidate(id_of(place))
+        }
+        Change::Revalidate { which } => {
+            let Some(place) = chosen_of(RecordingState::Invalid, which) else {
+                return (after, Ok(()));
+            };
+            after[place].0 = RecordingState::Valid;
+            catalog.revalidate(id_of(place))
+        }
         Change::Delete { which, has_stop } => {
             let Some(place) = chosen(which) else {
                 return (after, Ok(()));
@@ -97,20 +159,50 @@ pub fn held(catalog: &Catalog<MemoryStorage>) -> Model {
     catalog.entries().iter().map(pair).collect()
 }
 
-/// A deletion over a page's end may have got as far as its stop position.
-fn is_half_deleted(held: &Model, before: &Model, after: &Model) -> bool {
+/// Over a page's end, a deletion may have got as far as its stop position, and an extension as far as its session id.
+fn is_partial(change: &Change, held: &Model, before: &Model, after: &Model) -> bool {
     let mut expected = before.clone();
     for (was, becomes) in expected.iter_mut().zip(after) {
-        if was.0 != becomes.0 {
-            was.1.stop_position = becomes.1.stop_position;
+        match change {
+            Change::Delete { .. } if was.0 != becomes.0 => {
+                was.1.stop_position = becomes.1.stop_position;
+            }
+            Change::Extend { .. } => was.1.session_id = becomes.1.session_id,
+            _ => {}
         }
     }
     *held == expected
 }
 
+/// The checksums of all entries that are not what the entries' bytes have.
+pub fn wrong_checksums(storage: &MemoryStorage) -> Vec<i32> {
+    let bytes = storage.bytes(CATALOG).unwrap();
+    let mut wrong = Vec::new();
+    let mut rest = &bytes[32..];
+    while let Some((header, behind)) = rest.split_first_chunk::<32>() {
+        let value = |at: usize| i32::from_le_bytes(header[at..at + 4].try_into().unwrap());
+        let length = value(0);
+        if length <= 0 {
+            break;
+        }
+        let (body, next) = behind.split_at(length as usize);
+        if Checksum::Crc32c.compute(body) != value(8) {
+            wrong.push(value(8));
+        }
+        rest = next;
+    }
+    wrong
+}
+
 /// Runs all changes, the process dying at `step`. Answers whether it got there.
-fn survives_a_kill(changes: &[Change], step: u64, progress: usize) -> Result<bool, TestCaseError> {
+fn survives_a_kill(
+    changes: &[Change],
+    step: u64,
+    progress: usize,
+    checksum: Option<Checksum>,
+) -> Result<bool, TestCaseError> {
     let (storage, mut catalog) = empty();
+    catalog.set_checksum(checksum);
     storage.fail_at(storage.steps() + step, Fault::Kill { progress });
     let mut model = Model::new();
     for change in changes {
@@ -118,6 +210,9 @@ fn survives_a_kill(changes: &[Change], step: u64, progress: usize) -> Result<boo
         if result.is_ok() {
             model = after;
             prop_assert_eq!(&held(&catalog), &model);
+            if checksum.is_some() {
+                prop_assert_eq!(wrong_checksums(&storage), []);
+            }
             continue;
         }
         prop_assert!(storage.is_killed());
@@ -126,11 +221,16 @@ fn survives_a_kill(changes: &[Change], step: u64, progress: usize) -> Result<boo
         let mut reopened = open(&storage);
         prop_assert_eq!(storage.names().unwrap(), [CATALOG]);
         let found = held(&reopened);
-        let deletes = matches!(change, Change::Delete { .. });
         prop_assert!(
-            found == model || found == after || deletes && is_half_deleted(&found, &model, &after),
+            found == model || found == after || is_partial(change, &found, &model, &after),
             "{change:?} left {found:?}"
         );
+        if checksum.is_some() {
+            prop_assert!(wrong_checksums(&storage).iter().all(|&wrong| wrong == 0));
+            reopened.set_checksum(checksum);
+            reopened.add_missing_checksums().unwrap();
+            prop_assert_eq!(wrong_checksums(&storage), []);
+        }
         prop_assert!(reopened.next_recording_id() >= next_id);
 
         let id = reopened.add(recording(99)).expect("the next one fits");
@@ -146,12 +246,15 @@ fn survives_a_kill(changes: &[Change], step: u64, progress: usize) -> Result<boo
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// 08-17, 08-30
+    /// 08-17, 08-30, 07-59, 07-63, 07-69
     #[test]
-    fn a_kill_at_any_step_of_any_changes_loses_nothing_and_halves_nothing(changes in changes()) {
+    fn a_kill_at_any_step_of_any_changes_loses_nothing_and_halves_nothing(
+        changes in changes(), has_checksum: bool
+    ) {
+        let checksum = has_checksum.then_some(Checksum::Crc32c);
         for progress in 0..3 {
             let mut step = 0;
-            while survives_a_kill(&changes, step, progress)? {
+            while survives_a_kill(&changes, step, progress, checksum)? {
                 step += 1;
             }
         }
@@ -221,6 +324,40 @@ fn a_deletion_over_a_page_end_is_never_seen_without_its_stop_position() {
             let entry = catalog.entry(21).unwrap();
             if entry.state == RecordingState::Deleted {
                 assert_eq!(entry.descriptor.stop_position, 960);
+            }
+        }
+    }
+}
+
+/// 07-59, 07-63: each place that an entry can have relative to a page's end.
+#[test]
+fn a_kill_amid_an_extension_leaves_an_ended_or_an_extended_recording() {
+    let extension = Extension {
+        session_id: 99,
+        control_session_id: 3,
+        correlation_id: 4,
+    };
+    for checksum in [None, Some(Checksum::Crc32c)] {
+        for before in 19..23 {
+            for (step, progress) in (0..6).flat_map(|step| [(step, 0), (step, 1), (step, 2)]) {
+                let (storage, mut catalog) = empty();
+                catalog.set_checksum(checksum);
+                // Entries of 192 bytes from 32 on.
+                for session_id in 0..=before {
+                    catalog.add(recording(session_id)).unwrap();
+                }
+                catalog.stop(i64::from(before), 1024, 5).unwrap();
+                storage.fail_at(storage.steps() + step, Fault::Kill { progress });
+                let done = catalog.extend(i64::from(before), &extension).is_ok();
+                storage.restart();
+                let found = open(&storage);
+                let found = found.recording(i64::from(before)).unwrap();
+                let is_extended = found.is_unfinished();
+                assert!(is_extended || !done);
+                assert_eq!(found.control_session_id == 3, is_extended);
+                assert_eq!(found.stop_timestamp_ms == NULL_VALUE, is_extended);
+                assert!(!is_extended || found.session_id == 99);
+                assert!(checksum.is_none() || wrong_checksums(&storage).iter().all(|&it| it == 0));
             }
         }
     }

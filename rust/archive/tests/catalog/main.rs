@@ -2,6 +2,7 @@
 
 mod bytes;
 mod changes;
+mod channels;
 mod common;
 mod damage;
 mod kills;

@@ -19,8 +19,8 @@ fn lose_power(storage: &MemoryStorage, coins: &[bool]) {
     storage.lose_power(|| coins.next() == Some(&true));
 }
 
-/// Whether a deletion may have left this: its state and its stop position can lie on two pages.
-fn is_part_of_deletion(found: &Model, before: &Model, after: &Model) -> bool {
+/// Whether a deletion or an extension may have left this: its fields can lie on two pages.
+fn is_part_of_change(found: &Model, before: &Model, after: &Model) -> bool {
     found.len() == before.len()
         && found
             .iter()
@@ -28,8 +28,10 @@ fn is_part_of_deletion(found: &Model, before: &Model, after: &Model) -> bool {
             .all(|(found, (before, after))| {
                 let mut with_stop = before.1.clone();
                 with_stop.stop_position = after.1.stop_position;
+                let mut with_session = before.1.clone();
+                with_session.session_id = after.1.session_id;
                 [before.0, after.0].contains(&found.0)
-                    && [&before.1, &with_stop].contains(&&found.1)
+                    && [&before.1, &with_stop, &with_session].contains(&&found.1)
             })
 }
 
@@ -47,11 +49,11 @@ fn survives(changes: &[Change], step: u64, coins: &[bool]) -> Result<bool, TestC
         }
         lose_power(&storage, coins);
         let found = held(&open(&storage));
-        let is_deletion = matches!(change, Change::Delete { .. });
+        let may_be_partial = matches!(change, Change::Delete { .. } | Change::Extend { .. });
         prop_assert!(
             found == model
                 || found == after
-                || is_deletion && is_part_of_deletion(&found, &model, &after),
+                || may_be_partial && is_part_of_change(&found, &model, &after),
             "{change:?} left {found:?}"
         );
         let id = open(&storage)
