@@ -3,7 +3,11 @@
 //! A writer that is killed leaves a prefix of its last block, which ends at a page boundary, and zeros behind it. So the end
 //! is found by walking over whole frames, from a position that is known to be recorded. Only the last frame can be in doubt:
 //! where it goes over a page boundary and a page behind that holds nothing, it is torn, and nobody was told of it.
+//!
+//! A recorder that keeps a known position cuts a torn frame without a question ([`recover`]). An archive only knows the start position,
+//! and other processes may have seen the frame, so its [`RecoveryPolicy`] can refuse to cut.
 
+use crate::checksum::Checksum;
 use crate::frame::{Frame, FrameFault};
 use crate::recorder::cut;
 use crate::segments::{SEGMENT_EXTENSION, SegmentFileName};
@@ -26,6 +30,25 @@ pub struct RecordingEnd {
     pub is_torn: bool,
     /// When its last segment was last written; `None` when it has no segment.
     pub modified: Option<SystemTime>,
+}
+
+/// Decision about a last frame that may not be whole.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnTornFragment {
+    /// Fail and change nothing: a person has to decide.
+    Refuse,
+    /// Cut the frame, so that the recording ends before it.
+    #[default]
+    Truncate,
+}
+
+/// What a recovery takes for the end of a recording.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RecoveryPolicy {
+    /// Decision about a last frame that may not be whole.
+    pub on_torn_fragment: OnTornFragment,
+    /// Checksum that the recorder wrote. A last frame with this checksum is whole, even if one of its pages is empty.
+    pub checksum: Option<Checksum>,
 }
 
 /// Why no end can be found.
@@ -63,6 +86,30 @@ pub enum RecoveryError {
         /// Name of the file.
         name: String,
     },
+    /// The last frame may not be whole, and the policy is to refuse.
+    #[error(
+        "Found potentially incomplete last fragment straddling page boundary in file: {name}, position {position}: run \
+         `ArchiveTool verify` for corrective action, or start the archive once with torn fragments truncated"
+    )]
+    Torn {
+        /// Name of the file.
+        name: String,
+        /// Where the frame begins.
+        position: i64,
+    },
+    /// Bytes that no recorder writes follow the last frame, and the policy is to refuse.
+    #[error(
+        "{name}, position {position}: {fault}: run `ArchiveTool verify` for corrective action, or start the archive once with torn \
+         fragments truncated"
+    )]
+    Damaged {
+        /// Name of the file.
+        name: String,
+        /// Where the bytes begin.
+        position: i64,
+        /// What is wrong with them.
+        fault: FrameFault,
+    },
     /// The directory cannot be listed, or a segment not opened, read or cut.
     #[error("{name}: {source}")]
     Storage {
@@ -83,6 +130,19 @@ pub fn find_end<S: Storage>(
     stream: &RecordedStream,
     known_position: i64,
 ) -> Result<RecordingEnd, RecoveryError> {
+    find_end_by(storage, stream, known_position, &RecoveryPolicy::default())
+}
+
+/// Finds the end of a recording as [`find_end`], by a policy of its own.
+///
+/// # Errors
+/// [`RecoveryError`]; [`RecoveryError::Torn`] and [`RecoveryError::Damaged`] only with [`OnTornFragment::Refuse`].
+pub fn find_end_by<S: Storage>(
+    storage: &S,
+    stream: &RecordedStream,
+    known_position: i64,
+    policy: &RecoveryPolicy,
+) -> Result<RecordingEnd, RecoveryError> {
     let possible = stream.start_position()..=stream.positions().max_position();
     if !possible.contains(&known_position) || !is_aligned(known_position) {
         return Err(RecoveryError::Position {
@@ -92,7 +152,7 @@ pub fn find_end<S: Storage>(
         });
     }
     match last_segment(storage, stream)? {
-        Some(base) => find_end_in(storage, stream, known_position, base),
+        Some(base) => find_end_in(storage, stream, known_position, base, policy),
         None => end_without_segments(stream, known_position),
     }
 }
@@ -109,11 +169,24 @@ pub fn recover<S: Storage>(
     known_position: i64,
 ) -> Result<RecordingEnd, RecoveryError> {
     let end = find_end(storage, stream, known_position)?;
+    cut_at(storage, stream, end.position)?;
+    Ok(end)
+}
+
+/// Leaves the files of a recording that ends at `end_position`, which [`find_end_by`] has found, as its recorder would have.
+///
+/// # Errors
+/// [`RecoveryError::Storage`].
+pub fn cut_at<S: Storage>(
+    storage: &S,
+    stream: &RecordedStream,
+    end_position: i64,
+) -> Result<(), RecoveryError> {
     let Some(base) = last_segment(storage, stream)? else {
-        return Ok(end);
+        return Ok(());
     };
     let length = stream.segment_length();
-    let used = end.position - base;
+    let used = end_position - base;
     let cut_last = |file: S::File| cut(&file, used as u64, length as u64);
     let name = stream.segment_name(base);
     storage
@@ -121,12 +194,12 @@ pub fn recover<S: Storage>(
         .and_then(cut_last)
         .map_err(|source| RecoveryError::Storage { name, source })?;
     if used == length {
-        let name = stream.segment_name(end.position);
+        let name = stream.segment_name(end_position);
         storage
             .create(&name, length as u64)
             .map_err(|source| RecoveryError::Storage { name, source })?;
     }
-    Ok(end)
+    Ok(())
 }
 
 fn end_without_segments(
@@ -150,6 +223,7 @@ fn find_end_in<S: Storage>(
     stream: &RecordedStream,
     known_position: i64,
     base: i64,
+    policy: &RecoveryPolicy,
 ) -> Result<RecordingEnd, RecoveryError> {
     let storage_error = |source| RecoveryError::Storage {
         name: stream.segment_name(base),
@@ -168,21 +242,51 @@ fn find_end_in<S: Storage>(
         return Err(lost(stream, known_position, limit));
     }
     let begin = known_position.max(base);
-    let (position, is_torn) = walk(storage, stream, begin, limit).map_err(storage_error)?;
+    let walked = walk(storage, stream, begin, limit, policy.checksum).map_err(storage_error)?;
+    if policy.on_torn_fragment == OnTornFragment::Refuse {
+        walked.check(stream.segment_name(base))?;
+    }
     Ok(RecordingEnd {
-        position,
-        is_torn,
+        position: walked.position,
+        is_torn: walked.is_torn || walked.fault != FrameFault::Nothing,
         modified: Some(modified),
     })
 }
 
-/// Walks over whole frames; answers where they end, and whether something is left behind them.
+/// What a walk over whole frames found.
+struct Walked {
+    /// End of the last frame that is whole.
+    position: i64,
+    /// Whether a frame follows that is not.
+    is_torn: bool,
+    /// What is wrong with the bytes at which the walk ended.
+    fault: FrameFault,
+}
+
+impl Walked {
+    /// Refuses an end that a person has to decide on. A length of 0 or less is the end of each recording.
+    fn check(&self, name: String) -> Result<(), RecoveryError> {
+        let position = self.position;
+        match self.fault {
+            FrameFault::Incomplete { .. } => Err(RecoveryError::Torn { name, position }),
+            _ if self.is_torn => Err(RecoveryError::Torn { name, position }),
+            FrameFault::Nothing | FrameFault::Length { length: ..=0, .. } => Ok(()),
+            fault => Err(RecoveryError::Damaged {
+                name,
+                position,
+                fault,
+            }),
+        }
+    }
+}
+
 fn walk<S: Storage>(
     storage: &S,
     stream: &RecordedStream,
     begin: i64,
     limit: i64,
-) -> io::Result<(i64, bool)> {
+    checksum: Option<Checksum>,
+) -> io::Result<Walked> {
     let mut window = Window::new(storage, *stream);
     let mut position = begin;
     let mut doubtful = None;
@@ -191,7 +295,7 @@ fn walk<S: Storage>(
         match window.frame(position, limit)? {
             Ok(frame) => {
                 position = frame.end_position();
-                doubtful = is_doubtful(&frame).then_some(frame.position());
+                doubtful = is_doubtful(&frame, checksum).then_some(frame.position());
             }
             Err(found) => {
                 fault = found;
@@ -199,19 +303,21 @@ fn walk<S: Storage>(
             }
         }
     }
-    Ok(match doubtful {
-        Some(torn) => (torn, true),
-        None => (position, fault != FrameFault::Nothing),
+    Ok(Walked {
+        position: doubtful.unwrap_or(position),
+        is_torn: doubtful.is_some(),
+        fault,
     })
 }
 
-/// Whether the end of a frame may be missing: a page behind its first one holds nothing.
-fn is_doubtful(frame: &Frame<'_>) -> bool {
+/// Whether the end of a frame may be missing: a page behind its first one holds nothing, and no checksum says that this is right.
+fn is_doubtful(frame: &Frame<'_>, checksum: Option<Checksum>) -> bool {
     let first_page = PAGE_LENGTH - frame.position() as usize % PAGE_LENGTH;
     let further = frame.bytes().get(first_page..).unwrap_or_default();
-    further
+    let has_empty_page = further
         .chunks(PAGE_LENGTH)
-        .any(|page| page.iter().all(|byte| *byte == 0))
+        .any(|page| page.iter().all(|byte| *byte == 0));
+    has_empty_page && checksum.is_none_or(|checksum| checksum.verify(frame).is_err())
 }
 
 /// Base of the recording's last segment file.

@@ -1,8 +1,11 @@
 //! Where recordings end whose recorder died, for each thing that a death can leave.
 
 use crate::stream::*;
+use aeron_archive::checksum::Checksum;
 use aeron_archive::recorder::RecorderSession;
-use aeron_archive::recovery::{RecordingEnd, RecoveryError, find_end, recover};
+use aeron_archive::recovery::{
+    OnTornFragment, RecordingEnd, RecoveryError, RecoveryPolicy, find_end, find_end_by, recover,
+};
 use aeron_archive::storage::{Access, Directory, Storage, StorageFile, SyncLevel};
 use aeron_archive::stream::RecordedStream;
 use tempfile::TempDir;
@@ -228,4 +231,88 @@ fn strange_names_are_errors_or_none_of_ours() {
         let error = find_end(&left.storage, &left.stream, known).unwrap_err();
         assert!(matches!(error, RecoveryError::Position { .. }), "{error}");
     }
+}
+
+const REFUSE: RecoveryPolicy = RecoveryPolicy {
+    on_torn_fragment: OnTornFragment::Refuse,
+    checksum: None,
+};
+
+#[test]
+fn an_archive_refuses_a_torn_frame_and_changes_nothing_07_79() {
+    let block = frames(&[&payload(4000), &payload(1000)]);
+    let left = Left::new(&block[..4096]);
+    let before = bytes(&left.storage, NAME);
+    let refusal = find_end_by(&left.storage, &left.stream, 0, &REFUSE).unwrap_err();
+    assert!(matches!(
+        refusal,
+        RecoveryError::Torn { position: 4032, .. }
+    ));
+    let text = refusal.to_string();
+    let expected = "Found potentially incomplete last fragment straddling page boundary in file: 3-0.rec, position 4032: run";
+    assert!(text.starts_with(expected), "{text}");
+    assert_eq!(bytes(&left.storage, NAME), before);
+    let truncating = RecoveryPolicy::default();
+    let end = find_end_by(&left.storage, &left.stream, 0, &truncating).unwrap();
+    assert_eq!((end.position, end.is_torn), (4032, true));
+}
+
+#[test]
+fn a_frame_with_an_empty_page_is_accepted_by_its_checksum_07_80() {
+    for checksum in [Checksum::Crc32, Checksum::Crc32c] {
+        let place = TempDir::new().unwrap();
+        let storage = Directory::new(place.path());
+        let stream = recorded_stream(0);
+        let mut session = RecorderSession::create(&storage, stream, SyncLevel::None)
+            .unwrap()
+            .with_checksum(Some(checksum));
+        let block = frames(&[b"before", &[0; 12_000]]);
+        session.append(&block, |_| {}).unwrap();
+        let end = session.publish().unwrap();
+        let stream = stream.any_session();
+        let torn = find_end_by(&storage, &stream, 0, &REFUSE).unwrap_err();
+        assert!(matches!(torn, RecoveryError::Torn { position: 64, .. }));
+        let policy = RecoveryPolicy {
+            checksum: Some(checksum),
+            ..REFUSE
+        };
+        let found = find_end_by(&storage, &stream, 0, &policy).unwrap();
+        assert_eq!((found.position, found.is_torn), (end, false));
+
+        // One bit of it is another.
+        let file = storage.open(NAME, Access::Write).unwrap();
+        file.write_all_at(&[1], 100).unwrap();
+        let torn = find_end_by(&storage, &stream, 0, &policy).unwrap_err();
+        assert!(matches!(torn, RecoveryError::Torn { position: 64, .. }));
+    }
+}
+
+#[test]
+fn an_archive_refuses_bytes_that_are_no_frame_and_takes_a_negative_length_for_the_end() {
+    let left = Left::new(&frames(&[b"one"]));
+    left.write(64, &[1; 40]);
+    let refusal = find_end_by(&left.storage, &left.stream, 0, &REFUSE).unwrap_err();
+    let text = refusal.to_string();
+    assert!(text.starts_with("3-0.rec, position 64: "), "{text}");
+    assert!(matches!(
+        refusal,
+        RecoveryError::Damaged { position: 64, .. }
+    ));
+
+    let mut unfinished = frames(&[b"one", b"two"]);
+    let length = -i32::from_le_bytes(unfinished[64..68].try_into().unwrap());
+    unfinished[64..68].copy_from_slice(&length.to_le_bytes());
+    let left = Left::new(&unfinished);
+    let end = find_end_by(&left.storage, &left.stream, 0, &REFUSE).unwrap();
+    assert_eq!(end.position, 64);
+}
+
+#[test]
+fn a_frame_that_the_end_of_the_file_cuts_is_torn() {
+    let block = frames(&[b"one", &payload(900)]);
+    let left = Left::new(&block);
+    let file = left.storage.open(NAME, Access::Write).unwrap();
+    file.set_length(200).unwrap();
+    let refusal = find_end_by(&left.storage, &left.stream, 0, &REFUSE).unwrap_err();
+    assert!(matches!(refusal, RecoveryError::Torn { position: 64, .. }));
 }
