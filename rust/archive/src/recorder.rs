@@ -5,15 +5,19 @@
 //! of the block goes between the two.
 //! Bytes behind the recorded position are zeros except between these steps, because tools take a whole frame there for
 //! recorded: a write that fails or comes back short is undone.
+//!
+//! A session [with a checksum](RecorderSession::with_checksum) writes a copy of each block, in which the session ids of data frames are
+//! checksums.
 
+use crate::checksum::Checksum;
 use crate::frame::{Frame, FrameFault};
-use crate::storage::{Storage, StorageFile, SyncLevel};
+use crate::storage::{Access, Storage, StorageFile, SyncLevel};
 use crate::stream::RecordedStream;
 use aeron_memory::log::frame::frame_type;
 use std::io;
 use thiserror::Error;
 
-/// Records one image. The recorded position starts at the start of the recording.
+/// Records one image. The recorded position starts at the start of the recording, or where the recording is continued.
 #[derive(Debug)]
 pub struct RecorderSession<S: Storage> {
     storage: S,
@@ -23,6 +27,14 @@ pub struct RecorderSession<S: Storage> {
     segment_base: i64,
     recorded_position: i64,
     appended_position: i64,
+    checksums: Option<StampedBlock>,
+}
+
+/// A copy of a block, with checksums. Its memory serves all blocks of a session.
+#[derive(Debug)]
+struct StampedBlock {
+    checksum: Checksum,
+    bytes: Vec<u8>,
 }
 
 /// Why a recording ends before its image does. What is recorded stays; nothing more can be appended.
@@ -34,6 +46,16 @@ pub enum RecorderError {
         /// Name of the file.
         name: String,
         /// What the storage answers.
+        source: io::Error,
+    },
+    /// The segment file at which a recording is continued cannot be opened.
+    #[error("segment file {name} cannot be opened at position {position}: {source}")]
+    Open {
+        /// Name of the file.
+        name: String,
+        /// Where the recording is continued.
+        position: i64,
+        /// Error of the storage.
         source: io::Error,
     },
     /// The file system is full.
@@ -115,15 +137,70 @@ impl<S: Storage> RecorderSession<S> {
         let position = stream.start_position();
         let segment_base = stream.segment_base(position);
         let segment = create_segment(&storage, &stream, segment_base, sync_level)?;
-        Ok(Self {
+        Ok(Self::at(position, storage, stream, sync_level, segment))
+    }
+
+    /// Continues a recording at `position`, where it was stopped: opens the segment file of that position and removes what follows there.
+    /// A file that is missing is created if it would hold nothing before `position`.
+    ///
+    /// # Errors
+    /// [`RecorderError::Open`], [`RecorderError::Create`], [`RecorderError::Sync`].
+    pub fn reopen(
+        storage: S,
+        stream: RecordedStream,
+        position: i64,
+        sync_level: SyncLevel,
+    ) -> Result<Self, RecorderError> {
+        let segment_base = stream.segment_base(position);
+        let name = stream.segment_name(segment_base);
+        let is_empty = position == segment_base.max(stream.start_position());
+        let segment = match storage.open(&name, Access::Write) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && is_empty => {
+                create_segment(&storage, &stream, segment_base, sync_level)?
+            }
+            opened => opened
+                .and_then(|segment| {
+                    let offset = (position - segment_base) as u64;
+                    cut(&segment, offset, stream.segment_length() as u64)?;
+                    Ok(segment)
+                })
+                .map_err(|source| RecorderError::Open {
+                    name,
+                    position,
+                    source,
+                })?,
+        };
+        Ok(Self::at(position, storage, stream, sync_level, segment))
+    }
+
+    /// Lets the session write the checksum of each data frame into the frame's session id field.
+    #[must_use]
+    pub fn with_checksum(mut self, checksum: Option<Checksum>) -> Self {
+        self.checksums = checksum.map(|checksum| StampedBlock {
+            checksum,
+            bytes: Vec::new(),
+        });
+        self
+    }
+
+    /// A session that goes on at `position` of an open segment.
+    fn at(
+        position: i64,
+        storage: S,
+        stream: RecordedStream,
+        sync_level: SyncLevel,
+        segment: S::File,
+    ) -> Self {
+        Self {
             storage,
             stream,
             sync_level,
             segment,
-            segment_base,
+            segment_base: stream.segment_base(position),
             recorded_position: position,
             appended_position: position,
-        })
+            checksums: None,
+        }
     }
 
     /// What is recorded.
@@ -166,9 +243,14 @@ impl<S: Storage> RecorderSession<S> {
         let position = self.appended_position;
         let (end, written) = self.check(block, on_frame)?;
         let offset = (position - self.segment_base) as u64;
+        let length = written.len();
+        let written = match &mut self.checksums {
+            Some(block) => block.stamp(written),
+            None => written,
+        };
         if let Err(source) = self.segment.write_all_at(written, offset) {
             self.undo()?;
-            return Err(self.write_error(written.len(), source));
+            return Err(self.write_error(length, source));
         }
         self.appended_position = end;
         Ok(end)
@@ -280,6 +362,15 @@ impl<S: Storage> RecorderSession<S> {
             needed,
             free: self.storage.free_bytes().unwrap_or(0),
         }
+    }
+}
+
+impl StampedBlock {
+    fn stamp(&mut self, block: &[u8]) -> &[u8] {
+        self.bytes.clear();
+        self.bytes.extend_from_slice(block);
+        self.checksum.stamp(&mut self.bytes);
+        &self.bytes
     }
 }
 

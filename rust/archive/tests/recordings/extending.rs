@@ -1,0 +1,80 @@
+//! Sessions that continue a recording where it was stopped.
+
+use crate::stream::*;
+use aeron_archive::memory_storage::MemoryStorage;
+use aeron_archive::recorder::{RecorderError, RecorderSession};
+use aeron_archive::storage::{Access, Storage, StorageFile, SyncLevel};
+
+/// Records messages of 1000 bytes, and returns where they end.
+fn record(session: &mut RecorderSession<&MemoryStorage>, publisher: &mut Publisher, count: usize) {
+    for _ in 0..count {
+        for block in publisher.offer(&payload(1000)) {
+            session.append(&block, |_| {}).unwrap();
+            session.publish().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_session_goes_on_where_the_one_before_ended_07_59() {
+    let storage = MemoryStorage::new();
+    for start in [0, 1024, TERM_LENGTH + 32] {
+        for first_count in [0, 3, 200] {
+            for name in storage.names().unwrap() {
+                storage.remove(&name).unwrap();
+            }
+            let stream = recorded_stream(start);
+            let mut publisher = Publisher::new(start);
+            let mut first = RecorderSession::create(&storage, stream, SyncLevel::None).unwrap();
+            record(&mut first, &mut publisher, first_count);
+            let stop = first.recorded_position();
+            let mut second =
+                RecorderSession::reopen(&storage, stream, stop, SyncLevel::None).unwrap();
+            assert_eq!(second.recorded_position(), stop);
+            assert_eq!(second.segment_base(), first.segment_base());
+            record(&mut second, &mut publisher, 200);
+            let end = second.recorded_position();
+            let seen = read(&storage, stream, start, end).unwrap();
+            let messages = seen.iter().filter(|frame| !frame.4).count();
+            assert_eq!(messages, first_count + 200);
+        }
+    }
+}
+
+#[test]
+fn what_follows_in_the_segment_is_removed() {
+    let storage = MemoryStorage::new();
+    let stream = recorded_stream(0);
+    let mut publisher = Publisher::new(0);
+    let mut first = RecorderSession::create(&storage, stream, SyncLevel::None).unwrap();
+    record(&mut first, &mut publisher, 10);
+    RecorderSession::reopen(&storage, stream, 1056, SyncLevel::None).unwrap();
+    assert!(is_zero_from(&storage, "3-0.rec", 1056));
+    assert_eq!(bytes(&storage, "3-0.rec").len() as i64, SEGMENT_LENGTH);
+}
+
+#[test]
+fn a_missing_segment_is_created_if_it_would_be_empty_and_is_an_error_otherwise() {
+    let start = TERM_LENGTH + 96;
+    let stream = recorded_stream(start);
+    for (position, fine) in [
+        (start, true),
+        (start + 32, false),
+        (TERM_LENGTH + SEGMENT_LENGTH, true),
+        (TERM_LENGTH + SEGMENT_LENGTH + 32, false),
+    ] {
+        let storage = MemoryStorage::new();
+        match RecorderSession::reopen(&storage, stream, position, SyncLevel::None) {
+            Ok(session) => {
+                assert!(fine);
+                let name = stream.segment_name(session.segment_base());
+                let file = storage.open(&name, Access::Read).unwrap();
+                assert_eq!(file.length().unwrap() as i64, SEGMENT_LENGTH);
+            }
+            Err(error) => {
+                assert!(!fine);
+                assert!(matches!(error, RecorderError::Open { .. }), "{error}");
+            }
+        }
+    }
+}
