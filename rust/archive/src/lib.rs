@@ -19,6 +19,7 @@ pub mod recovery;
 pub mod segments;
 pub mod server;
 pub mod storage;
+pub mod store;
 pub mod stream;
 mod window;
 

@@ -179,7 +179,8 @@ impl Deletion {
     }
 }
 
-fn check_new_start(
+/// Checks that a recording that ends at `end_position` can begin at `new_start`.
+pub(crate) fn check_new_start(
     recording: &RecordingDescriptor,
     new_start: i64,
     end_position: i64,

@@ -1,0 +1,86 @@
+//! Attaching segment files again that were detached.
+
+use std::io;
+
+use super::open::recorded_stream;
+use super::removal::is_frame_header;
+use super::{ArchiveStore, StoreError};
+use crate::storage::{Access, Storage, StorageFile};
+use crate::stream::RecordedStream;
+use aeron_layout::frame::DataHeaderLayout;
+use aeron_memory::log::frame::{FRAME_ALIGNMENT, HEADER_LENGTH};
+
+/// Bytes read at once while the first frame of a file is looked for.
+const CHUNK_LENGTH: usize = 64 * 1024;
+
+impl<S: Storage + Clone> ArchiveStore<S> {
+    /// Moves the start position back over the segment files that lie before it without a gap. A file that begins with zeros is the last one:
+    /// the recording then starts with the first frame of the file. Returns the number of segments.
+    ///
+    /// # Errors
+    /// The recording does not exist, files of it are being deleted, a file has another length or is of another stream, or the file system
+    /// refuses. Nothing changed then.
+    pub fn attach_segments(&mut self, recording_id: i64) -> Result<usize, StoreError> {
+        let descriptor = self.recording(recording_id)?;
+        self.check_not_deleting(recording_id)?;
+        let stream = recorded_stream(descriptor)?;
+        let mut start = descriptor.start_position;
+        let mut base = descriptor.first_segment_base();
+        let mut count = 0;
+        // A start within a segment is where the recording began: nothing can be before it.
+        while start == base && base >= stream.segment_length() {
+            base -= stream.segment_length();
+            let Some(first_frame) = self.first_frame_of(&stream, base)? else {
+                break;
+            };
+            start = first_frame;
+            count += 1;
+        }
+        if count > 0 {
+            self.catalog.set_start_position(recording_id, start)?;
+        }
+        Ok(count)
+    }
+
+    /// Position of the first frame of a segment file. Returns `None` if there is no file.
+    fn first_frame_of(
+        &self,
+        stream: &RecordedStream,
+        base: i64,
+    ) -> Result<Option<i64>, StoreError> {
+        let name = stream.segment_name(base);
+        let reading = |source| StoreError::storage(&name, "read it", source);
+        let file = match self.storage.open(&name, Access::Read) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened.map_err(reading)?,
+        };
+        let file_length = file.length().map_err(reading)?;
+        if file_length != stream.segment_length() as u64 {
+            return Err(StoreError::SegmentFileLength {
+                name,
+                file_length,
+                segment_length: stream.segment_length(),
+            });
+        }
+        let term_length = stream.positions().term_length();
+        let mut chunk = vec![0; CHUNK_LENGTH.min(term_length)];
+        for begin in (0..term_length).step_by(chunk.len()) {
+            file.read_exact_at(&mut chunk, begin as u64)
+                .map_err(reading)?;
+            let (headers, _) = chunk.as_chunks::<HEADER_LENGTH>();
+            let Some(index) = headers.iter().position(has_length) else {
+                continue;
+            };
+            let position = base + (begin + index * FRAME_ALIGNMENT) as i64;
+            return match is_frame_header(stream, position, &headers[index]) {
+                true => Ok(Some(position)),
+                false => Err(StoreError::ForeignSegmentFile { name, position }),
+            };
+        }
+        Err(StoreError::EmptySegmentFile { name })
+    }
+}
+
+fn has_length(header: &[u8; HEADER_LENGTH]) -> bool {
+    DataHeaderLayout::of(header).header.frame_length.get() != 0
+}

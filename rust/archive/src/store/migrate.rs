@@ -1,0 +1,224 @@
+//! Moving all segments of one recording to another that begins where the first one ends, or ends where it begins.
+//!
+//! A file, the *note*, is made before the first segment is renamed and removed after the catalog has changed. A store that is opened with a
+//! note finishes the migration, so that a kill never leaves a recording without a part of its segments.
+
+use std::io;
+
+use super::deletion::SegmentFile;
+use super::{ArchiveStore, DeleteOperation, StoreError};
+use crate::catalog::RecordingDescriptor;
+use crate::segments::segment_name;
+use crate::storage::{Storage, SyncLevel};
+
+/// The beginning and the end of the name of a note; the ids of source and destination are between them.
+const NOTE_PREFIX: &str = "archive-migrate-";
+const NOTE_SUFFIX: &str = ".note";
+
+/// A migration that was made.
+#[derive(Debug)]
+pub struct Migration {
+    /// Number of segments that were moved: the answer to the request.
+    pub moved: usize,
+    /// The empty last file of the source, if it has one.
+    pub deletion: DeleteOperation,
+}
+
+/// The recordings of a migration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Route {
+    source: i64,
+    destination: i64,
+}
+
+impl<S: Storage + Clone> ArchiveStore<S> {
+    /// Moves all segments of `source` to `destination`, which then also covers what the source covered. The source stays as an empty
+    /// recording.
+    ///
+    /// # Errors
+    /// One of the recordings does not exist or has files that are being deleted, the source is recorded, the streams differ, the recordings do
+    /// not meet at a segment base, or files are missing or in the way: nothing changed then. If the file system refuses, the migration is
+    /// finished when the store is opened again.
+    pub fn migrate_segments(
+        &mut self,
+        source: i64,
+        destination: i64,
+    ) -> Result<Migration, StoreError> {
+        let from = self.recording(source)?;
+        let to = self.recording(destination)?;
+        check_alike(from, to)?;
+        let join_position = join_position(from, to)?;
+        for descriptor in [from, to] {
+            if descriptor.segment_base(join_position) != join_position {
+                return Err(StoreError::Migrate {
+                    reason: format!(
+                        "join position {join_position} is not a segment base of recording {}",
+                        descriptor.recording_id
+                    ),
+                });
+            }
+            self.check_not_deleting(descriptor.recording_id)?;
+        }
+        let bases = bases_of(from);
+        let empty = self.check_files(from, to, &bases)?;
+        let route = Route {
+            source,
+            destination,
+        };
+        self.storage
+            .create(&route.note(), 0)
+            .map_err(|error| StoreError::storage(&route.note(), "create it", error))?;
+        self.finish_migration(route)?;
+        let count = empty.len();
+        Ok(Migration {
+            moved: bases.len(),
+            deletion: self.delete_files(source, count, empty),
+        })
+    }
+
+    /// Finishes the migrations that a kill has interrupted.
+    pub(super) fn finish_migrations(&mut self) -> Result<(), StoreError> {
+        for name in self.names()? {
+            if let Some(route) = Route::parse(&name) {
+                self.finish_migration(route)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the steps of a migration that were not made yet.
+    fn finish_migration(&mut self, route: Route) -> Result<(), StoreError> {
+        self.sync_directory()?;
+        let from = self.recording(route.source)?.clone();
+        for base in bases_of(&from) {
+            let name = segment_name(route.source, base);
+            let new_name = segment_name(route.destination, base);
+            match self.storage.rename(&name, &new_name) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(StoreError::storage(&name, "rename it", error));
+                }
+                _ => {}
+            }
+        }
+        self.sync_directory()?;
+        let to = self.recording(route.destination)?.clone();
+        if to.start_position == from.stop_position {
+            self.catalog
+                .set_start_position(route.destination, from.start_position)?;
+        } else if to.stop_position == from.start_position {
+            self.catalog
+                .truncate(route.destination, from.stop_position)?;
+        }
+        self.catalog.truncate(route.source, from.start_position)?;
+        self.storage
+            .remove(&route.note())
+            .map_err(|error| StoreError::storage(&route.note(), "remove it", error))
+    }
+
+    /// Checks that all segments of the source are there and that their new names are free. Returns the empty last file of the source.
+    fn check_files(
+        &self,
+        from: &RecordingDescriptor,
+        to: &RecordingDescriptor,
+        bases: &[i64],
+    ) -> Result<Vec<SegmentFile>, StoreError> {
+        let mut present = self.segment_files(from.recording_id)?;
+        let taken = self.segment_files(to.recording_id)?;
+        for &base in bases {
+            let name = segment_name(from.recording_id, base);
+            if !present.iter().any(|file| file.name == name) {
+                return Err(StoreError::Migrate {
+                    reason: format!("missing source segment file {name}"),
+                });
+            }
+            let name = segment_name(to.recording_id, base);
+            // What begins at the destination's end holds nothing.
+            if base != to.stop_position && taken.iter().any(|file| file.name == name) {
+                return Err(StoreError::Migrate {
+                    reason: format!("destination segment file {name} exists"),
+                });
+            }
+        }
+        present.retain(|file| file.base == from.stop_position);
+        Ok(present)
+    }
+
+    fn sync_directory(&self) -> Result<(), StoreError> {
+        if self.options.catalog_sync_level == SyncLevel::None {
+            return Ok(());
+        }
+        self.storage
+            .sync()
+            .map_err(|error| StoreError::storage(".", "sync it", error))
+    }
+}
+
+impl Route {
+    fn note(self) -> String {
+        let Self {
+            source,
+            destination,
+        } = self;
+        format!("{NOTE_PREFIX}{source}-{destination}{NOTE_SUFFIX}")
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        let ids = name.strip_prefix(NOTE_PREFIX)?.strip_suffix(NOTE_SUFFIX)?;
+        let (source, destination) = ids.split_once('-')?;
+        Some(Self {
+            source: source.parse().ok()?,
+            destination: destination.parse().ok()?,
+        })
+    }
+}
+
+fn check_alike(from: &RecordingDescriptor, to: &RecordingDescriptor) -> Result<(), StoreError> {
+    let refuse = |reason| Err(StoreError::Migrate { reason });
+    if from.is_unfinished() {
+        return refuse(format!("source recording {} is active", from.recording_id));
+    }
+    let fields = [
+        ("segment length", from.segment_length, to.segment_length),
+        ("term length", from.term_length, to.term_length),
+        ("initial term id", from.initial_term_id, to.initial_term_id),
+        ("stream id", from.stream_id, to.stream_id),
+        ("MTU length", from.mtu_length, to.mtu_length),
+    ];
+    match fields.into_iter().find(|(_, from, to)| from != to) {
+        Some((field, from, to)) => refuse(format!(
+            "{field} {from} of the source is not the {to} of the destination"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Position at which the two recordings meet.
+fn join_position(from: &RecordingDescriptor, to: &RecordingDescriptor) -> Result<i64, StoreError> {
+    if from.recording_id != to.recording_id {
+        if from.stop_position == to.start_position {
+            return Ok(to.start_position);
+        }
+        if from.start_position == to.stop_position {
+            return Ok(from.start_position);
+        }
+    }
+    Err(StoreError::Migrate {
+        reason: format!(
+            "recordings {} and {} are not contiguous: source {}..{}, destination {}..{}",
+            from.recording_id,
+            to.recording_id,
+            from.start_position,
+            from.stop_position,
+            to.start_position,
+            to.stop_position
+        ),
+    })
+}
+
+/// Bases of the segments that hold something of a recording that has ended.
+fn bases_of(recording: &RecordingDescriptor) -> Vec<i64> {
+    (recording.first_segment_base()..recording.stop_position)
+        .step_by(recording.segment_length as usize)
+        .filter(|_| recording.start_position < recording.stop_position)
+        .collect()
+}

@@ -1,0 +1,62 @@
+//! [`StoreOptions`]: the configuration of a store.
+
+use super::StoreError;
+use crate::catalog::DEFAULT_CAPACITY;
+use crate::checksum::Checksum;
+use crate::recovery::OnTornFragment;
+use crate::storage::SyncLevel;
+use aeron_memory::log::position::{MAX_TERM_LENGTH, MIN_TERM_LENGTH};
+
+/// Configuration of a store. The default is that of Aeron's archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreOptions {
+    /// Length in bytes of a catalog that is created; a shorter one is made this long.
+    pub catalog_capacity: u64,
+    /// Length in bytes of the segment files of new recordings: a power of two from 64 KiB to 1 GiB. Longer terms have longer segments.
+    pub segment_length: i32,
+    /// How much of each block is forced to the disk before the block counts as recorded.
+    pub file_sync_level: SyncLevel,
+    /// How much of each change of the catalog is forced to the disk; at least `file_sync_level`.
+    pub catalog_sync_level: SyncLevel,
+    /// Checksum of recorded frames and of catalog entries, if any are written.
+    pub record_checksum: Option<Checksum>,
+    /// Decision about a last frame that may not be whole, of a recording whose recorder was killed.
+    pub on_torn_fragment: OnTornFragment,
+    /// No recording begins while the file system has this many bytes free or fewer.
+    pub low_storage_space_threshold: u64,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self {
+            catalog_capacity: DEFAULT_CAPACITY,
+            segment_length: 128 * 1024 * 1024,
+            file_sync_level: SyncLevel::None,
+            catalog_sync_level: SyncLevel::None,
+            record_checksum: None,
+            on_torn_fragment: OnTornFragment::Refuse,
+            low_storage_space_threshold: 128 * 1024 * 1024,
+        }
+    }
+}
+
+impl StoreOptions {
+    /// Checks the options.
+    ///
+    /// # Errors
+    /// [`StoreError::SegmentLength`], [`StoreError::SyncLevels`].
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        let segment_length = self.segment_length;
+        let possible = MIN_TERM_LENGTH as i32..=MAX_TERM_LENGTH as i32;
+        if !possible.contains(&segment_length) || segment_length.count_ones() != 1 {
+            return Err(StoreError::SegmentLength { segment_length });
+        }
+        if self.catalog_sync_level < self.file_sync_level {
+            return Err(StoreError::SyncLevels {
+                catalog: self.catalog_sync_level,
+                file: self.file_sync_level,
+            });
+        }
+        Ok(())
+    }
+}

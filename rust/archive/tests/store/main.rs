@@ -1,0 +1,11 @@
+//! The store: recordings that begin, go on, end and are recovered, and the operations that move their ends.
+
+mod common;
+mod opening;
+mod recording;
+#[path = "../recordings/stream.rs"]
+#[allow(
+    dead_code,
+    reason = "made for the tests of recordings, which use all of it"
+)]
+mod stream;

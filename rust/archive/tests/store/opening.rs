@@ -1,0 +1,170 @@
+//! Stores of processes that were killed.
+
+use aeron_archive::catalog::NULL_VALUE;
+use aeron_archive::memory_storage::{Fault, MemoryStorage};
+use aeron_archive::recovery::OnTornFragment;
+use aeron_archive::storage::{Access, Storage, StorageFile, SyncLevel};
+use aeron_archive::store::{ArchiveStore, RecoveredRecording, StoreOptions};
+
+use crate::common::*;
+use crate::stream::{Publisher, TERM_LENGTH, payload};
+
+/// A store with a recording that has ended, one that was killed within a frame of two pages, and one that was killed after 20 messages.
+fn torn() -> (MemoryStorage, i64) {
+    let (storage, mut store) = empty();
+    recorded(&mut store, 0, 10);
+    let mut session = store.start_recording(image(0)).unwrap();
+    record(&mut session, 3);
+    let position = session.recorded_position();
+    let frame = Publisher::new(position).data(0xC0, &payload(4000));
+    let file = storage.open("1-0.rec", Access::Write).unwrap();
+    file.write_all_at(&frame[..4096 - position as usize], position as u64)
+        .unwrap();
+    let mut whole = store.start_recording(image(1024)).unwrap();
+    record(&mut whole, 20);
+    (storage, position)
+}
+
+fn open_with(
+    storage: &MemoryStorage,
+    on_torn_fragment: OnTornFragment,
+) -> Result<(Store, Vec<RecoveredRecording>), String> {
+    let options = StoreOptions {
+        on_torn_fragment,
+        ..options()
+    };
+    ArchiveStore::open(storage.clone(), options, OPENED_MS).map_err(|error| error.to_string())
+}
+
+fn contents(storage: &MemoryStorage) -> Vec<(String, Vec<u8>)> {
+    let names = storage.names().unwrap();
+    names
+        .into_iter()
+        .map(|name| (name.clone(), storage.bytes(&name).unwrap()))
+        .collect()
+}
+
+/// 07-79
+#[test]
+fn a_torn_frame_refuses_the_start_and_nothing_is_changed() {
+    let (storage, position) = torn();
+    let before = contents(&storage);
+    let refusal = open_with(&storage, OnTornFragment::Refuse).unwrap_err();
+    let expected = format!(
+        "Found potentially incomplete last fragment straddling page boundary in file: 1-0.rec, position {position}: "
+    );
+    assert!(refusal.starts_with(&expected), "{refusal}");
+    assert!(contents(&storage) == before);
+}
+
+/// 07-77, 07-78, 07-79, 07-82
+#[test]
+fn a_torn_frame_is_cut_if_the_options_say_so() {
+    let (storage, position) = torn();
+    let (store, recovered) = open_with(&storage, OnTornFragment::Truncate).unwrap();
+    let end = 1024 + 20 * 1056;
+    let expected = [(1, position, true), (2, end, false)];
+    let expected = expected.map(
+        |(recording_id, stop_position, is_torn)| RecoveredRecording {
+            recording_id,
+            stop_position,
+            is_torn,
+        },
+    );
+    assert_eq!(recovered, expected);
+    let stopped = store.recordings().map(|it| it.stop_timestamp_ms);
+    assert_eq!(
+        stopped.collect::<Vec<_>>(),
+        [STOPPED_MS, OPENED_MS, OPENED_MS]
+    );
+    assert!(
+        storage.bytes("1-0.rec").unwrap()[position as usize..]
+            .iter()
+            .all(|&byte| byte == 0)
+    );
+    let (_, recovered) = open_with(&storage, OnTornFragment::Refuse).unwrap();
+    assert_eq!(recovered, []);
+}
+
+/// 07-77
+#[test]
+fn a_recording_without_a_file_ends_where_it_starts() {
+    let (storage, mut store) = empty();
+    let session = store.start_recording(image(TERM_LENGTH + 96)).unwrap();
+    drop((store, session));
+    storage.remove(&format!("0-{TERM_LENGTH}.rec")).unwrap();
+    let (store, recovered) = open(&storage);
+    assert_eq!(recovered[0].stop_position, TERM_LENGTH + 96);
+    assert_eq!(positions(&store, 0).1, TERM_LENGTH + 96);
+}
+
+/// 07-81
+#[test]
+fn names_that_no_archive_gives_are_skipped() {
+    let (storage, mut store) = empty();
+    let id = recorded(&mut store, 0, 10);
+    let mut session = store.start_recording(image(0)).unwrap();
+    record(&mut session, 1);
+    drop((store, session));
+    for name in ["x-0.rec", "-5.rec", "1-x.rec", "nothing.rec", "1--32.rec"] {
+        storage.put(name, b"strange");
+    }
+    let (store, recovered) = open(&storage);
+    assert_eq!(recovered.len(), 1);
+    assert_eq!(frames(&storage, &store, id).len(), 10);
+}
+
+/// 07-53
+#[test]
+fn impossible_options_are_refused_before_anything_is_touched() {
+    let storage = MemoryStorage::new();
+    let refusals = [
+        StoreOptions {
+            segment_length: 65_535,
+            ..options()
+        },
+        StoreOptions {
+            segment_length: 32 * 1024,
+            ..options()
+        },
+        StoreOptions {
+            segment_length: i32::MIN,
+            ..options()
+        },
+        StoreOptions {
+            file_sync_level: SyncLevel::Data,
+            ..options()
+        },
+    ]
+    .map(|options| {
+        ArchiveStore::open(storage.clone(), options, 0)
+            .unwrap_err()
+            .to_string()
+    });
+    assert_eq!(
+        refusals[0],
+        "segment length 65535 is not a power of two from 65536 to 1073741824"
+    );
+    assert_eq!(
+        refusals[3],
+        "catalog file sync level 0 is below file sync level 1: raise it"
+    );
+    assert_eq!(storage.steps(), 0);
+}
+
+/// 07-77: with a kill at any step of the recovery.
+#[test]
+fn a_kill_amid_the_recovery_changes_nothing_of_the_ends() {
+    for step in 0..16 {
+        for progress in 0..3 {
+            let (storage, position) = torn();
+            storage.fail_at(storage.steps() + step, Fault::Kill { progress });
+            let _ = open_with(&storage, OnTornFragment::Truncate);
+            storage.restart();
+            let (store, _) = open_with(&storage, OnTornFragment::Truncate).unwrap();
+            assert_eq!(positions(&store, 1), (0, position));
+            assert_eq!(positions(&store, 2), (1024, 1024 + 20 * 1056));
+            assert!(store.recordings().all(|it| it.stop_position != NULL_VALUE));
+        }
+    }
+}
