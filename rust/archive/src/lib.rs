@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod catalog;
+pub mod channel;
 pub mod checksum;
 mod damage;
 pub mod frame;

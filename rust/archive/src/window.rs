@@ -25,9 +25,9 @@ pub(crate) struct Window<S: Storage> {
 }
 
 #[derive(Debug)]
-struct Segment<F> {
+pub(crate) struct Segment<F> {
     base: i64,
-    file: F,
+    pub(crate) file: F,
 }
 
 impl<S: Storage> Window<S> {
@@ -96,7 +96,7 @@ impl<S: Storage> Window<S> {
 }
 
 /// The segment that begins at `base`, opened unless it is open.
-fn open<'a, S: Storage>(
+pub(crate) fn open<'a, S: Storage>(
     segment: &'a mut Option<Segment<S::File>>,
     storage: &S,
     stream: &RecordedStream,

@@ -1,6 +1,29 @@
-//! The archive of Aeron's protocol, which clients reach over channels.
+//! The archive server: a conductor with a typed interface, and control sessions that translate Aeron's archive protocol to it.
 
+mod agents;
+mod archive;
+mod assembly;
+mod authentication;
+mod conductor;
 pub mod context;
-pub mod startup;
+mod control;
+mod counters;
+mod error;
+mod listing;
+mod maintenance;
+mod outbox;
+mod recording;
+mod replay;
+mod replaying;
+mod reports;
+mod sessions;
+mod startup;
 
+pub use archive::Archive;
+pub use authentication::{
+    AcceptAll, AllowAll, AuthenticationDecision, Authenticator, AuthorisationService, DenyAll,
+};
+pub use error::ArchiveError;
 pub use startup::ArchiveStartError;
+
+use reports::ErrorReports;

@@ -8,9 +8,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use aeron_protocol::archive::NULL_VALUE;
+
+use super::ArchiveError;
 use super::context::{ArchiveConfigurationError, ArchiveContext};
 use crate::mark_file::Owner;
 use crate::ownership::{OwnedDirectory, OwnershipError, OwnershipRequest};
+use crate::store::StoreError;
 
 /// A reason why an archive does not start.
 #[derive(Debug, thiserror::Error)]
@@ -30,20 +34,54 @@ pub enum ArchiveStartError {
     /// The archive directory is in use or damaged.
     #[error(transparent)]
     Ownership(#[from] OwnershipError),
+    /// The driver serves an archive with the same id.
+    #[error(
+        "found existing archive for archiveId={archive_id}: choose another aeron.archive.id, or wait until the driver has noticed that the archive before ended"
+    )]
+    ArchiveIdInUse {
+        /// Id of the archive.
+        archive_id: i64,
+    },
+    /// The catalog or a recording is damaged.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The driver does not serve the archive.
+    #[error(transparent)]
+    Client(#[from] aeron_client::Error),
+    /// The channel of a control stream cannot be.
+    #[error("control channel: {0}")]
+    ControlChannel(#[from] ArchiveError),
+    /// A thread cannot be made.
+    #[error("cannot start a thread: {source}")]
+    Thread {
+        /// What the system answers.
+        source: io::Error,
+    },
 }
 
 /// The directories of an archive, by their canonical paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ArchiveDirectories {
+pub(super) struct ArchiveDirectories {
     /// Catalog and recordings.
     pub archive: PathBuf,
     /// Mark file.
     pub mark_file: PathBuf,
 }
 
+/// The id of the archive: as configured, or one that the driver gives to nobody else.
+///
+/// # Errors
+/// There is no driver.
+pub(super) fn archive_id(context: &ArchiveContext) -> Result<i64, ArchiveStartError> {
+    match context.archive_id {
+        NULL_VALUE => Ok(aeron_client::next_correlation_id(&context.aeron_dir)?),
+        id => Ok(id),
+    }
+}
+
 /// An archive directory between taking it and the moment when the archive is up. Dropped before that, it is given up in good order.
 #[derive(Debug)]
-pub struct TakenDirectory {
+pub(super) struct TakenDirectory {
     /// `None` once the archive is up.
     owned: Option<OwnedDirectory>,
 }

@@ -6,6 +6,7 @@ use std::sync::mpsc::Receiver as Queue;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use aeron_agent::{BackoffIdleStrategy, IdleStrategy};
+use aeron_archive::channel;
 use aeron_archive::storage::Directory;
 use aeron_client::{Context, Image};
 
@@ -15,7 +16,7 @@ use super::ledger::Joined;
 use super::query_archive::QueryArchive;
 use super::recorded::{BlockBuffer, PollError, Recorded, Session, describe};
 use super::shared::{Fault, Phase, Shared};
-use super::{Command, OpenArchive, RecorderSettings, channel};
+use super::{Command, OpenArchive, RecorderSettings};
 use crate::error::{LiveCode, LiveError};
 use crate::private::{ImageDescription, RecordingInfo, RecordingWriter, SessionKey};
 

@@ -5,7 +5,6 @@
 //! queue. What is recorded stays readable whatever becomes of the media driver; an error is only said.
 
 mod agent;
-mod channel;
 mod connection;
 mod counters;
 mod ledger;

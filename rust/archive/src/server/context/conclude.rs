@@ -7,6 +7,7 @@ use super::{
     ARCHIVE_SETTINGS, ArchiveConfigurationError, ArchiveContext, AuthenticatorKind,
     AuthorisationKind,
 };
+use crate::checksum::Checksum;
 
 /// Longest frames are whole multiples of it.
 const FRAME_ALIGNMENT: usize = 32;
@@ -23,6 +24,10 @@ pub struct ArchiveChoices {
     pub recorder_idle_strategy: IdleStrategySpec,
     /// How the replayer idles.
     pub replayer_idle_strategy: IdleStrategySpec,
+    /// Checksum of recorded frames.
+    pub record_checksum: Option<Checksum>,
+    /// Checksum that replayed frames must have.
+    pub replay_checksum: Option<Checksum>,
     /// Who may connect.
     pub authenticator: AuthenticatorKind,
     /// What clients may ask for.
@@ -141,6 +146,8 @@ impl ArchiveContext {
                 .idle_strategy_of("recorder_idle_strategy", &self.recorder_idle_strategy)?,
             replayer_idle_strategy: self
                 .idle_strategy_of("replayer_idle_strategy", &self.replayer_idle_strategy)?,
+            record_checksum: self.checksum_of("record_checksum", &self.record_checksum)?,
+            replay_checksum: self.checksum_of("replay_checksum", &self.replay_checksum)?,
             authenticator: self.authenticator()?,
             authorisation: self.authorisation()?,
         })
@@ -165,6 +172,18 @@ impl ArchiveContext {
             *max_idle_park_ns = self.max_idle_park_ns;
         }
         Ok(spec)
+    }
+
+    fn checksum_of(
+        &self,
+        name: &str,
+        text: &str,
+    ) -> Result<Option<Checksum>, ArchiveConfigurationError> {
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let unknown = |_| self.refusal(name, "is not known", "use CRC-32 or CRC-32C");
+        text.parse().map(Some).map_err(unknown)
     }
 
     fn authenticator(&self) -> Result<AuthenticatorKind, ArchiveConfigurationError> {
@@ -247,6 +266,7 @@ mod tests {
         let choices = valid().conclude().unwrap();
         assert_eq!(choices.authenticator, AuthenticatorKind::AcceptAll);
         assert_eq!(choices.authorisation, AuthorisationKind::AllowAll);
+        assert_eq!(choices.record_checksum, None);
         assert_eq!(valid().threading_mode, ArchiveThreadingMode::Dedicated);
         let without_network = ArchiveContext {
             control_channel: String::new(),
@@ -341,16 +361,22 @@ mod tests {
             "aeron.archive.authorisation.service.supplier=com.acme.Rights is a class that cannot run here: use ALLOW_ALL or DENY_ALL",
         );
         check_refused(
+            |context| context.record_checksum = "com.acme.Sum".into(),
+            "aeron.archive.record.checksum=com.acme.Sum is not known: use CRC-32 or CRC-32C",
+        );
+        check_refused(
             |context| context.replayer_idle_strategy = "com.acme.Rest".into(),
             "aeron.archive.replayer.idle.strategy=com.acme.Rest is not known: could not find idle strategy com.acme.Rest: use one of backoff, yield, spin, noop, sleep-ns, sleeping, sleep-ms",
         );
     }
 
     #[test]
-    fn idle_strategies_have_short_names_and_class_names() {
+    fn idle_strategies_and_checksums_have_short_names_and_class_names() {
         let context = ArchiveContext {
             idle_strategy: "org.agrona.concurrent.YieldingIdleStrategy".into(),
             replayer_idle_strategy: "spin".into(),
+            record_checksum: "org.agrona.checksum.Crc32c".into(),
+            replay_checksum: "CRC-32".into(),
             authenticator_supplier: USERS_FILE.into(),
             users_file: Some("users.properties".into()),
             authorisation_service_supplier: "DENY_ALL".into(),
@@ -360,6 +386,8 @@ mod tests {
             conductor_idle_strategy: IdleStrategySpec::Yielding,
             recorder_idle_strategy: IdleStrategySpec::Yielding,
             replayer_idle_strategy: IdleStrategySpec::BusySpin,
+            record_checksum: Some(Checksum::Crc32c),
+            replay_checksum: Some(Checksum::Crc32),
             authenticator: AuthenticatorKind::UsersFile("users.properties".into()),
             authorisation: AuthorisationKind::DenyAll,
         };

@@ -1,0 +1,124 @@
+//! The archive's agents: conductor, recorder and replayer, in one loop or in three.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use aeron_agent::{Agent, AgentError, NanoClock};
+
+use super::conductor::ArchiveConductor;
+use super::counters::CycleCounters;
+use super::recording::Recorder;
+use super::replay::Replayer;
+use crate::storage::Storage;
+
+/// The conductor, and in the modes SHARED and INVOKER the recorder and the replayer too.
+pub(super) struct ConductorAgent<S: Storage + Clone> {
+    pub conductor: ArchiveConductor<S>,
+    /// `None` if it has a thread of its own.
+    pub recorder: Option<Recorder<S>>,
+    /// `None` if it has a thread of its own.
+    pub replayer: Option<Replayer<S>>,
+    /// Set when the agent ends.
+    pub is_terminated: Arc<AtomicBool>,
+}
+
+impl<S> Agent for ConductorAgent<S>
+where
+    S: Storage + Clone + Send,
+    S::File: Send,
+{
+    fn do_work(&mut self) -> Result<usize, AgentError> {
+        if self.conductor.aeron.is_closed() {
+            let cause = self.conductor.aeron.close_cause();
+            return Err(AgentError::terminated(format!(
+                "Aeron client closed: {cause:?}"
+            )));
+        }
+        let mut work = self.conductor.do_work();
+        if let Some(replayer) = &mut self.replayer {
+            work += replayer.do_work(self.conductor.now_ns);
+        }
+        if let Some(recorder) = &mut self.recorder {
+            work += recorder.do_work();
+        }
+        Ok(work)
+    }
+
+    fn on_close(&mut self) -> Result<(), AgentError> {
+        let is_abort = self.conductor.aeron.is_closed();
+        if let Some(replayer) = &mut self.replayer {
+            replayer.stop_all();
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.stop_all();
+        }
+        self.conductor.close(is_abort);
+        self.is_terminated.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    fn role_name(&self) -> Cow<'_, str> {
+        "archive-conductor".into()
+    }
+}
+
+/// The recorder on a thread of its own.
+pub(super) struct RecorderAgent<S: Storage> {
+    pub recorder: Recorder<S>,
+    pub nano_clock: Arc<dyn NanoClock>,
+    pub cycles: Option<CycleCounters>,
+}
+
+/// The replayer on a thread of its own.
+pub(super) struct ReplayerAgent<S: Storage> {
+    pub replayer: Replayer<S>,
+    pub nano_clock: Arc<dyn NanoClock>,
+    pub cycles: Option<CycleCounters>,
+}
+
+impl<S> Agent for RecorderAgent<S>
+where
+    S: Storage + Send,
+    S::File: Send,
+{
+    fn do_work(&mut self) -> Result<usize, AgentError> {
+        let now_ns = self.nano_clock.nano_time();
+        if let Some(cycles) = &mut self.cycles {
+            cycles.measure(now_ns);
+        }
+        Ok(self.recorder.do_work())
+    }
+
+    fn on_close(&mut self) -> Result<(), AgentError> {
+        self.recorder.stop_all();
+        Ok(())
+    }
+
+    fn role_name(&self) -> Cow<'_, str> {
+        "archive-recorder".into()
+    }
+}
+
+impl<S> Agent for ReplayerAgent<S>
+where
+    S: Storage + Send,
+    S::File: Send,
+{
+    fn do_work(&mut self) -> Result<usize, AgentError> {
+        let now_ns = self.nano_clock.nano_time();
+        if let Some(cycles) = &mut self.cycles {
+            cycles.measure(now_ns);
+        }
+        Ok(self.replayer.do_work(now_ns))
+    }
+
+    fn on_close(&mut self) -> Result<(), AgentError> {
+        self.replayer.stop_all();
+        Ok(())
+    }
+
+    fn role_name(&self) -> Cow<'_, str> {
+        "archive-replayer".into()
+    }
+}

@@ -1,0 +1,168 @@
+//! [`Archive`]: a running archive, its directory, its client and its agents.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use aeron_agent::{
+    AgentError, AgentInvoker, AgentRunner, ErrorHandler, IdleStrategy, SystemEpochClock,
+    SystemNanoClock, console,
+};
+
+use super::assembly::{Assembly, Foundation, Loop};
+use super::conductor::Clocks;
+use super::context::{ArchiveContext, ArchiveThreadingMode};
+use super::startup::{self, ArchiveDirectories, ArchiveStartError, TakenDirectory};
+
+/// An archive of a media driver. Dropping it closes it.
+///
+/// Its agents run on threads of their own, except that in mode [`ArchiveThreadingMode::Invoker`], or after
+/// [`launch_with_main_loop`](Self::launch_with_main_loop), the conductor is left to the caller.
+pub struct Archive {
+    archive_id: i64,
+    main_loop: Option<MainLoop>,
+    runners: Vec<AgentRunner>,
+    is_terminated: Arc<AtomicBool>,
+    is_closed: bool,
+}
+
+/// The agent that the caller runs.
+struct MainLoop {
+    invoker: AgentInvoker,
+    idle_strategy: Box<dyn IdleStrategy>,
+}
+
+impl Archive {
+    /// Starts an archive with its agents on threads of their own. Waits for the driver.
+    ///
+    /// # Errors
+    /// The configuration is refused, another archive is active in the directory or has the same id, the catalog or a recording is damaged, or
+    /// the driver does not serve the archive.
+    pub fn launch(context: ArchiveContext) -> Result<Self, ArchiveStartError> {
+        Self::start(context, false)
+    }
+
+    /// Starts an archive whose conductor runs when the caller calls [`do_work`](Self::do_work), which must be often, and
+    /// [`idle`](Self::idle) in between.
+    ///
+    /// # Errors
+    /// As [`launch`](Self::launch).
+    pub fn launch_with_main_loop(context: ArchiveContext) -> Result<Self, ArchiveStartError> {
+        Self::start(context, true)
+    }
+
+    /// Id of the archive among those of its driver.
+    pub fn archive_id(&self) -> i64 {
+        self.archive_id
+    }
+
+    /// One duty cycle of the agent that is left to the caller. Returns how much was done, 0 if there is none.
+    pub fn do_work(&mut self) -> usize {
+        self.main_loop
+            .as_mut()
+            .map_or(0, |main_loop| main_loop.invoker.invoke())
+    }
+
+    /// Idles after a duty cycle of the agent that is left to the caller, as its idle strategy says.
+    pub fn idle(&mut self, work_count: usize) {
+        if let Some(main_loop) = &mut self.main_loop {
+            main_loop.idle_strategy.idle(work_count);
+        }
+    }
+
+    /// Whether the archive has ended by itself, because its driver is gone.
+    pub fn is_terminated(&self) -> bool {
+        self.is_terminated.load(Ordering::Acquire)
+    }
+
+    /// Ends all recordings, notes where they end, and gives the directory back. May be called again.
+    pub fn close(&mut self) {
+        if std::mem::replace(&mut self.is_closed, true) {
+            return;
+        }
+        // Recorder and replayer end first: the conductor notes what they report.
+        self.runners.iter().for_each(AgentRunner::close);
+        if let Some(main_loop) = &mut self.main_loop {
+            main_loop.invoker.close();
+        }
+    }
+
+    fn start(context: ArchiveContext, has_main_loop: bool) -> Result<Self, ArchiveStartError> {
+        let choices = context.conclude()?;
+        let clocks = Clocks {
+            epoch: Arc::new(SystemEpochClock),
+            nano: Arc::new(SystemNanoClock),
+        };
+        let directories = ArchiveDirectories::make(&context)?;
+        let archive_id = startup::archive_id(&context)?;
+        let now_ms = clocks.epoch.time_ms();
+        let directory = TakenDirectory::take(&context, &directories, archive_id, now_ms)?;
+        let parts = Foundation {
+            context: &context,
+            choices: &choices,
+            archive_id,
+            directories: &directories,
+            clocks: &clocks,
+        };
+        let assembly = Assembly::new(&parts, directory)?;
+        let mut archive = Self {
+            archive_id,
+            main_loop: None,
+            runners: Vec::new(),
+            is_terminated: assembly.is_terminated,
+            is_closed: false,
+        };
+        let is_invoker = context.threading_mode == ArchiveThreadingMode::Invoker;
+        archive.run(assembly.loops, has_main_loop || is_invoker)?;
+        Ok(archive)
+    }
+
+    /// Runs the loops, the last of which is the conductor's.
+    fn run(&mut self, mut loops: Vec<Loop>, has_main_loop: bool) -> Result<(), ArchiveStartError> {
+        let error_handler: Arc<dyn ErrorHandler> =
+            Arc::new(|error: &AgentError| console::warn(format_args!("aeron archive: {error}")));
+        let main_loop = loops.pop_if(|_| has_main_loop);
+        for Loop {
+            agent,
+            idle_strategy,
+        } in loops
+        {
+            let runner = AgentRunner::new(agent, idle_strategy, Arc::clone(&error_handler), None);
+            self.runners.push(runner);
+        }
+        for runner in &self.runners {
+            runner
+                .start_on_thread()
+                .map_err(|source| ArchiveStartError::Thread { source })?;
+        }
+        self.main_loop = main_loop.map(
+            |Loop {
+                 agent,
+                 idle_strategy,
+             }| {
+                let mut invoker = AgentInvoker::new(agent, error_handler, None);
+                invoker.start();
+                MainLoop {
+                    invoker,
+                    idle_strategy,
+                }
+            },
+        );
+        Ok(())
+    }
+}
+
+impl Drop for Archive {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl fmt::Debug for Archive {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Archive")
+            .field("archive_id", &self.archive_id)
+            .finish_non_exhaustive()
+    }
+}

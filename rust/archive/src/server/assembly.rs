@@ -1,0 +1,305 @@
+//! [`Assembly`]: the parts of an archive, put together into loops.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use aeron_agent::{Agent, IdleStrategy, IdleStrategySpec};
+use aeron_client::{Aeron, HandlerMode};
+use aeron_protocol::uri::{ChannelUri, key};
+
+use super::agents::{ConductorAgent, RecorderAgent, ReplayerAgent};
+use super::conductor::{ArchiveConductor, Clocks};
+use super::context::{ArchiveChoices, ArchiveContext, ArchiveThreadingMode};
+use super::control::ControlStreams;
+use super::counters::{
+    ArchiveCounters, CounterLabels, TransferCounters, TransferMeter, is_archive_there,
+};
+use super::maintenance::Deletions;
+use super::outbox::Outbox;
+use super::recording::{Recorder, RecordingEvents, RecordingSettings, Recordings};
+use super::replay::{ReplaySettings, Replayer, Replays};
+use super::reports::MarkFileReports;
+use super::sessions::{ControlSessions, SessionSettings};
+use super::startup::{ArchiveDirectories, ArchiveStartError, TakenDirectory};
+use super::{AcceptAll, AllowAll, ArchiveError};
+use crate::channel::ControlStreamDefaults;
+use crate::recovery::OnTornFragment;
+use crate::storage::Directory;
+use crate::store::{ArchiveStore, StoreOptions};
+
+/// Sleep between looks at the driver's replies while the archive starts.
+const START_POLL_INTERVAL: Duration = Duration::from_millis(1);
+
+/// What an archive is built on.
+pub(super) struct Foundation<'a> {
+    pub context: &'a ArchiveContext,
+    pub choices: &'a ArchiveChoices,
+    pub archive_id: i64,
+    pub directories: &'a ArchiveDirectories,
+    pub clocks: &'a Clocks,
+}
+
+/// The loops of an archive that is ready.
+pub(super) struct Assembly {
+    /// In the order in which they end; the conductor's is the last.
+    pub loops: Vec<Loop>,
+    /// Set when the conductor has ended.
+    pub is_terminated: Arc<AtomicBool>,
+}
+
+/// An agent, and what it does when it has nothing to do.
+pub(super) struct Loop {
+    pub agent: Box<dyn Agent>,
+    pub idle_strategy: Box<dyn IdleStrategy>,
+}
+
+impl Assembly {
+    /// Connects to the driver, opens the store, and subscribes to the control streams. Waits for the driver.
+    ///
+    /// # Errors
+    /// The driver does not serve the archive, serves one with the same id, or the store cannot be opened.
+    pub fn new(
+        foundation: &Foundation<'_>,
+        directory: TakenDirectory,
+    ) -> Result<Self, ArchiveStartError> {
+        let &Foundation {
+            context,
+            choices,
+            archive_id,
+            directories,
+            clocks,
+        } = foundation;
+        let aeron = connect(context, archive_id)?;
+        if is_archive_there(aeron.counters_reader(), archive_id) {
+            return Err(ArchiveStartError::ArchiveIdInUse { archive_id });
+        }
+        let (now_ms, now_ns) = (clocks.epoch.time_ms(), clocks.nano.nano_time());
+        let counters = ArchiveCounters::add(&aeron, &labels(context, archive_id), now_ns)?;
+        let storage = Directory::new(directories.archive.clone());
+        let (store, _) =
+            ArchiveStore::open(storage.clone(), store_options(context, choices), now_ms)?;
+        let events = recording_events(&aeron, context)?;
+        let streams = subscribe(&aeron, context)?;
+        let (recorder_commands, commands_to_recorder) = channel();
+        let (recorder_events, events_of_recorder) = channel();
+        let meter = |counters: &TransferCounters| {
+            TransferMeter::new(counters.clone(), Arc::clone(&clocks.nano))
+        };
+        let recorder = Recorder::new(
+            commands_to_recorder,
+            recorder_events,
+            events,
+            meter(&counters.writes),
+        );
+        let (replays, replayer) = replays(context, choices, storage);
+        let reads = counters.reads.clone();
+        let replayer = replayer.measure_reads(Arc::clone(&clocks.nano), move |bytes, ns| {
+            reads.note(bytes, ns)
+        });
+        let recording_settings = RecordingSettings {
+            archive_id,
+            max_concurrent_recordings: context.max_concurrent_recordings as usize,
+            block_limit: context.file_io_max_length,
+        };
+        let reports = MarkFileReports::new(directory.ready(now_ms)?, counters.errors.clone());
+        let conductor = ArchiveConductor {
+            archive_id,
+            recordings: Recordings::new(recording_settings, recorder_commands, events_of_recorder),
+            replays,
+            deletions: Deletions::default(),
+            sessions: sessions(context, archive_id),
+            outbox: Outbox::default(),
+            reports: Box::new(reports),
+            clocks: clocks.clone(),
+            aeron,
+            store,
+            streams,
+            counters,
+            now_ns,
+            now_ms,
+        };
+        Ok(Self::of(context, choices, conductor, recorder, replayer))
+    }
+
+    fn of(
+        context: &ArchiveContext,
+        choices: &ArchiveChoices,
+        conductor: ArchiveConductor<Directory>,
+        recorder: Recorder<Directory>,
+        replayer: Replayer<Directory>,
+    ) -> Self {
+        let is_terminated = Arc::new(AtomicBool::new(false));
+        let mut agent = ConductorAgent {
+            conductor,
+            recorder: None,
+            replayer: None,
+            is_terminated: Arc::clone(&is_terminated),
+        };
+        let mut loops = Vec::new();
+        if context.threading_mode == ArchiveThreadingMode::Dedicated {
+            let nano_clock = &agent.conductor.clocks.nano;
+            let counters = &agent.conductor.counters;
+            let recorder = RecorderAgent {
+                recorder,
+                nano_clock: Arc::clone(nano_clock),
+                cycles: counters.recorder_cycles.clone(),
+            };
+            let replayer = ReplayerAgent {
+                replayer,
+                nano_clock: Arc::clone(nano_clock),
+                cycles: counters.replayer_cycles.clone(),
+            };
+            loops.push(Loop::new(recorder, choices.recorder_idle_strategy));
+            loops.push(Loop::new(replayer, choices.replayer_idle_strategy));
+        } else {
+            agent.recorder = Some(recorder);
+            agent.replayer = Some(replayer);
+        }
+        loops.push(Loop::new(agent, choices.conductor_idle_strategy));
+        Self {
+            loops,
+            is_terminated,
+        }
+    }
+}
+
+impl Loop {
+    fn new(agent: impl Agent + 'static, idle_strategy: IdleStrategySpec) -> Self {
+        Self {
+            agent: Box::new(agent),
+            idle_strategy: idle_strategy.build(),
+        }
+    }
+}
+
+fn connect(context: &ArchiveContext, archive_id: i64) -> Result<Aeron, ArchiveStartError> {
+    let client = aeron_client::Context {
+        aeron_dir: context.aeron_dir.clone(),
+        client_name: format!("archive archiveId={archive_id}"),
+        use_conductor_agent_invoker: true,
+        handler_mode: HandlerMode::Inline,
+        ..aeron_client::Context::default()
+    };
+    Ok(Aeron::connect(client)?)
+}
+
+fn labels(context: &ArchiveContext, archive_id: i64) -> CounterLabels<'_> {
+    CounterLabels {
+        archive_id,
+        threading_mode: context.threading_mode.name(),
+        is_dedicated: context.threading_mode == ArchiveThreadingMode::Dedicated,
+        cycle_thresholds_ns: [
+            context.conductor_cycle_threshold_ns,
+            context.recorder_cycle_threshold_ns,
+            context.replayer_cycle_threshold_ns,
+        ],
+    }
+}
+
+/// Subscribes to the control streams. Waits for the driver.
+fn subscribe(aeron: &Aeron, context: &ArchiveContext) -> Result<ControlStreams, ArchiveStartError> {
+    let mut subscriptions = Vec::new();
+    if context.control_channel_enabled {
+        let channel = control_channel(context)?;
+        subscriptions.push(aeron.async_add_subscription(&channel, context.control_stream_id)?);
+    }
+    subscriptions.push(aeron.async_add_subscription(
+        &context.local_control_channel,
+        context.local_control_stream_id,
+    )?);
+    let mut streams = ControlStreams::new(subscriptions);
+    while !streams.poll_ready()? {
+        std::thread::sleep(START_POLL_INTERVAL);
+    }
+    Ok(streams)
+}
+
+/// The control channel with the archive's setting of `sparse`.
+fn control_channel(context: &ArchiveContext) -> Result<String, ArchiveError> {
+    let mut channel = ChannelUri::parse(&context.control_channel)?;
+    let is_sparse = context.control_term_buffer_sparse;
+    channel.put(key::SPARSE, &is_sparse.to_string())?;
+    Ok(channel.to_string())
+}
+
+/// The stream of recording events, if it is enabled. Waits for the driver.
+fn recording_events(
+    aeron: &Aeron,
+    context: &ArchiveContext,
+) -> Result<RecordingEvents, ArchiveStartError> {
+    if !context.recording_events_enabled {
+        return Ok(RecordingEvents::default());
+    }
+    let (channel, stream_id) = (
+        &context.recording_events_channel,
+        context.recording_events_stream_id,
+    );
+    let publication = aeron.add_exclusive_publication(channel, stream_id)?;
+    Ok(RecordingEvents::new(Some(publication)))
+}
+
+fn replays(
+    context: &ArchiveContext,
+    choices: &ArchiveChoices,
+    storage: Directory,
+) -> (Replays, Replayer<Directory>) {
+    let settings = ReplaySettings {
+        max_concurrent_replays: context.max_concurrent_replays as usize,
+        connect_timeout_ns: context.connect_timeout_ns,
+        linger_timeout_ns: context.replay_linger_timeout_ns,
+        file_io_max_length: context.file_io_max_length as i32,
+        checksum: choices.replay_checksum,
+    };
+    let (commands, commands_to_replayer): (Sender<_>, Receiver<_>) = channel();
+    let (replayer_events, events) = channel();
+    let replays = Replays::new(settings, commands, events, Box::new(random));
+    (
+        replays,
+        Replayer::new(storage, commands_to_replayer, replayer_events),
+    )
+}
+
+fn store_options(context: &ArchiveContext, choices: &ArchiveChoices) -> StoreOptions {
+    StoreOptions {
+        catalog_capacity: context.catalog_capacity,
+        segment_length: context.segment_file_length as i32,
+        file_sync_level: context.file_sync_level,
+        catalog_sync_level: context.catalog_file_sync_level,
+        record_checksum: choices.record_checksum,
+        on_torn_fragment: OnTornFragment::Refuse,
+        low_storage_space_threshold: context.low_storage_space_threshold,
+    }
+}
+
+fn sessions(context: &ArchiveContext, archive_id: i64) -> ControlSessions {
+    let settings = SessionSettings {
+        archive_id,
+        connect_timeout_ns: context.connect_timeout_ns,
+        liveness_check_interval_ns: context.session_liveness_check_interval_ns,
+        response_defaults: ControlStreamDefaults {
+            mtu_length: context.control_mtu_length as i32,
+            term_length: context.control_term_buffer_length as i32,
+            is_sparse: context.control_term_buffer_sparse,
+        },
+    };
+    ControlSessions::new(
+        settings,
+        first_session_id(),
+        Box::new(AcceptAll),
+        Box::new(AllowAll),
+    )
+}
+
+/// A random non-negative 32-bit number: the ids of an archive that is started again differ from those before.
+fn first_session_id() -> i64 {
+    random() & i64::from(i32::MAX)
+}
+
+/// A number that nobody can guess.
+fn random() -> i64 {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).expect("the system gives random numbers");
+    i64::from_le_bytes(bytes)
+}

@@ -1,0 +1,298 @@
+//! [`ArchiveConductor`]: the archive's interface in types, and its duty cycle.
+
+use std::sync::Arc;
+
+use aeron_agent::{EpochClock, NanoClock};
+use aeron_client::Aeron;
+use aeron_protocol::archive::{NULL_VALUE, RequestIds};
+
+use super::control::{ControlStreams, Response};
+use super::counters::ArchiveCounters;
+use super::listing::{Listing, ListingSource, SubscriptionEntry};
+use super::maintenance::Deletions;
+use super::outbox::Outbox;
+use super::recording::{RecordingRequest, Recordings};
+use super::replay::Replays;
+use super::sessions::ControlSessions;
+use super::{ArchiveError, ErrorReports};
+use crate::catalog::RecordingDescriptor;
+use crate::storage::Storage;
+use crate::store::ArchiveStore;
+
+/// Owns what the archive knows, and decides. Runs in one thread; recorder and replayer run in it too, or in their own.
+pub(super) struct ArchiveConductor<S: Storage + Clone> {
+    pub(super) archive_id: i64,
+    pub(super) aeron: Aeron,
+    pub(super) store: ArchiveStore<S>,
+    pub(super) recordings: Recordings<S>,
+    pub(super) replays: Replays,
+    pub(super) deletions: Deletions,
+    pub(super) sessions: ControlSessions,
+    pub(super) streams: ControlStreams,
+    pub(super) outbox: Outbox,
+    pub(super) counters: ArchiveCounters,
+    pub(super) reports: Box<dyn ErrorReports>,
+    pub(super) clocks: Clocks,
+    pub(super) now_ns: i64,
+    pub(super) now_ms: i64,
+}
+
+/// Clocks of an archive.
+#[derive(Clone)]
+pub(super) struct Clocks {
+    /// Wall clock.
+    pub epoch: Arc<dyn EpochClock>,
+    /// Monotonic clock.
+    pub nano: Arc<dyn NanoClock>,
+}
+
+/// Recording.
+impl<S: Storage + Clone> ArchiveConductor<S> {
+    /// Subscribes to a stream and records each of its images. Responds with the id of the subscription when the driver has added it.
+    ///
+    /// # Errors
+    /// See [`Recordings::start`].
+    pub fn start_recording(&mut self, request: &RecordingRequest<'_>) -> Result<(), ArchiveError> {
+        self.recordings.start(&self.aeron, &self.store, request)
+    }
+
+    /// Subscribes to a stream and continues a recording with its image. Responds as [`start_recording`](Self::start_recording).
+    ///
+    /// # Errors
+    /// See [`Recordings::extend`].
+    pub fn extend_recording(
+        &mut self,
+        recording_id: i64,
+        request: &RecordingRequest<'_>,
+    ) -> Result<(), ArchiveError> {
+        self.recordings
+            .extend(&self.aeron, &self.store, recording_id, request)
+    }
+
+    /// Stops the recordings of a subscription.
+    ///
+    /// # Errors
+    /// No subscription has the channel and stream.
+    pub fn stop_recording(&mut self, stream_id: i32, channel: &str) -> Result<i64, ArchiveError> {
+        self.recordings
+            .stop_by_channel(stream_id, channel)
+            .map(|()| 0)
+    }
+
+    /// Stops the recordings of a subscription.
+    ///
+    /// # Errors
+    /// No subscription has the id.
+    pub fn stop_recording_subscription(
+        &mut self,
+        subscription_id: i64,
+    ) -> Result<i64, ArchiveError> {
+        self.recordings
+            .stop_by_subscription(subscription_id)
+            .map(|()| 0)
+    }
+
+    /// Stops one recording. Returns 1 if it ran, otherwise 0.
+    ///
+    /// # Errors
+    /// The recording does not exist.
+    pub fn stop_recording_by_identity(&mut self, recording_id: i64) -> Result<i64, ArchiveError> {
+        self.store.recording(recording_id)?;
+        Ok(self.recordings.stop_by_identity(recording_id).into())
+    }
+}
+
+/// Queries.
+impl<S: Storage + Clone> ArchiveConductor<S> {
+    /// Start position of a recording.
+    ///
+    /// # Errors
+    /// The recording does not exist.
+    pub fn start_position(&self, recording_id: i64) -> Result<i64, ArchiveError> {
+        Ok(self.store.recording(recording_id)?.start_position)
+    }
+
+    /// Recorded position of a recording that runs, otherwise −1.
+    ///
+    /// # Errors
+    /// The recording does not exist.
+    pub fn recording_position(&self, recording_id: i64) -> Result<i64, ArchiveError> {
+        self.store.recording(recording_id)?;
+        Ok(self.recordings.position(recording_id).unwrap_or(NULL_VALUE))
+    }
+
+    /// Stop position of a recording, −1 while it runs.
+    ///
+    /// # Errors
+    /// The recording does not exist.
+    pub fn stop_position(&self, recording_id: i64) -> Result<i64, ArchiveError> {
+        Ok(self.store.recording(recording_id)?.stop_position)
+    }
+
+    /// Recorded position of a recording that runs, otherwise its stop position.
+    ///
+    /// # Errors
+    /// The recording does not exist.
+    pub fn max_recorded_position(&self, recording_id: i64) -> Result<i64, ArchiveError> {
+        let stop_position = self.stop_position(recording_id)?;
+        Ok(self
+            .recordings
+            .position(recording_id)
+            .unwrap_or(stop_position))
+    }
+
+    /// The newest recording from `min_recording_id` on of a session and stream whose channel contains a text; −1 if there is none.
+    ///
+    /// # Errors
+    /// `min_recording_id` is negative.
+    pub fn find_last_matching_recording(
+        &self,
+        min_recording_id: i64,
+        session_id: i32,
+        stream_id: i32,
+        channel_fragment: &[u8],
+    ) -> Result<i64, ArchiveError> {
+        if min_recording_id < 0 {
+            return Err(ArchiveError::new(
+                aeron_protocol::archive::ArchiveErrorCode::UnknownRecording,
+                format!("minRecordingId={min_recording_id} < 0"),
+            ));
+        }
+        let matches = |recording: &&RecordingDescriptor| {
+            recording.session_id == session_id
+                && recording.stream_id == stream_id
+                && super::listing::contains(recording.original_channel.as_bytes(), channel_fragment)
+        };
+        let newest = self
+            .store
+            .recordings()
+            .rev()
+            .take_while(|recording| recording.recording_id >= min_recording_id)
+            .find(matches);
+        Ok(newest.map_or(NULL_VALUE, |recording| recording.recording_id))
+    }
+
+    /// Begins a listing; its descriptors are sent in later duty cycles.
+    pub fn list(&mut self, requester: RequestIds, listing: Listing) {
+        if let Err(error) = self.sessions.begin_listing(requester, listing) {
+            self.outbox.refuse(requester, error);
+        }
+    }
+
+    /// Replaces the channel of a recording.
+    pub fn update_channel(&mut self, requester: RequestIds, recording_id: i64, channel: &str) {
+        if self.sessions.is_listing(requester.control_session_id) {
+            let error = ArchiveError::new(
+                aeron_protocol::archive::ArchiveErrorCode::ActiveListing,
+                "active listing already in progress",
+            );
+            return self.outbox.refuse(requester, error);
+        }
+        if self.store.recording(recording_id).is_err() {
+            let unknown = Response::RecordingUnknown(recording_id);
+            return self.outbox.respond(requester, unknown);
+        }
+        let updated = crate::channel::stripped(channel)
+            .map_err(ArchiveError::from)
+            .and_then(|stripped| {
+                Ok(self
+                    .store
+                    .update_channel(recording_id, channel, &stripped)?)
+            });
+        let response = Response::of(updated.map(|()| 0));
+        self.outbox.respond(requester, response);
+    }
+}
+
+/// The duty cycle.
+impl<S: Storage + Clone> ArchiveConductor<S> {
+    /// Runs the client, takes requests, and runs what is in progress. Returns the work count.
+    pub fn do_work(&mut self) -> usize {
+        self.now_ns = self.clocks.nano.nano_time();
+        self.now_ms = self.clocks.epoch.time_ms();
+        let mut work = self.aeron.do_work();
+        work += self.poll_requests();
+        work +=
+            self.recordings
+                .do_work(&self.aeron, &mut self.store, self.now_ms, &mut self.outbox);
+        work += self.poll_replays() + self.delete_files();
+        work += self.sessions.deliver(&mut self.outbox, self.now_ns);
+        work += self.run_sessions();
+        self.reports.heartbeat(self.now_ms);
+        self.count();
+        work
+    }
+
+    /// Ends the archive: notes where recordings ended that the recorder has ended, tells their sessions, and closes everything.
+    ///
+    /// If the client has ended (`is_abort`), the catalog is not changed: recovery finds the ends at the next start.
+    pub fn close(&mut self, is_abort: bool) {
+        if !is_abort {
+            self.recordings
+                .do_work(&self.aeron, &mut self.store, self.now_ms, &mut self.outbox);
+            self.sessions.deliver(&mut self.outbox, self.now_ns);
+        }
+        self.replays.close_all();
+        self.sessions.close_all();
+        self.aeron.close();
+        self.reports.close();
+    }
+
+    /// Notes an error for whoever runs the archive.
+    pub fn report(&mut self, error: &str) {
+        self.reports.report(self.now_ms, error);
+    }
+
+    fn poll_requests(&mut self) -> usize {
+        // The streams are taken out while the requests change the rest.
+        let mut streams = std::mem::take(&mut self.streams);
+        let polled = streams.poll(|image, request| self.on_request(image, request));
+        self.streams = streams;
+        polled.unwrap_or_else(|error| {
+            self.report(&error.message);
+            0
+        })
+    }
+
+    fn count(&mut self) {
+        self.counters.conductor_cycles.measure(self.now_ns);
+        let counters = &self.counters;
+        counters.control_sessions.set(self.sessions.count() as i64);
+        counters
+            .recording_sessions
+            .set(self.recordings.count() as i64);
+        counters.replay_sessions.set(self.replays.count() as i64);
+    }
+
+    fn run_sessions(&mut self) -> usize {
+        let source = Lists {
+            store: &self.store,
+            recordings: &self.recordings,
+        };
+        let (reports, now_ms) = (&mut self.reports, self.now_ms);
+        let replays = &mut self.replays;
+        self.sessions
+            .do_work(self.now_ns, now_ms, &source, |session_id, reason| {
+                replays.on_control_session_ended(session_id);
+                if let Some(reason) = reason {
+                    reports.report(now_ms, reason);
+                }
+            })
+    }
+}
+
+/// What clients may list.
+struct Lists<'a, S: Storage + Clone> {
+    store: &'a ArchiveStore<S>,
+    recordings: &'a Recordings<S>,
+}
+
+impl<S: Storage + Clone> ListingSource for Lists<'_, S> {
+    fn next_recording(&self, recording_id: i64) -> Option<&RecordingDescriptor> {
+        self.store.recordings_from(recording_id).next()
+    }
+
+    fn subscription(&self, index: usize) -> Option<SubscriptionEntry<'_>> {
+        self.recordings.subscription(index)
+    }
+}

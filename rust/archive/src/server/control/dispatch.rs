@@ -1,0 +1,375 @@
+//! Requests to calls: each message of a client becomes one call of the conductor, and its result a response.
+
+use aeron_client::Image;
+use aeron_protocol::archive::{
+    ArchiveDecodeError, ArchiveErrorCode, ArchiveRequest, AuthConnectRequest, ConnectRequest,
+    NULL_VALUE, RequestIds, SourceLocation,
+};
+
+use super::responses::Response;
+use crate::server::ArchiveError;
+use crate::server::conductor::ArchiveConductor;
+use crate::server::listing::{Listing, StreamFilter};
+use crate::server::recording::RecordingRequest;
+use crate::server::replaying::ReplayOrder;
+use crate::server::sessions::{ConnectRequestParts, NotServed};
+use crate::storage::Storage;
+
+impl<S: Storage + Clone> ArchiveConductor<S> {
+    /// Serves one request, which came over `image`.
+    pub(in crate::server) fn on_request(&mut self, image: &Image, message: &[u8]) {
+        match ArchiveRequest::decode(message) {
+            Ok(ArchiveRequest::AuthConnect(request)) => self.on_connect(image, &parts(&request)),
+            Ok(ArchiveRequest::Connect(request)) => self.on_connect(image, &old_parts(&request)),
+            Ok(ArchiveRequest::CloseSession(request)) => {
+                if !self.sessions.close(request.control_session_id, image) {
+                    self.report_unknown_session(request.control_session_id, 3);
+                }
+            }
+            Ok(ArchiveRequest::ChallengeResponse(request)) => {
+                let ids = ids(request.control_session_id, request.correlation_id);
+                let credentials = request.encoded_credentials;
+                self.sessions
+                    .on_challenge_response(ids, image, credentials, self.now_ms);
+            }
+            Ok(ArchiveRequest::Replay(request)) if request.replay_token != NULL_VALUE => {
+                let ids = ids(request.control_session_id, request.correlation_id);
+                let order = text("replayChannel", request.replay_channel)
+                    .map(|channel| ReplayOrder::of(ids, &request, channel));
+                self.on_replay_with_token(image, request.replay_token, order);
+            }
+            Ok(ArchiveRequest::BoundedReplay(request)) if request.replay_token != NULL_VALUE => {
+                let ids = ids(request.control_session_id, request.correlation_id);
+                let order = text("replayChannel", request.replay_channel)
+                    .map(|channel| ReplayOrder::of_bounded(ids, &request, channel));
+                self.on_replay_with_token(image, request.replay_token, order);
+            }
+            Ok(request) => self.on_session_request(image, message, &request),
+            // A newer client may know more messages.
+            Err(ArchiveDecodeError::UnknownTemplateId { .. }) => {}
+            Err(error) => self.on_undecodable(image, message, error),
+        }
+    }
+
+    fn on_connect(
+        &mut self,
+        image: &Image,
+        request: &Result<ConnectRequestParts<'_>, ArchiveError>,
+    ) {
+        let connected = request.as_ref().map_err(Clone::clone).and_then(|request| {
+            self.sessions
+                .connect(&self.aeron, image, request, self.now_ns, self.now_ms)
+        });
+        // Without a response channel there is nobody to respond to.
+        if let Err(error) = connected {
+            self.report(&format!("failed to connect a control session: {error}"));
+        }
+    }
+
+    /// Serves a replay that is requested over a connection of its own: the token names the session.
+    fn on_replay_with_token(
+        &mut self,
+        image: &Image,
+        token: i64,
+        order: Result<ReplayOrder<'_>, ArchiveError>,
+    ) {
+        match order.and_then(|order| self.with_token(order, token, image)) {
+            Ok(order) => {
+                if let Err(error) = self.replay(&order) {
+                    self.outbox.refuse(order.requester, error);
+                }
+            }
+            // Without a session there is nobody to respond to.
+            Err(error) => self.report(&error.message),
+        }
+    }
+
+    fn on_undecodable(&mut self, image: &Image, message: &[u8], error: ArchiveDecodeError) {
+        self.report(&error.to_string());
+        let Some(ids) = RequestIds::of(message) else {
+            return;
+        };
+        let is_served = self
+            .sessions
+            .accept(
+                ids.control_session_id,
+                image,
+                template_id(message),
+                self.now_ns,
+            )
+            .is_ok();
+        if is_served {
+            self.outbox.refuse(ids, ArchiveError::generic(error));
+        }
+    }
+
+    fn on_session_request(&mut self, image: &Image, message: &[u8], request: &ArchiveRequest<'_>) {
+        let Some(ids) = RequestIds::of(message) else {
+            return;
+        };
+        let template_id = request.template_id();
+        match self
+            .sessions
+            .accept(ids.control_session_id, image, template_id, self.now_ns)
+        {
+            Ok(()) => self.serve(ids, request),
+            Err(NotServed::UnknownSession) => {
+                self.report_unknown_session(ids.control_session_id, template_id);
+            }
+            Err(NotServed::NotActive) => {}
+            Err(NotServed::Unauthorised) => {
+                let error =
+                    ArchiveError::new(ArchiveErrorCode::UnauthorisedAction, "unauthorised action");
+                self.report(&format!(
+                    "unauthorised action: controlSessionId={} templateId={template_id}",
+                    ids.control_session_id
+                ));
+                self.outbox.refuse(ids, error);
+            }
+        }
+    }
+
+    fn report_unknown_session(&mut self, control_session_id: i64, template_id: u16) {
+        self.report(&format!(
+            "control request for unknown session: controlSessionId={control_session_id} templateId={template_id}"
+        ));
+    }
+
+    fn serve(&mut self, ids: RequestIds, request: &ArchiveRequest<'_>) {
+        match self.execute(ids, request) {
+            Ok(Served::WithResult(value)) => self.outbox.respond(ids, Response::Ok(value)),
+            Ok(Served::Later) => {}
+            Err(error) => self.outbox.refuse(ids, error),
+        }
+    }
+
+    fn execute(
+        &mut self,
+        ids: RequestIds,
+        request: &ArchiveRequest<'_>,
+    ) -> Result<Served, ArchiveError> {
+        use ArchiveRequest as Request;
+        let result = match request {
+            Request::KeepAlive(_) => return Ok(Served::Later),
+            Request::ArchiveId(_) => self.archive_id,
+            Request::StartRecording(request) => {
+                self.start_recording(&RecordingRequest {
+                    requester: ids,
+                    channel: text("channel", request.channel)?,
+                    stream_id: request.stream_id,
+                    source_location: request.source_location,
+                    is_auto_stop: false,
+                })?;
+                return Ok(Served::Later);
+            }
+            Request::StartRecording2(request) => {
+                self.start_recording(&RecordingRequest {
+                    requester: ids,
+                    channel: text("channel", request.channel)?,
+                    stream_id: request.stream_id,
+                    source_location: request.source_location,
+                    is_auto_stop: request.auto_stop,
+                })?;
+                return Ok(Served::Later);
+            }
+            Request::ExtendRecording(request) => {
+                let extension = extension(
+                    ids,
+                    request.channel,
+                    request.stream_id,
+                    request.source_location,
+                    false,
+                )?;
+                self.extend_recording(request.recording_id, &extension)?;
+                return Ok(Served::Later);
+            }
+            Request::ExtendRecording2(request) => {
+                let (channel, stream_id) = (request.channel, request.stream_id);
+                let extension = extension(
+                    ids,
+                    channel,
+                    stream_id,
+                    request.source_location,
+                    request.auto_stop,
+                )?;
+                self.extend_recording(request.recording_id, &extension)?;
+                return Ok(Served::Later);
+            }
+            Request::StopRecording(request) => {
+                self.stop_recording(request.stream_id, text("channel", request.channel)?)?
+            }
+            Request::StopRecordingSubscription(request) => {
+                self.stop_recording_subscription(request.subscription_id)?
+            }
+            Request::StopRecordingByIdentity(request) => {
+                self.stop_recording_by_identity(request.recording_id)?
+            }
+            Request::StartPosition(request) => self.start_position(request.recording_id)?,
+            Request::RecordingPosition(request) => self.recording_position(request.recording_id)?,
+            Request::StopPosition(request) => self.stop_position(request.recording_id)?,
+            Request::MaxRecordedPosition(request) => {
+                self.max_recorded_position(request.recording_id)?
+            }
+            Request::FindLastMatchingRecording(request) => self.find_last_matching_recording(
+                request.min_recording_id,
+                request.session_id,
+                request.stream_id,
+                request.channel,
+            )?,
+            Request::ListRecordings(request) => {
+                let (from, count) = (request.from_recording_id, request.record_count);
+                self.list(
+                    ids,
+                    Listing::recordings(ids.correlation_id, from, count, None),
+                );
+                return Ok(Served::Later);
+            }
+            Request::ListRecordingsForUri(request) => {
+                let filter = StreamFilter {
+                    stream_id: request.stream_id,
+                    channel_fragment: request.channel.to_vec(),
+                };
+                let (from, count) = (request.from_recording_id, request.record_count);
+                self.list(
+                    ids,
+                    Listing::recordings(ids.correlation_id, from, count, Some(filter)),
+                );
+                return Ok(Served::Later);
+            }
+            Request::ListRecording(request) => {
+                self.list(
+                    ids,
+                    Listing::recording(ids.correlation_id, request.recording_id),
+                );
+                return Ok(Served::Later);
+            }
+            Request::ListRecordingSubscriptions(request) => {
+                let stream_id = request.apply_stream_id.then_some(request.stream_id);
+                let listing = Listing::subscriptions(
+                    ids.correlation_id,
+                    request.pseudo_index,
+                    request.subscription_count,
+                    stream_id,
+                    request.channel.to_vec(),
+                );
+                self.list(ids, listing);
+                return Ok(Served::Later);
+            }
+            Request::UpdateChannel(request) => {
+                self.update_channel(ids, request.recording_id, text("channel", request.channel)?);
+                return Ok(Served::Later);
+            }
+            Request::Replay(request) => {
+                let channel = text("replayChannel", request.replay_channel)?;
+                self.replay(&ReplayOrder::of(ids, request, channel))?;
+                return Ok(Served::Later);
+            }
+            Request::BoundedReplay(request) => {
+                let channel = text("replayChannel", request.replay_channel)?;
+                self.replay(&ReplayOrder::of_bounded(ids, request, channel))?;
+                return Ok(Served::Later);
+            }
+            Request::ReplayToken(request) => self.replay_token(ids, request.recording_id),
+            Request::StopReplay(request) => self.stop_replay(request.replay_session_id),
+            Request::StopAllReplays(request) => self.stop_all_replays(request.recording_id),
+            Request::TruncateRecording(request) => {
+                self.truncate_recording(ids, request.recording_id, request.position)?;
+                return Ok(Served::Later);
+            }
+            Request::PurgeRecording(request) => {
+                self.purge_recording(ids, request.recording_id)?;
+                return Ok(Served::Later);
+            }
+            Request::DetachSegments(request) => {
+                self.detach_segments(request.recording_id, request.new_start_position)?
+            }
+            Request::PurgeSegments(request) => {
+                self.purge_segments(ids, request.recording_id, request.new_start_position)?;
+                return Ok(Served::Later);
+            }
+            Request::DeleteDetachedSegments(request) => {
+                self.delete_detached_segments(ids, request.recording_id)?;
+                return Ok(Served::Later);
+            }
+            Request::AttachSegments(request) => self.attach_segments(request.recording_id)?,
+            Request::MigrateSegments(request) => {
+                let (source, destination) = (request.src_recording_id, request.dst_recording_id);
+                self.migrate_segments(ids, source, destination)?;
+                return Ok(Served::Later);
+            }
+            _ => {
+                return Err(ArchiveError::generic(format!(
+                    "templateId={} is not supported",
+                    request.template_id()
+                )));
+            }
+        };
+        Ok(Served::WithResult(result))
+    }
+}
+
+/// How a request that was accepted is responded to.
+enum Served {
+    /// With this result.
+    WithResult(i64),
+    /// By what the request began, or not at all.
+    Later,
+}
+
+fn extension<'a>(
+    requester: RequestIds,
+    channel: &'a [u8],
+    stream_id: i32,
+    source_location: SourceLocation,
+    is_auto_stop: bool,
+) -> Result<RecordingRequest<'a>, ArchiveError> {
+    Ok(RecordingRequest {
+        requester,
+        channel: text("channel", channel)?,
+        stream_id,
+        source_location,
+        is_auto_stop,
+    })
+}
+
+fn parts<'a>(request: &AuthConnectRequest<'a>) -> Result<ConnectRequestParts<'a>, ArchiveError> {
+    Ok(ConnectRequestParts {
+        correlation_id: request.correlation_id,
+        version: request.version,
+        response_stream_id: request.response_stream_id,
+        response_channel: text("responseChannel", request.response_channel)?,
+        encoded_credentials: request.encoded_credentials,
+        client_info: text("clientInfo", request.client_info)?,
+    })
+}
+
+fn old_parts<'a>(request: &ConnectRequest<'a>) -> Result<ConnectRequestParts<'a>, ArchiveError> {
+    Ok(ConnectRequestParts {
+        correlation_id: request.correlation_id,
+        version: request.version,
+        response_stream_id: request.response_stream_id,
+        response_channel: text("responseChannel", request.response_channel)?,
+        encoded_credentials: &[],
+        client_info: "",
+    })
+}
+
+/// A text of a message, which may have any bytes.
+fn text<'a>(field: &str, bytes: &'a [u8]) -> Result<&'a str, ArchiveError> {
+    std::str::from_utf8(bytes)
+        .map_err(|error| ArchiveError::generic(format!("{field} is not text: {error}")))
+}
+
+const fn ids(control_session_id: i64, correlation_id: i64) -> RequestIds {
+    RequestIds {
+        control_session_id,
+        correlation_id,
+    }
+}
+
+fn template_id(message: &[u8]) -> u16 {
+    message
+        .get(2..4)
+        .and_then(|bytes| bytes.try_into().ok())
+        .map_or(0, u16::from_le_bytes)
+}

@@ -1,0 +1,216 @@
+//! [`ResponseStream`]: sends messages to one client, in order, and keeps those that its publication does not take yet.
+
+use std::collections::VecDeque;
+
+use aeron_client::{AppendError, ExclusivePublication, OfferError};
+use aeron_protocol::archive::{
+    ARCHIVE_PROTOCOL_VERSION, ArchiveErrorCode, ArchiveResponse, ControlResponse,
+    ControlResponseCode,
+};
+
+use crate::server::ArchiveError;
+
+/// Attempts to offer a message before it is queued.
+const OFFER_ATTEMPTS: usize = 3;
+/// Messages that wait for a client at most. Beyond that the client does not read, and its session ends.
+const MAX_QUEUED_MESSAGES: usize = 1024;
+
+/// A response to a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::server) enum Response {
+    /// The request succeeded with this result.
+    Ok(i64),
+    /// The request failed.
+    Error(ArchiveError),
+    /// No recording, or no further one, was found from this id on.
+    RecordingUnknown(i64),
+    /// No further subscription was found.
+    SubscriptionUnknown(i64),
+}
+
+impl Response {
+    pub(in crate::server) fn of(result: Result<i64, ArchiveError>) -> Self {
+        match result {
+            Ok(value) => Self::Ok(value),
+            Err(error) => Self::Error(error),
+        }
+    }
+
+    fn text(&self) -> &str {
+        match self {
+            Self::Error(error) => &error.message,
+            Self::Ok(_) | Self::RecordingUnknown(_) | Self::SubscriptionUnknown(_) => "",
+        }
+    }
+
+    fn message<'a>(
+        &self,
+        control_session_id: i64,
+        correlation_id: i64,
+        error_message: &'a str,
+    ) -> ArchiveResponse<'a> {
+        let (code, relevant_id) = match self {
+            Self::Ok(value) => (ControlResponseCode::Ok, *value),
+            Self::Error(error) => (ControlResponseCode::Error, error.code.value().into()),
+            Self::RecordingUnknown(id) => (ControlResponseCode::RecordingUnknown, *id),
+            Self::SubscriptionUnknown(id) => (ControlResponseCode::SubscriptionUnknown, *id),
+        };
+        ArchiveResponse::ControlResponse(ControlResponse {
+            control_session_id,
+            correlation_id,
+            relevant_id,
+            code,
+            version: ARCHIVE_PROTOCOL_VERSION,
+            error_message: error_message.as_bytes(),
+        })
+    }
+}
+
+/// The stream to one client.
+#[derive(Debug)]
+pub(in crate::server) struct ResponseStream {
+    publication: ExclusivePublication,
+    queue: VecDeque<Vec<u8>>,
+    buffer: Vec<u8>,
+}
+
+/// The outcome of a send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::server) enum Sent {
+    /// The client gets it.
+    Now,
+    /// It waits behind the limit of the publication.
+    Queued,
+    /// The publication is closed or at its last position, or the queue is full: the session has to end.
+    Never,
+}
+
+impl ResponseStream {
+    pub fn new(publication: ExclusivePublication) -> Self {
+        Self {
+            publication,
+            queue: VecDeque::new(),
+            buffer: Vec::new(),
+        }
+    }
+
+    pub fn publication(&self) -> &ExclusivePublication {
+        &self.publication
+    }
+
+    pub fn has_queued(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// Sends a response, or queues it.
+    pub fn respond(
+        &mut self,
+        control_session_id: i64,
+        correlation_id: i64,
+        response: &Response,
+    ) -> Sent {
+        let max_length = self.publication.max_message_length();
+        let text = ascii(response.text(), max_length);
+        self.send(&response.message(control_session_id, correlation_id, &text))
+    }
+
+    /// Sends a response if it can be sent now. Queues nothing.
+    pub fn try_respond(
+        &mut self,
+        control_session_id: i64,
+        correlation_id: i64,
+        response: &Response,
+    ) -> Sent {
+        let max_length = self.publication.max_message_length();
+        let text = ascii(response.text(), max_length);
+        self.try_send(&response.message(control_session_id, correlation_id, &text))
+    }
+
+    /// Sends a message, or queues it after those that wait.
+    pub fn send(&mut self, message: &ArchiveResponse<'_>) -> Sent {
+        self.encode(message);
+        if self.queue.is_empty() {
+            match offer(&self.publication, &self.buffer) {
+                Offered::Taken => return Sent::Now,
+                Offered::Later => {}
+                Offered::Never => return Sent::Never,
+            }
+        }
+        if self.queue.len() >= MAX_QUEUED_MESSAGES {
+            return Sent::Never;
+        }
+        self.queue.push_back(self.buffer.clone());
+        Sent::Queued
+    }
+
+    /// Sends a message if it can be sent now. Queues nothing: the caller tries again.
+    pub fn try_send(&mut self, message: &ArchiveResponse<'_>) -> Sent {
+        if self.has_queued() {
+            return Sent::Queued;
+        }
+        self.encode(message);
+        match offer(&self.publication, &self.buffer) {
+            Offered::Taken => Sent::Now,
+            Offered::Later => Sent::Queued,
+            Offered::Never => Sent::Never,
+        }
+    }
+
+    /// Sends what waits; returns how many messages went, and whether the rest can.
+    pub fn flush(&mut self) -> (usize, Sent) {
+        let mut count = 0;
+        while let Some(message) = self.queue.front() {
+            match offer(&self.publication, message) {
+                Offered::Taken => drop(self.queue.pop_front()),
+                Offered::Later => return (count, Sent::Queued),
+                Offered::Never => return (count, Sent::Never),
+            }
+            count += 1;
+        }
+        (count, Sent::Now)
+    }
+
+    fn encode(&mut self, message: &ArchiveResponse<'_>) {
+        self.buffer.clear();
+        self.buffer.resize(message.encoded_length(), 0);
+        message
+            .encode(&mut self.buffer)
+            .expect("the buffer has the length of the message");
+    }
+}
+
+enum Offered {
+    Taken,
+    Later,
+    Never,
+}
+
+fn offer(publication: &ExclusivePublication, message: &[u8]) -> Offered {
+    for _ in 0..OFFER_ATTEMPTS {
+        match publication.offer(message) {
+            Ok(_) => return Offered::Taken,
+            Err(OfferError::Append(
+                AppendError::BackPressured | AppendError::AdminAction | AppendError::NotConnected,
+            )) => {}
+            Err(_) => return Offered::Never,
+        }
+    }
+    Offered::Later
+}
+
+/// The text of a response: texts are ASCII on the wire, and a message has an end.
+fn ascii(text: &str, max_message_length: usize) -> String {
+    const BLOCK_AND_HEADERS_LENGTH: usize = 64;
+    text.chars()
+        .map(|character| if character.is_ascii() { character } else { '?' })
+        .take(max_message_length.saturating_sub(BLOCK_AND_HEADERS_LENGTH))
+        .collect()
+}
+
+/// The error of a session whose credentials were refused.
+pub(super) fn authentication_rejected() -> Response {
+    Response::Error(ArchiveError::new(
+        ArchiveErrorCode::AuthenticationRejected,
+        "authentication rejected",
+    ))
+}

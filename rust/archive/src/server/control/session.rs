@@ -1,0 +1,436 @@
+//! [`ControlSession`]: one client's connection to the archive, from its connect request to its end.
+
+use aeron_client::{Counter, ExclusivePublication, Image, PendingOperation};
+use aeron_protocol::archive::{
+    ARCHIVE_PROTOCOL_VERSION, ArchiveResponse, Challenge, Ping, RecordingSignalEvent,
+};
+
+use super::responses::{Response, ResponseStream, Sent, authentication_rejected};
+use crate::server::listing::{Listing, ListingSource};
+use crate::server::{ArchiveError, AuthenticationDecision, Authenticator};
+
+/// Interval of everything that a session repeats until the client reacts, in nanoseconds.
+const RESEND_INTERVAL_NS: i64 = 200_000_000;
+
+/// What a connect request says, and what the archive has asked of its driver for it.
+pub(in crate::server) struct Opening {
+    /// Id of the session.
+    pub control_session_id: i64,
+    /// Of the connect request.
+    pub correlation_id: i64,
+    /// Image that the request came over.
+    pub image: Image,
+    /// Protocol version of the client; `None` if the archive does not speak it.
+    pub refused_version: Option<i32>,
+    /// The response publication.
+    pub publication: PendingOperation<ExclusivePublication>,
+    /// The counter of the session.
+    pub counter: PendingOperation<Counter>,
+    /// How long each step of the connection may take, in nanoseconds.
+    pub connect_timeout_ns: i64,
+    /// Interval of pings, in nanoseconds.
+    pub liveness_check_interval_ns: i64,
+}
+
+/// A control session.
+pub(in crate::server) struct ControlSession {
+    opening: Opening,
+    state: State,
+    responses: Option<ResponseStream>,
+    counter: Option<Counter>,
+    /// When the session ends unless something succeeds before.
+    deadline_ns: Option<i64>,
+    next_resend_ns: i64,
+    /// Correlation id of the request that the authentication answers.
+    authentication_correlation_id: i64,
+    principal: Vec<u8>,
+    listing: Option<Listing>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Init,
+    Connecting,
+    Connected,
+    Challenged,
+    Authenticated,
+    Active,
+    Rejected,
+    Done,
+}
+
+/// What a session needs in a duty cycle.
+pub(in crate::server) struct SessionTurn<'a> {
+    pub now_ns: i64,
+    pub now_ms: i64,
+    pub authenticator: &'a mut dyn Authenticator,
+    pub source: &'a dyn ListingSource,
+}
+
+/// Why a session ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::server) enum SessionEnd {
+    /// The client closed it, or is gone: nobody is to be told.
+    Closed,
+    /// The archive ends it; the client's request publication is told the reason.
+    Aborted(String),
+}
+
+impl ControlSession {
+    pub fn new(opening: Opening, now_ns: i64) -> Self {
+        Self {
+            state: State::Init,
+            responses: None,
+            counter: None,
+            deadline_ns: Some(now_ns.saturating_add(opening.connect_timeout_ns)),
+            next_resend_ns: now_ns,
+            authentication_correlation_id: opening.correlation_id,
+            principal: Vec::new(),
+            listing: None,
+            opening,
+        }
+    }
+
+    pub fn id(&self) -> i64 {
+        self.opening.control_session_id
+    }
+
+    /// The image that the requests of the session come over.
+    pub fn image(&self) -> &Image {
+        &self.opening.image
+    }
+
+    pub fn principal(&self) -> &[u8] {
+        &self.principal
+    }
+
+    pub fn is_challenged(&self) -> bool {
+        self.state == State::Challenged
+    }
+
+    /// Takes notice of a request. Returns whether the session serves it; the first one makes the session active.
+    pub fn accept_request(&mut self, now_ns: i64) -> bool {
+        if self.state == State::Authenticated && self.opening.refused_version.is_none() {
+            self.state = State::Active;
+            self.next_resend_ns = now_ns.saturating_add(self.opening.liveness_check_interval_ns);
+        }
+        self.state == State::Active
+    }
+
+    /// Notes the correlation id of a response to a challenge, which the decision will have.
+    pub fn on_challenge_response(&mut self, correlation_id: i64) {
+        self.authentication_correlation_id = correlation_id;
+    }
+
+    /// Ends the session; its publication is revoked when it is dropped by [`close`](Self::close).
+    pub fn end(&mut self) {
+        self.state = State::Done;
+    }
+
+    /// Gives everything back: the response publication is revoked, the counter freed.
+    pub fn close(&mut self) {
+        self.state = State::Done;
+        if let Some(responses) = self.responses.take() {
+            responses.publication().revoke();
+        }
+        if let Some(counter) = self.counter.take() {
+            counter.close();
+        }
+        self.listing = None;
+    }
+
+    /// Sends a response to a request of the session. Does nothing without a connection.
+    pub fn respond(&mut self, correlation_id: i64, response: &Response, now_ns: i64) {
+        let id = self.id();
+        if let Some(responses) = &mut self.responses {
+            let sent = responses.respond(id, correlation_id, response);
+            self.note(sent, now_ns);
+        }
+    }
+
+    /// Sends a signal to the session.
+    pub fn signal(&mut self, signal: RecordingSignalEvent, now_ns: i64) {
+        if let Some(responses) = &mut self.responses {
+            let sent = responses.send(&ArchiveResponse::RecordingSignal(signal));
+            self.note(sent, now_ns);
+        }
+    }
+
+    /// Begins a listing.
+    ///
+    /// # Errors
+    /// Another listing of the session has not ended.
+    pub fn begin_listing(&mut self, listing: Listing) -> Result<(), ArchiveError> {
+        if self.listing.is_some() {
+            return Err(ArchiveError::new(
+                aeron_protocol::archive::ArchiveErrorCode::ActiveListing,
+                "active listing already in progress",
+            ));
+        }
+        self.listing = Some(listing);
+        Ok(())
+    }
+
+    /// Whether a listing has not ended.
+    pub fn is_listing(&self) -> bool {
+        self.listing.is_some()
+    }
+
+    /// One duty cycle. Returns the work count, or why the session ended.
+    pub fn do_work(&mut self, turn: &mut SessionTurn<'_>) -> Result<usize, SessionEnd> {
+        if self.state == State::Done {
+            return Err(SessionEnd::Closed);
+        }
+        if self.opening.image.is_closed() {
+            return Err(SessionEnd::Closed);
+        }
+        let mut work = match self.state {
+            State::Init => self.open(turn.now_ns)?,
+            State::Connecting => self.connect(),
+            State::Connected => self.decide(turn, false)?,
+            State::Challenged => self.decide(turn, true)?,
+            State::Authenticated => self.repeat_acceptance(turn.now_ns),
+            State::Active => self.serve(turn)?,
+            State::Rejected => self.repeat_rejection(turn.now_ns),
+            State::Done => 0,
+        };
+        work += self.flush(turn.now_ns)?;
+        self.check_deadline(turn.now_ns)?;
+        Ok(work)
+    }
+
+    fn open(&mut self, now_ns: i64) -> Result<usize, SessionEnd> {
+        let opening = &mut self.opening;
+        let failed = |error: aeron_client::Error| {
+            SessionEnd::Aborted(format!("failed to create response publication: {error}"))
+        };
+        if self.responses.is_none() {
+            let publication = opening.publication.poll().map_err(failed)?;
+            self.responses = publication.map(ResponseStream::new);
+        }
+        if self.counter.is_none() {
+            self.counter = opening.counter.poll().map_err(failed)?;
+        }
+        let (Some(_), Some(counter)) = (&self.responses, &self.counter) else {
+            return Ok(0);
+        };
+        counter.set(opening.control_session_id);
+        self.deadline_ns = Some(now_ns.saturating_add(opening.connect_timeout_ns));
+        self.state = State::Connecting;
+        Ok(1)
+    }
+
+    fn connect(&mut self) -> usize {
+        let is_connected = self
+            .responses
+            .as_ref()
+            .is_some_and(|responses| responses.publication().is_connected());
+        if is_connected {
+            self.state = State::Connected;
+        }
+        usize::from(is_connected)
+    }
+
+    /// Asks the authenticator, and sends its decision.
+    fn decide(
+        &mut self,
+        turn: &mut SessionTurn<'_>,
+        is_challenged: bool,
+    ) -> Result<usize, SessionEnd> {
+        if !is_challenged && !self.is_resend_due(turn.now_ns) {
+            return Ok(0);
+        }
+        if let Some(version) = self.opening.refused_version {
+            self.send_now(&version_error(version));
+            return Ok(1);
+        }
+        let (id, now_ms) = (self.id(), turn.now_ms);
+        let decision = match is_challenged {
+            false => turn.authenticator.on_connected_session(id, now_ms),
+            true => turn.authenticator.on_challenged_session(id, now_ms),
+        };
+        match decision {
+            AuthenticationDecision::Pending => Ok(0),
+            AuthenticationDecision::Authenticate(principal) => {
+                if self.send_now(&Response::Ok(id)) {
+                    self.principal = principal;
+                    self.deadline_ns = None;
+                    self.become_state(State::Authenticated, turn.now_ns);
+                }
+                Ok(1)
+            }
+            AuthenticationDecision::Challenge(challenge) => {
+                if !is_challenged && self.send_challenge(&challenge) {
+                    self.become_state(State::Challenged, turn.now_ns);
+                }
+                Ok(1)
+            }
+            AuthenticationDecision::Reject => {
+                self.become_state(State::Rejected, turn.now_ns);
+                self.send_now(&authentication_rejected());
+                Ok(1)
+            }
+        }
+    }
+
+    fn become_state(&mut self, state: State, now_ns: i64) {
+        self.state = state;
+        self.next_resend_ns = now_ns.saturating_add(RESEND_INTERVAL_NS);
+    }
+
+    fn send_challenge(&mut self, challenge: &[u8]) -> bool {
+        let message = ArchiveResponse::Challenge(Challenge {
+            control_session_id: self.opening.control_session_id,
+            correlation_id: self.authentication_correlation_id,
+            encoded_challenge: challenge,
+        });
+        self.responses
+            .as_mut()
+            .is_some_and(|responses| responses.try_send(&message) == Sent::Now)
+    }
+
+    /// Sends a response of the connection, if that is possible now: it is repeated otherwise.
+    fn send_now(&mut self, response: &Response) -> bool {
+        let (id, correlation_id) = (self.id(), self.authentication_correlation_id);
+        self.responses.as_mut().is_some_and(|responses| {
+            responses.try_respond(id, correlation_id, response) == Sent::Now
+        })
+    }
+
+    fn repeat_acceptance(&mut self, now_ns: i64) -> usize {
+        if !self.is_resend_due(now_ns) {
+            return 0;
+        }
+        self.send_now(&Response::Ok(self.id()));
+        1
+    }
+
+    fn repeat_rejection(&mut self, now_ns: i64) -> usize {
+        if !self.is_resend_due(now_ns) {
+            return 0;
+        }
+        self.send_now(&authentication_rejected());
+        1
+    }
+
+    /// Whether 200 ms are over; begins the next ones.
+    fn is_resend_due(&mut self, now_ns: i64) -> bool {
+        let is_due = now_ns >= self.next_resend_ns;
+        if is_due {
+            self.next_resend_ns = now_ns.saturating_add(RESEND_INTERVAL_NS);
+        }
+        is_due
+    }
+
+    fn serve(&mut self, turn: &mut SessionTurn<'_>) -> Result<usize, SessionEnd> {
+        let id = self.id();
+        let Some(responses) = &mut self.responses else {
+            return Err(SessionEnd::Closed);
+        };
+        if !responses.publication().is_connected() {
+            return Err(SessionEnd::Closed);
+        }
+        let mut work = 0;
+        if let Some(listing) = &mut self.listing {
+            let progress = listing.do_work(id, responses, turn.source);
+            work += progress.sent;
+            if progress.is_over {
+                self.listing = None;
+            }
+        }
+        if turn.now_ns >= self.next_resend_ns {
+            self.next_resend_ns = turn
+                .now_ns
+                .saturating_add(self.opening.liveness_check_interval_ns);
+            let ping = ArchiveResponse::Ping(Ping {
+                control_session_id: id,
+            });
+            if !responses.has_queued() {
+                let sent = responses.try_send(&ping);
+                self.note(sent, turn.now_ns);
+            }
+            work += 1;
+        }
+        Ok(work)
+    }
+
+    fn flush(&mut self, now_ns: i64) -> Result<usize, SessionEnd> {
+        let Some(responses) = &mut self.responses else {
+            return Ok(0);
+        };
+        if !responses.has_queued() {
+            return Ok(0);
+        }
+        let (count, rest) = responses.flush();
+        if rest == Sent::Never {
+            return Err(SessionEnd::Closed);
+        }
+        if count > 0 {
+            self.note(Sent::Now, now_ns);
+        }
+        Ok(count)
+    }
+
+    /// A failed send starts the deadline, a successful one ends it. The connection has a deadline of its own.
+    fn note(&mut self, sent: Sent, now_ns: i64) {
+        let is_established = matches!(self.state, State::Authenticated | State::Active);
+        match sent {
+            Sent::Never => self.state = State::Done,
+            Sent::Now if is_established => self.deadline_ns = None,
+            Sent::Queued if is_established && self.deadline_ns.is_none() => {
+                self.deadline_ns = Some(now_ns.saturating_add(self.opening.connect_timeout_ns));
+            }
+            Sent::Now | Sent::Queued => {}
+        }
+    }
+
+    fn check_deadline(&self, now_ns: i64) -> Result<(), SessionEnd> {
+        if self
+            .deadline_ns
+            .is_none_or(|deadline_ns| now_ns < deadline_ns)
+        {
+            return Ok(());
+        }
+        let timeout_ms = self.opening.connect_timeout_ns / 1_000_000;
+        Err(SessionEnd::Aborted(match self.state {
+            State::Active => {
+                format!("failed to send response for more than connectTimeoutMs={timeout_ms}")
+            }
+            state => format!(
+                "failed to establish initial connection: state={}",
+                state_name(state)
+            ),
+        }))
+    }
+}
+
+fn state_name(state: State) -> &'static str {
+    match state {
+        State::Init => "INIT",
+        State::Connecting => "CONNECTING",
+        State::Connected => "CONNECTED",
+        State::Challenged => "CHALLENGED",
+        State::Authenticated => "AUTHENTICATED",
+        State::Active => "ACTIVE",
+        State::Rejected => "REJECTED",
+        State::Done => "DONE",
+    }
+}
+
+/// The error for a client whose protocol the archive does not speak.
+fn version_error(version: i32) -> Response {
+    let text = |version: i32| {
+        let version = version as u32;
+        format!(
+            "{}.{}.{}",
+            version >> 16 & 0xFF,
+            version >> 8 & 0xFF,
+            version & 0xFF
+        )
+    };
+    Response::Error(ArchiveError::generic(format!(
+        "invalid client version {}, archive is {}",
+        text(version),
+        text(ARCHIVE_PROTOCOL_VERSION)
+    )))
+}

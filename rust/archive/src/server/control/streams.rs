@@ -1,0 +1,94 @@
+//! [`ControlStreams`]: the subscriptions over which requests come.
+
+use aeron_client::{Action, FragmentAssembler, Image, PendingOperation, Subscription};
+
+use crate::server::ArchiveError;
+
+/// Fragments that are taken of a stream in one duty cycle at most.
+const FRAGMENT_LIMIT: usize = 10;
+/// Longest request that is served, in bytes: channels and credentials are far shorter. A longer message is dropped.
+const MAX_REQUEST_LENGTH: usize = 64 * 1024;
+
+/// The streams of requests: over the network, if the archive has that, and on the same machine.
+#[derive(Default)]
+pub(in crate::server) struct ControlStreams {
+    streams: Vec<ControlStream>,
+    request: Vec<u8>,
+}
+
+struct ControlStream {
+    state: StreamState,
+    assembler: FragmentAssembler,
+}
+
+enum StreamState {
+    Adding(PendingOperation<Subscription>),
+    Open(Subscription),
+}
+
+impl ControlStreams {
+    /// The streams of subscriptions that were asked for.
+    pub fn new(subscriptions: impl IntoIterator<Item = PendingOperation<Subscription>>) -> Self {
+        let stream = |subscription| ControlStream {
+            state: StreamState::Adding(subscription),
+            assembler: FragmentAssembler::default(),
+        };
+        Self {
+            streams: subscriptions.into_iter().map(stream).collect(),
+            request: Vec::new(),
+        }
+    }
+
+    /// Whether clients can connect over all streams.
+    ///
+    /// # Errors
+    /// The driver refuses a subscription.
+    pub fn poll_ready(&mut self) -> Result<bool, ArchiveError> {
+        let mut is_ready = true;
+        for stream in &mut self.streams {
+            if let StreamState::Adding(operation) = &mut stream.state {
+                match operation.poll()? {
+                    Some(subscription) => stream.state = StreamState::Open(subscription),
+                    None => is_ready = false,
+                }
+            }
+        }
+        Ok(is_ready)
+    }
+
+    /// Calls `on_request` with each request that has come, and the image that it came over. Returns the number of fragments.
+    ///
+    /// # Errors
+    /// The first error of a stream; the others are polled all the same.
+    pub fn poll(
+        &mut self,
+        mut on_request: impl FnMut(&Image, &[u8]),
+    ) -> Result<usize, ArchiveError> {
+        let mut outcome = Ok(0);
+        for stream in &mut self.streams {
+            let StreamState::Open(subscription) = &stream.state else {
+                continue;
+            };
+            let (assembler, request) = (&mut stream.assembler, &mut self.request);
+            let polled = subscription.poll(
+                |fragment| {
+                    assembler.on_controlled_fragment(fragment, |message| {
+                        if message.len() <= MAX_REQUEST_LENGTH {
+                            request.resize(message.len(), 0);
+                            message.copy_to(request);
+                            on_request(message.header().image(), request);
+                        }
+                        Action::Continue
+                    })
+                },
+                FRAGMENT_LIMIT,
+            );
+            match (polled, &mut outcome) {
+                (Ok(fragments), Ok(count)) => *count += fragments,
+                (Err(error), Ok(_)) => outcome = Err(error.into()),
+                (_, Err(_)) => {}
+            }
+        }
+        outcome
+    }
+}

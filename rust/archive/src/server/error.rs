@@ -1,0 +1,53 @@
+//! [`ArchiveError`]: the reason why the archive refuses a request, as the client is told.
+
+use aeron_protocol::archive::ArchiveErrorCode;
+
+use crate::store::StoreError;
+
+/// The reason why a request failed, with the code and the text of the response.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ArchiveError {
+    /// Code of the response.
+    pub code: ArchiveErrorCode,
+    /// Text of the response.
+    pub message: String,
+}
+
+impl ArchiveError {
+    /// An error with a code.
+    pub fn new(code: ArchiveErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+        }
+    }
+
+    /// An error without a code of its own.
+    pub fn generic(message: impl ToString) -> Self {
+        Self::new(ArchiveErrorCode::Generic, message.to_string())
+    }
+
+    /// The recording does not exist.
+    pub fn unknown_recording(recording_id: i64) -> Self {
+        StoreError::UnknownRecording { recording_id }.into()
+    }
+}
+
+impl From<StoreError> for ArchiveError {
+    fn from(error: StoreError) -> Self {
+        Self::new(error.archive_error_code(), error.to_string())
+    }
+}
+
+impl From<aeron_client::Error> for ArchiveError {
+    fn from(error: aeron_client::Error) -> Self {
+        Self::generic(error)
+    }
+}
+
+impl From<aeron_protocol::uri::UriError> for ArchiveError {
+    fn from(error: aeron_protocol::uri::UriError) -> Self {
+        Self::generic(error)
+    }
+}

@@ -1,0 +1,301 @@
+//! [`Listing`]: sends the descriptors of recordings or subscriptions to a client, a few in each duty cycle.
+
+use aeron_protocol::archive::{
+    ArchiveResponse, RecordingDescriptorMessage, RecordingSubscriptionDescriptor,
+};
+
+use super::control::{Response, ResponseStream, Sent};
+use crate::catalog::RecordingDescriptor;
+
+/// Entries that one listing looks at in one duty cycle at most.
+const ENTRIES_PER_CYCLE: usize = 64;
+
+/// What a client may list.
+pub(super) trait ListingSource {
+    /// The recording with the lowest id that is not below `recording_id`.
+    fn next_recording(&self, recording_id: i64) -> Option<&RecordingDescriptor>;
+
+    /// The recording subscription at an index of an order that holds as long as no subscription comes or goes.
+    fn subscription(&self, index: usize) -> Option<SubscriptionEntry<'_>>;
+}
+
+/// A recording subscription as a client sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SubscriptionEntry<'a> {
+    /// Registration id of the subscription.
+    pub registration_id: i64,
+    /// Stream.
+    pub stream_id: i32,
+    /// Channel that the archive subscribed to.
+    pub channel: &'a str,
+}
+
+/// A request to list, and how far it has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Listing {
+    correlation_id: i64,
+    /// Descriptors that are still to be sent.
+    left: i32,
+    entries: Entries,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Entries {
+    Recordings {
+        next_id: i64,
+        /// Id after the last recording that was looked at.
+        end_id: i64,
+        filter: Option<StreamFilter>,
+    },
+    OneRecording(i64),
+    Subscriptions {
+        next_index: usize,
+        stream_id: Option<i32>,
+        fragment: Vec<u8>,
+    },
+}
+
+/// Selects recordings of a stream whose channel contains a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct StreamFilter {
+    /// Stream.
+    pub stream_id: i32,
+    /// Part of the original channel; empty for all.
+    pub channel_fragment: Vec<u8>,
+}
+
+/// The outcome of one duty cycle of a listing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ListingProgress {
+    /// Messages that were sent.
+    pub sent: usize,
+    /// Whether nothing more comes.
+    pub is_over: bool,
+}
+
+impl StreamFilter {
+    /// Whether the recording is selected.
+    pub fn matches(&self, recording: &RecordingDescriptor) -> bool {
+        recording.stream_id == self.stream_id
+            && contains(
+                recording.original_channel.as_bytes(),
+                &self.channel_fragment,
+            )
+    }
+}
+
+impl Listing {
+    /// Lists up to `count` recordings from an id on.
+    pub fn recordings(
+        correlation_id: i64,
+        from_recording_id: i64,
+        count: i32,
+        filter: Option<StreamFilter>,
+    ) -> Self {
+        Self {
+            correlation_id,
+            left: count,
+            entries: Entries::Recordings {
+                next_id: from_recording_id,
+                end_id: from_recording_id,
+                filter,
+            },
+        }
+    }
+
+    /// Lists one recording.
+    pub fn recording(correlation_id: i64, recording_id: i64) -> Self {
+        Self {
+            correlation_id,
+            left: 1,
+            entries: Entries::OneRecording(recording_id),
+        }
+    }
+
+    /// Lists up to `count` recording subscriptions from an index on, of one stream or of all, whose channel contains `fragment`.
+    pub fn subscriptions(
+        correlation_id: i64,
+        first_index: i32,
+        count: i32,
+        stream_id: Option<i32>,
+        fragment: Vec<u8>,
+    ) -> Self {
+        Self {
+            correlation_id,
+            left: count,
+            entries: Entries::Subscriptions {
+                // An index below 0 is out of range, as one beyond the last.
+                next_index: usize::try_from(first_index).unwrap_or(usize::MAX),
+                stream_id,
+                fragment,
+            },
+        }
+    }
+
+    /// Sends what can be sent now.
+    pub fn do_work(
+        &mut self,
+        control_session_id: i64,
+        responses: &mut ResponseStream,
+        source: &dyn ListingSource,
+    ) -> ListingProgress {
+        let mut sent = 0;
+        for _ in 0..ENTRIES_PER_CYCLE {
+            let step = self.step(control_session_id, responses, source);
+            match step {
+                Step::Sent => {
+                    sent += 1;
+                    self.left -= 1;
+                    if self.left <= 0 {
+                        return ListingProgress {
+                            sent,
+                            is_over: true,
+                        };
+                    }
+                }
+                Step::Skipped => {}
+                Step::BackPressured => {
+                    return ListingProgress {
+                        sent,
+                        is_over: false,
+                    };
+                }
+                Step::End(response) => {
+                    responses.respond(control_session_id, self.correlation_id, &response);
+                    return ListingProgress {
+                        sent: sent + 1,
+                        is_over: true,
+                    };
+                }
+            }
+        }
+        ListingProgress {
+            sent,
+            is_over: false,
+        }
+    }
+
+    fn step(
+        &mut self,
+        control_session_id: i64,
+        responses: &mut ResponseStream,
+        source: &dyn ListingSource,
+    ) -> Step {
+        let (correlation_id, is_empty) = (self.correlation_id, self.left <= 0);
+        match &mut self.entries {
+            Entries::OneRecording(id) => {
+                let found = source.next_recording(*id);
+                match found.filter(|recording| recording.recording_id == *id) {
+                    Some(recording) => {
+                        send_recording(responses, control_session_id, correlation_id, recording)
+                    }
+                    None => Step::End(Response::RecordingUnknown(*id)),
+                }
+            }
+            Entries::Recordings {
+                next_id,
+                end_id,
+                filter,
+            } => {
+                let found = source.next_recording(*next_id).filter(|_| !is_empty);
+                let Some(recording) = found else {
+                    return Step::End(Response::RecordingUnknown(*end_id));
+                };
+                let step = match filter
+                    .as_ref()
+                    .is_none_or(|filter| filter.matches(recording))
+                {
+                    true => {
+                        send_recording(responses, control_session_id, correlation_id, recording)
+                    }
+                    false => Step::Skipped,
+                };
+                if step != Step::BackPressured {
+                    *next_id = recording.recording_id.saturating_add(1);
+                    *end_id = *next_id;
+                }
+                step
+            }
+            Entries::Subscriptions {
+                next_index,
+                stream_id,
+                fragment,
+            } => {
+                let found = source.subscription(*next_index).filter(|_| !is_empty);
+                let Some(subscription) = found else {
+                    return Step::End(Response::SubscriptionUnknown(0));
+                };
+                let is_selected = stream_id.is_none_or(|id| id == subscription.stream_id)
+                    && contains(subscription.channel.as_bytes(), fragment);
+                let step = match is_selected {
+                    true => {
+                        let descriptor = RecordingSubscriptionDescriptor {
+                            control_session_id,
+                            correlation_id,
+                            subscription_id: subscription.registration_id,
+                            stream_id: subscription.stream_id,
+                            stripped_channel: subscription.channel.as_bytes(),
+                        };
+                        let message = ArchiveResponse::RecordingSubscriptionDescriptor(descriptor);
+                        Step::of(responses.try_send(&message))
+                    }
+                    false => Step::Skipped,
+                };
+                if step != Step::BackPressured {
+                    *next_index += 1;
+                }
+                step
+            }
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    Sent,
+    Skipped,
+    BackPressured,
+    End(Response),
+}
+
+impl Step {
+    fn of(sent: Sent) -> Self {
+        match sent {
+            Sent::Now => Self::Sent,
+            // A session whose publication is closed ends by itself.
+            Sent::Queued | Sent::Never => Self::BackPressured,
+        }
+    }
+}
+
+fn send_recording(
+    responses: &mut ResponseStream,
+    control_session_id: i64,
+    correlation_id: i64,
+    recording: &RecordingDescriptor,
+) -> Step {
+    let message = RecordingDescriptorMessage {
+        control_session_id,
+        correlation_id,
+        recording_id: recording.recording_id,
+        start_timestamp_ms: recording.start_timestamp_ms,
+        stop_timestamp_ms: recording.stop_timestamp_ms,
+        start_position: recording.start_position,
+        stop_position: recording.stop_position,
+        initial_term_id: recording.initial_term_id,
+        segment_length: recording.segment_length,
+        term_length: recording.term_length,
+        mtu_length: recording.mtu_length,
+        session_id: recording.session_id,
+        stream_id: recording.stream_id,
+        stripped_channel: recording.stripped_channel.as_bytes(),
+        original_channel: recording.original_channel.as_bytes(),
+        source_identity: recording.source_identity.as_bytes(),
+    };
+    Step::of(responses.try_send(&ArchiveResponse::RecordingDescriptor(message)))
+}
+
+/// Whether `bytes` contain `part`. Everything contains nothing.
+pub(super) fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    part.is_empty() || bytes.windows(part.len()).any(|window| window == part)
+}

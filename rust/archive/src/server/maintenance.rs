@@ -1,0 +1,207 @@
+//! Giving up, moving and bringing back parts of recordings; the files go one by one in later duty cycles.
+
+use aeron_protocol::archive::{RecordingSignal, RequestIds};
+
+use super::ArchiveError;
+use super::conductor::ArchiveConductor;
+use super::control::Response;
+use super::outbox::{Outbox, SignalPlace};
+use crate::storage::Storage;
+use crate::store::{ArchiveStore, DeleteOperation, RecordingActivity};
+
+/// Deletions that are not done. Each has deleted files of its recording alone.
+#[derive(Debug, Default)]
+pub(super) struct Deletions {
+    running: Vec<Deletion>,
+}
+
+#[derive(Debug)]
+struct Deletion {
+    requester: RequestIds,
+    operation: DeleteOperation,
+}
+
+impl Deletions {
+    /// Responds with a number of files, and deletes those of the operation later.
+    fn begin(
+        &mut self,
+        requester: RequestIds,
+        count: usize,
+        operation: DeleteOperation,
+        outbox: &mut Outbox,
+    ) {
+        outbox.respond(requester, Response::Ok(count as i64));
+        if operation.is_done() {
+            announce(requester, operation.recording_id(), outbox);
+        } else {
+            self.running.push(Deletion {
+                requester,
+                operation,
+            });
+        }
+    }
+
+    /// Deletes a file of the first operation whose recording `may_delete`. Returns the work count, and the error of a file that stays.
+    fn do_work<S: Storage + Clone>(
+        &mut self,
+        store: &mut ArchiveStore<S>,
+        may_delete: impl Fn(i64) -> bool,
+        outbox: &mut Outbox,
+    ) -> (usize, Option<ArchiveError>) {
+        let is_next = |deletion: &Deletion| may_delete(deletion.operation.recording_id());
+        let Some(at) = self.running.iter().position(is_next) else {
+            return (0, None);
+        };
+        let Deletion {
+            requester,
+            operation,
+        } = &mut self.running[at];
+        let error = operation.step(store).err().map(ArchiveError::from);
+        if let Some(error) = &error {
+            outbox.refuse(*requester, error.clone());
+        }
+        if operation.is_done() {
+            announce(*requester, operation.recording_id(), outbox);
+            self.running.remove(at);
+        }
+        (1, error)
+    }
+}
+
+fn announce(requester: RequestIds, recording_id: i64, outbox: &mut Outbox) {
+    let place = SignalPlace::recording(recording_id);
+    outbox.signal(requester, RecordingSignal::Delete, place);
+}
+
+impl<S: Storage + Clone> ArchiveConductor<S> {
+    /// Gives up all that is recorded from `position` on. Replays of the recording end before its files are deleted.
+    ///
+    /// # Errors
+    /// See [`ArchiveStore::truncate`].
+    pub fn truncate_recording(
+        &mut self,
+        requester: RequestIds,
+        recording_id: i64,
+        position: i64,
+    ) -> Result<(), ArchiveError> {
+        let operation = self.store.truncate(recording_id, position)?;
+        self.stop_replays_of(recording_id);
+        self.delete(requester, operation);
+        Ok(())
+    }
+
+    /// Gives up a recording that is neither recorded nor replayed.
+    ///
+    /// # Errors
+    /// See [`ArchiveStore::purge_recording`].
+    pub fn purge_recording(
+        &mut self,
+        requester: RequestIds,
+        recording_id: i64,
+    ) -> Result<(), ArchiveError> {
+        let activity = self.activity(recording_id);
+        let operation = self.store.purge_recording(recording_id, &activity)?;
+        self.delete(requester, operation);
+        Ok(())
+    }
+
+    /// Moves the start of a recording. The files before it stay.
+    ///
+    /// # Errors
+    /// See [`ArchiveStore::detach_segments`].
+    pub fn detach_segments(
+        &mut self,
+        recording_id: i64,
+        new_start: i64,
+    ) -> Result<i64, ArchiveError> {
+        let activity = self.activity(recording_id);
+        self.store
+            .detach_segments(recording_id, new_start, &activity)?;
+        Ok(0)
+    }
+
+    /// Moves the start of a recording, and deletes the files before it.
+    ///
+    /// # Errors
+    /// See [`ArchiveStore::purge_segments`].
+    pub fn purge_segments(
+        &mut self,
+        requester: RequestIds,
+        recording_id: i64,
+        new_start: i64,
+    ) -> Result<(), ArchiveError> {
+        let activity = self.activity(recording_id);
+        let operation = self
+            .store
+            .purge_segments(recording_id, new_start, &activity)?;
+        self.delete(requester, operation);
+        Ok(())
+    }
+
+    /// Deletes the files before the start of a recording.
+    ///
+    /// # Errors
+    /// See [`ArchiveStore::delete_detached_segments`].
+    pub fn delete_detached_segments(
+        &mut self,
+        requester: RequestIds,
+        recording_id: i64,
+    ) -> Result<(), ArchiveError> {
+        let operation = self.store.delete_detached_segments(recording_id)?;
+        self.delete(requester, operation);
+        Ok(())
+    }
+
+    /// Moves the start of a recording back over the files before it. Returns the number of files.
+    ///
+    /// # Errors
+    /// See [`ArchiveStore::attach_segments`].
+    pub fn attach_segments(&mut self, recording_id: i64) -> Result<i64, ArchiveError> {
+        Ok(self.store.attach_segments(recording_id)? as i64)
+    }
+
+    /// Moves the files of a recording to another one that it continues, or that continues it.
+    ///
+    /// # Errors
+    /// See [`ArchiveStore::migrate_segments`].
+    pub fn migrate_segments(
+        &mut self,
+        requester: RequestIds,
+        source_recording_id: i64,
+        destination_recording_id: i64,
+    ) -> Result<(), ArchiveError> {
+        let migration = self
+            .store
+            .migrate_segments(source_recording_id, destination_recording_id)?;
+        let count = migration.moved;
+        self.deletions
+            .begin(requester, count, migration.deletion, &mut self.outbox);
+        Ok(())
+    }
+
+    /// Deletes the next file that is to be deleted.
+    pub(super) fn delete_files(&mut self) -> usize {
+        let replays = &self.replays;
+        let (work, error) = self.deletions.do_work(
+            &mut self.store,
+            |recording_id| !replays.is_replaying(recording_id),
+            &mut self.outbox,
+        );
+        if let Some(error) = error {
+            self.report(&error.message);
+        }
+        work
+    }
+
+    fn delete(&mut self, requester: RequestIds, operation: DeleteOperation) {
+        self.deletions
+            .begin(requester, operation.count(), operation, &mut self.outbox);
+    }
+
+    fn activity(&self, recording_id: i64) -> RecordingActivity {
+        RecordingActivity {
+            recorded_position: self.recordings.position(recording_id),
+            lowest_replay_position: self.replays.lowest_replay_position(recording_id),
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! The counter that shows how far a recording is: type 100, found by clients by its key.
+
+use aeron_client::{Aeron, Counter, PendingOperation};
+
+use crate::catalog::RecordingDescriptor;
+
+/// Type of the counters.
+const RECORDING_POSITION_TYPE_ID: i32 = 100;
+/// Longest source identity in a key, in bytes: the rest of the 112 bytes is ids.
+const MAX_SOURCE_IDENTITY_LENGTH: usize = 88;
+/// Longest label of a counter, in bytes.
+const MAX_LABEL_LENGTH: usize = 380;
+
+/// Asks the driver for the position counter of a recording.
+pub(in crate::server) fn ask_for_position_counter(
+    aeron: &Aeron,
+    recording: &RecordingDescriptor,
+    archive_id: i64,
+) -> aeron_client::Result<PendingOperation<Counter>> {
+    aeron.async_add_counter(
+        RECORDING_POSITION_TYPE_ID,
+        &key(recording, archive_id),
+        &label(recording, archive_id),
+    )
+}
+
+fn key(recording: &RecordingDescriptor, archive_id: i64) -> Vec<u8> {
+    let source = truncated(&recording.source_identity, MAX_SOURCE_IDENTITY_LENGTH);
+    let mut key = Vec::with_capacity(24 + source.len());
+    key.extend(recording.recording_id.to_le_bytes());
+    key.extend(recording.session_id.to_le_bytes());
+    key.extend((source.len() as i32).to_le_bytes());
+    key.extend(source.as_bytes());
+    key.extend(archive_id.to_le_bytes());
+    key
+}
+
+fn label(recording: &RecordingDescriptor, archive_id: i64) -> String {
+    let ids = format!(
+        "rec-pos: {} {} {} ",
+        recording.recording_id, recording.session_id, recording.stream_id
+    );
+    let suffix = format!(" - archiveId={archive_id}");
+    let room = MAX_LABEL_LENGTH - ids.len() - suffix.len();
+    format!(
+        "{ids}{}{suffix}",
+        truncated(&recording.stripped_channel, room)
+    )
+}
+
+/// The text, cut between characters to at most `length` bytes.
+pub(in crate::server) fn truncated(text: &str, length: usize) -> &str {
+    let mut end = length.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}

@@ -1,0 +1,95 @@
+//! [`RecordingEvents`]: tells whoever listens which recordings began, how far they are, and which ended.
+
+use aeron_client::{AppendError, ExclusivePublication, OfferError};
+use aeron_protocol::archive::{
+    RecordingEvent, RecordingProgress, RecordingStarted, RecordingStopped,
+};
+
+/// Attempts to offer the begin or the end of a recording.
+const OFFER_ATTEMPTS: usize = 3;
+
+/// The stream of recording events. Without listeners, or if it is not enabled, events are dropped.
+#[derive(Debug, Default)]
+pub(in crate::server) struct RecordingEvents {
+    publication: Option<ExclusivePublication>,
+    buffer: Vec<u8>,
+}
+
+/// What a begin says of its recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RecordedImage {
+    pub recording_id: i64,
+    /// Position at which the image was joined.
+    pub join_position: i64,
+    pub session_id: i32,
+    pub stream_id: i32,
+    pub original_channel: String,
+    pub source_identity: String,
+}
+
+impl RecordingEvents {
+    /// Events over a publication; none without it.
+    pub fn new(publication: Option<ExclusivePublication>) -> Self {
+        Self {
+            publication,
+            buffer: Vec::new(),
+        }
+    }
+
+    /// Tells that a recording began.
+    pub(super) fn started(&mut self, image: &RecordedImage) {
+        self.send(
+            &RecordingEvent::Started(RecordingStarted {
+                recording_id: image.recording_id,
+                start_position: image.join_position,
+                session_id: image.session_id,
+                stream_id: image.stream_id,
+                channel: image.original_channel.as_bytes(),
+                source_identity: image.source_identity.as_bytes(),
+            }),
+            OFFER_ATTEMPTS,
+        );
+    }
+
+    /// Tells how far a recording is. Returns whether it was told, or nobody listens.
+    pub(super) fn progress(&mut self, image: &RecordedImage, position: i64) -> bool {
+        self.send(
+            &RecordingEvent::Progress(RecordingProgress {
+                recording_id: image.recording_id,
+                start_position: image.join_position,
+                position,
+            }),
+            1,
+        )
+    }
+
+    /// Tells that a recording ended.
+    pub(super) fn stopped(&mut self, image: &RecordedImage, stop_position: i64) {
+        self.send(
+            &RecordingEvent::Stopped(RecordingStopped {
+                recording_id: image.recording_id,
+                start_position: image.join_position,
+                stop_position,
+            }),
+            OFFER_ATTEMPTS,
+        );
+    }
+
+    fn send(&mut self, event: &RecordingEvent<'_>, attempts: usize) -> bool {
+        let Some(publication) = &self.publication else {
+            return true;
+        };
+        self.buffer.resize(event.encoded_length(), 0);
+        event
+            .encode(&mut self.buffer)
+            .expect("the buffer has the length of the event");
+        for _ in 0..attempts {
+            match publication.offer(&self.buffer) {
+                Err(OfferError::Append(AppendError::BackPressured | AppendError::AdminAction)) => {}
+                // Without listeners there is nobody to be told later.
+                Ok(_) | Err(_) => return true,
+            }
+        }
+        false
+    }
+}

@@ -1,0 +1,128 @@
+//! [`Recorder`]: the agent that runs the recording sessions.
+
+use std::sync::mpsc::{Receiver, Sender};
+
+use super::events::RecordingEvents;
+use super::session::{RecordingSession, SessionProgress};
+use crate::server::ArchiveError;
+use crate::server::counters::TransferMeter;
+use crate::storage::Storage;
+
+/// What the conductor asks of the recorder.
+pub(in crate::server) enum RecorderCommand<S: Storage> {
+    /// Begin to record.
+    Record(Box<RecordingSession<S>>),
+    /// End a recording where it is.
+    Stop {
+        /// The recording.
+        recording_id: i64,
+    },
+}
+
+/// What the recorder tells the conductor.
+#[derive(Debug)]
+pub(in crate::server) enum RecorderEvent {
+    /// A recording ended; its files are closed.
+    Ended(EndedRecording),
+}
+
+/// A recording that ended.
+#[derive(Debug)]
+pub(in crate::server) struct EndedRecording {
+    /// The recording.
+    pub recording_id: i64,
+    /// Position after the last byte.
+    pub position: i64,
+    /// Why it ended before its image did.
+    pub error: Option<ArchiveError>,
+}
+
+/// Runs recording sessions. Owned by one thread at a time.
+pub(in crate::server) struct Recorder<S: Storage> {
+    commands: Receiver<RecorderCommand<S>>,
+    events: Sender<RecorderEvent>,
+    sessions: Vec<RecordingSession<S>>,
+    recording_events: RecordingEvents,
+    meter: TransferMeter,
+    buffer: Vec<u8>,
+}
+
+impl<S: Storage> Recorder<S> {
+    /// A recorder without recordings.
+    pub fn new(
+        commands: Receiver<RecorderCommand<S>>,
+        events: Sender<RecorderEvent>,
+        recording_events: RecordingEvents,
+        meter: TransferMeter,
+    ) -> Self {
+        Self {
+            meter,
+            recording_events,
+            commands,
+            events,
+            sessions: Vec::new(),
+            buffer: Vec::new(),
+        }
+    }
+
+    /// One duty cycle: a block of each image. Returns the work count.
+    pub fn do_work(&mut self) -> usize {
+        let mut work = self.take_commands();
+        for at in (0..self.sessions.len()).rev() {
+            let (session, buffer) = (&mut self.sessions[at], &mut self.buffer);
+            let progress = self.meter.measure(|| {
+                let progress = session.do_work(buffer);
+                let bytes = progress.recorded_bytes();
+                (progress, bytes)
+            });
+            match progress {
+                SessionProgress::Recorded(bytes) => {
+                    self.sessions[at].tell_progress(&mut self.recording_events);
+                    work += bytes;
+                }
+                SessionProgress::EndOfImage => self.end(at, None),
+                SessionProgress::Failed(error) => self.end(at, Some(error)),
+            }
+        }
+        work
+    }
+
+    /// Ends all recordings where they are, closes their files, and reports them.
+    pub fn stop_all(&mut self) {
+        while let Some(last) = self.sessions.len().checked_sub(1) {
+            self.end(last, None);
+        }
+    }
+
+    fn take_commands(&mut self) -> usize {
+        let mut count = 0;
+        while let Ok(command) = self.commands.try_recv() {
+            count += 1;
+            match command {
+                RecorderCommand::Record(session) => {
+                    session.tell_started(&mut self.recording_events);
+                    self.sessions.push(*session);
+                }
+                RecorderCommand::Stop { recording_id } => {
+                    let found =
+                        |session: &RecordingSession<S>| session.recording_id() == recording_id;
+                    if let Some(at) = self.sessions.iter().position(found) {
+                        self.end(at, None);
+                    }
+                }
+            }
+        }
+        count
+    }
+
+    fn end(&mut self, at: usize, error: Option<ArchiveError>) {
+        let session = self.sessions.swap_remove(at);
+        session.tell_stopped(&mut self.recording_events);
+        // Without a conductor the archive has ended: recovery finds the position.
+        let _ = self.events.send(RecorderEvent::Ended(EndedRecording {
+            recording_id: session.recording_id(),
+            position: session.recorded_position(),
+            error,
+        }));
+    }
+}

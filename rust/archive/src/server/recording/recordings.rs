@@ -1,0 +1,557 @@
+//! [`Recordings`]: the conductor's side of recording. Starts and stops recordings, and keeps what is known of those that run.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, Sender};
+
+use aeron_client::{Aeron, Counter, Image, PendingOperation, Subscription};
+use aeron_protocol::archive::{ArchiveErrorCode, RecordingSignal, RequestIds, SourceLocation};
+use aeron_protocol::uri::ChannelUri;
+
+use super::counters::ask_for_position_counter;
+use super::recorder::{EndedRecording, RecorderCommand, RecorderEvent};
+use super::session::RecordingSession;
+use super::subscriptions::{
+    ImageArrivals, NewSubscription, RecordingPurpose, RecordingSubscription, RecordingSubscriptions,
+};
+use crate::channel;
+use crate::recorder::RecorderSession;
+use crate::server::ArchiveError;
+use crate::server::listing::SubscriptionEntry;
+use crate::server::outbox::{Outbox, SignalPlace};
+use crate::storage::Storage;
+use crate::store::{ArchiveStore, Continuation, NewRecording};
+
+/// A request to record a stream.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::server) struct RecordingRequest<'a> {
+    /// Request.
+    pub requester: RequestIds,
+    /// Channel to record.
+    pub channel: &'a str,
+    /// Stream to record.
+    pub stream_id: i32,
+    /// Whether the archive spies on its own driver.
+    pub source_location: SourceLocation,
+    /// Whether the subscription ends with the first of its recordings.
+    pub is_auto_stop: bool,
+}
+
+/// Settings of the recordings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::server) struct RecordingSettings {
+    /// Id of the archive, shown in the labels of counters.
+    pub archive_id: i64,
+    /// Recording requests that are accepted at most.
+    pub max_concurrent_recordings: usize,
+    /// Longest block that is written at once, in bytes.
+    pub block_limit: usize,
+}
+
+/// Recordings that run, and the subscriptions that begin new ones.
+pub(in crate::server) struct Recordings<S: Storage> {
+    settings: RecordingSettings,
+    subscriptions: RecordingSubscriptions,
+    arrivals: ImageArrivals,
+    starting: Vec<Starting<S>>,
+    active: BTreeMap<i64, Active>,
+    recorder: Sender<RecorderCommand<S>>,
+    events: Receiver<RecorderEvent>,
+}
+
+/// A recording whose counter the driver has not added yet.
+struct Starting<S: Storage> {
+    active: ActiveParts,
+    image: Image,
+    recorder: RecorderSession<S>,
+    original_channel: String,
+    counter: PendingOperation<Counter>,
+    signal: RecordingSignal,
+    /// Whether it was stopped meanwhile.
+    is_stopped: bool,
+}
+
+/// A recording that the recorder writes.
+struct Active {
+    parts: ActiveParts,
+    position: Counter,
+}
+
+struct ActiveParts {
+    recording_id: i64,
+    requester: RequestIds,
+    subscription_number: u64,
+    /// Keeps the subscription as long as one of its recordings runs.
+    subscription: Subscription,
+    is_auto_stop: bool,
+}
+
+impl<S: Storage + Clone> Recordings<S> {
+    /// No recordings; `recorder` takes commands to the recorder, which sends `events`.
+    pub fn new(
+        settings: RecordingSettings,
+        recorder: Sender<RecorderCommand<S>>,
+        events: Receiver<RecorderEvent>,
+    ) -> Self {
+        Self {
+            settings,
+            subscriptions: RecordingSubscriptions::default(),
+            arrivals: ImageArrivals::new(),
+            starting: Vec::new(),
+            active: BTreeMap::new(),
+            recorder,
+            events,
+        }
+    }
+
+    /// Recordings that run.
+    pub fn count(&self) -> usize {
+        self.active.len() + self.starting.len()
+    }
+
+    /// Whether a recording runs or is about to.
+    pub fn is_active(&self, recording_id: i64) -> bool {
+        let is_it = |starting: &Starting<S>| starting.active.recording_id == recording_id;
+        self.active.contains_key(&recording_id) || self.starting.iter().any(is_it)
+    }
+
+    /// The counter of a recording that runs; its value is the recorded position.
+    pub fn position_counter(&self, recording_id: i64) -> Option<&Counter> {
+        self.active
+            .get(&recording_id)
+            .map(|active| &active.position)
+    }
+
+    /// Recorded position of a recording that runs.
+    pub fn position(&self, recording_id: i64) -> Option<i64> {
+        let starting = |starting: &&Starting<S>| starting.active.recording_id == recording_id;
+        self.position_counter(recording_id)
+            .map(|counter| counter.get())
+            .or_else(|| {
+                let starting = self.starting.iter().find(starting)?;
+                Some(starting.recorder.recorded_position())
+            })
+    }
+
+    /// The subscription at an index for a listing.
+    pub fn subscription(&self, index: usize) -> Option<SubscriptionEntry<'_>> {
+        self.subscriptions.entry(index)
+    }
+
+    /// Subscribes to a stream; each of its images becomes a recording. The response comes when the driver has added the subscription.
+    ///
+    /// # Errors
+    /// Too many recordings, too little space, a channel that cannot be, or a subscription with the same key.
+    pub fn start(
+        &mut self,
+        aeron: &Aeron,
+        store: &ArchiveStore<S>,
+        request: &RecordingRequest<'_>,
+    ) -> Result<(), ArchiveError> {
+        let limit = self.settings.max_concurrent_recordings;
+        if self.accepted_count() >= limit {
+            return Err(max_recordings(format!(
+                "max concurrent recordings reached {limit}"
+            )));
+        }
+        store.check_storage_space()?;
+        self.subscribe(aeron, request, RecordingPurpose::New)
+    }
+
+    /// Subscribes to a stream that continues a recording.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start); also if the recording is unknown, is of another stream, or runs.
+    pub fn extend(
+        &mut self,
+        aeron: &Aeron,
+        store: &ArchiveStore<S>,
+        recording_id: i64,
+        request: &RecordingRequest<'_>,
+    ) -> Result<(), ArchiveError> {
+        let limit = self.settings.max_concurrent_recordings;
+        if self.accepted_count() >= limit {
+            return Err(max_recordings(format!(
+                "max concurrent recordings reached at {limit}"
+            )));
+        }
+        store.check_extension(recording_id, request.stream_id)?;
+        if self.is_active(recording_id) {
+            return Err(ArchiveError::new(
+                ArchiveErrorCode::ActiveRecording,
+                format!(
+                    "cannot extend active recording {recording_id} streamId={}",
+                    request.stream_id
+                ),
+            ));
+        }
+        store.check_storage_space()?;
+        self.subscribe(aeron, request, RecordingPurpose::Extend { recording_id })
+    }
+
+    /// Stops the recordings of a subscription.
+    ///
+    /// # Errors
+    /// The channel cannot be parsed, or no subscription has its key.
+    pub fn stop_by_channel(&mut self, stream_id: i32, channel: &str) -> Result<(), ArchiveError> {
+        let key = channel::subscription_key(stream_id, &ChannelUri::parse(channel)?);
+        let number = self.subscriptions.by_key(&key).map(|entry| entry.number);
+        match number {
+            Some(number) => {
+                self.stop_subscription(number);
+                Ok(())
+            }
+            None => Err(ArchiveError::new(
+                ArchiveErrorCode::UnknownSubscription,
+                format!("no recording found for streamId={stream_id} channel={channel}"),
+            )),
+        }
+    }
+
+    /// Stops the recordings of a subscription.
+    ///
+    /// # Errors
+    /// No subscription has the id.
+    pub fn stop_by_subscription(&mut self, subscription_id: i64) -> Result<(), ArchiveError> {
+        let entry = self.subscriptions.by_registration_id(subscription_id);
+        match entry.map(|entry| entry.number) {
+            Some(number) => {
+                self.stop_subscription(number);
+                Ok(())
+            }
+            None => Err(ArchiveError::new(
+                ArchiveErrorCode::UnknownSubscription,
+                format!("no recording subscription found for subscriptionId={subscription_id}"),
+            )),
+        }
+    }
+
+    /// Stops one recording. Its subscription records no further images. Returns whether the recording ran.
+    pub fn stop_by_identity(&mut self, recording_id: i64) -> bool {
+        let Some(number) = self.number_of(recording_id) else {
+            return false;
+        };
+        let was_subscribed = self.subscriptions.remove(number).is_some();
+        self.stop_recording(recording_id);
+        was_subscribed
+    }
+
+    /// Takes what driver and recorder have done since. Returns the work count.
+    pub fn do_work(
+        &mut self,
+        aeron: &Aeron,
+        store: &mut ArchiveStore<S>,
+        now_ms: i64,
+        outbox: &mut Outbox,
+    ) -> usize {
+        let mut work = self.subscriptions.poll(|requester, reply| {
+            outbox.respond(requester, crate::server::control::Response::of(reply));
+        });
+        for (number, image) in self.arrivals.take() {
+            work += 1;
+            self.begin(aeron, store, number, image, now_ms, outbox);
+        }
+        work + self.poll_starting(store, now_ms, outbox) + self.take_events(store, now_ms, outbox)
+    }
+
+    /// Recording requests that count towards the limit: subscriptions, and recordings that run on without theirs.
+    fn accepted_count(&self) -> usize {
+        let is_orphan = |parts: &ActiveParts| {
+            self.subscriptions
+                .by_number(parts.subscription_number)
+                .is_none()
+        };
+        let orphans = self.all_parts().filter(|parts| is_orphan(parts)).count();
+        self.subscriptions.count() + orphans
+    }
+
+    fn all_parts(&self) -> impl Iterator<Item = &ActiveParts> {
+        let starting = self.starting.iter().map(|starting| &starting.active);
+        self.active
+            .values()
+            .map(|active| &active.parts)
+            .chain(starting)
+    }
+
+    fn number_of(&self, recording_id: i64) -> Option<u64> {
+        self.all_parts()
+            .find(|parts| parts.recording_id == recording_id)
+            .map(|parts| parts.subscription_number)
+    }
+
+    fn subscribe(
+        &mut self,
+        aeron: &Aeron,
+        request: &RecordingRequest<'_>,
+        purpose: RecordingPurpose,
+    ) -> Result<(), ArchiveError> {
+        let channel = ChannelUri::parse(request.channel)?;
+        let key = channel::subscription_key(request.stream_id, &channel);
+        if self.subscriptions.by_key(&key).is_some() {
+            return Err(ArchiveError::new(
+                ArchiveErrorCode::ActiveSubscription,
+                format!(
+                    "recording exists for streamId={} channel={}",
+                    request.stream_id, request.channel
+                ),
+            ));
+        }
+        let is_local = request.source_location == SourceLocation::Local;
+        let new = NewSubscription {
+            key,
+            requester: request.requester,
+            is_auto_stop: request.is_auto_stop,
+            purpose,
+            stream_id: request.stream_id,
+            subscribed_channel: channel::recording_channel(&channel, is_local)?,
+            original_channel: request.channel.to_owned(),
+            stripped_channel: channel::stripped(request.channel)?,
+        };
+        self.subscriptions.add(aeron, new, &self.arrivals)
+    }
+
+    /// Begins the recording of an image, or the continuation of one.
+    fn begin(
+        &mut self,
+        aeron: &Aeron,
+        store: &mut ArchiveStore<S>,
+        number: u64,
+        image: Image,
+        now_ms: i64,
+        outbox: &mut Outbox,
+    ) {
+        // An image of a subscription that was stopped meanwhile is not recorded.
+        let Some(entry) = self.subscriptions.by_number(number) else {
+            return;
+        };
+        if entry.subscription().is_none() {
+            // The reply about the subscription is taken in the next duty cycle.
+            self.arrivals.put_back(number, image);
+            return;
+        }
+        let (requester, is_auto_stop, purpose) =
+            (entry.requester, entry.is_auto_stop, entry.purpose);
+        match start(aeron, store, &self.settings, entry, image, now_ms) {
+            Ok(starting) => self.starting.push(starting),
+            Err(error) => {
+                outbox.refuse(requester, error);
+                if is_auto_stop && matches!(purpose, RecordingPurpose::Extend { .. }) {
+                    self.subscriptions.remove(number);
+                }
+            }
+        }
+    }
+
+    /// Hands recordings to the recorder whose counters are there.
+    fn poll_starting(
+        &mut self,
+        store: &mut ArchiveStore<S>,
+        now_ms: i64,
+        outbox: &mut Outbox,
+    ) -> usize {
+        let mut work = 0;
+        for mut starting in std::mem::take(&mut self.starting) {
+            match starting.counter.poll() {
+                Ok(None) => self.starting.push(starting),
+                Ok(Some(counter)) => {
+                    work += 1;
+                    self.hand_to_recorder(starting, counter, outbox);
+                }
+                Err(error) => {
+                    work += 1;
+                    let (id, requester) = (starting.active.recording_id, starting.active.requester);
+                    outbox.refuse(requester, error.into());
+                    if let Err(error) =
+                        store.stop_recording(id, starting.recorder.recorded_position(), now_ms)
+                    {
+                        outbox.refuse(requester, error.into());
+                    }
+                }
+            }
+        }
+        work
+    }
+
+    fn hand_to_recorder(&mut self, starting: Starting<S>, counter: Counter, outbox: &mut Outbox) {
+        let Starting {
+            active: parts,
+            image,
+            recorder,
+            original_channel,
+            signal,
+            is_stopped,
+            ..
+        } = starting;
+        let (recording_id, position) = (parts.recording_id, recorder.recorded_position());
+        counter.set(position);
+        let place = SignalPlace {
+            recording_id,
+            subscription_id: parts.subscription.registration_id(),
+            position,
+        };
+        outbox.signal(parts.requester, signal, place);
+        let block_limit = self.settings.block_limit;
+        let session = RecordingSession::new(
+            image,
+            recorder,
+            counter.clone(),
+            original_channel,
+            block_limit,
+        );
+        self.active.insert(
+            recording_id,
+            Active {
+                parts,
+                position: counter,
+            },
+        );
+        self.send(RecorderCommand::Record(Box::new(session)));
+        if is_stopped {
+            self.send(RecorderCommand::Stop { recording_id });
+        }
+    }
+
+    fn take_events(
+        &mut self,
+        store: &mut ArchiveStore<S>,
+        now_ms: i64,
+        outbox: &mut Outbox,
+    ) -> usize {
+        let mut work = 0;
+        while let Ok(RecorderEvent::Ended(ended)) = self.events.try_recv() {
+            work += 1;
+            self.end(store, ended, now_ms, outbox);
+        }
+        work
+    }
+
+    fn end(
+        &mut self,
+        store: &mut ArchiveStore<S>,
+        ended: EndedRecording,
+        now_ms: i64,
+        outbox: &mut Outbox,
+    ) {
+        let EndedRecording {
+            recording_id,
+            position,
+            error,
+        } = ended;
+        let Some(active) = self.active.remove(&recording_id) else {
+            return;
+        };
+        let parts = active.parts;
+        let stopped = store.stop_recording(recording_id, position, now_ms);
+        for error in error
+            .into_iter()
+            .chain(stopped.err().map(ArchiveError::from))
+        {
+            outbox.refuse(parts.requester, error);
+        }
+        let place = SignalPlace {
+            recording_id,
+            subscription_id: parts.subscription.registration_id(),
+            position,
+        };
+        outbox.signal(parts.requester, RecordingSignal::Stop, place);
+        active.position.close();
+        if parts.is_auto_stop {
+            self.stop_subscription(parts.subscription_number);
+        }
+    }
+
+    fn stop_subscription(&mut self, number: u64) {
+        self.subscriptions.remove(number);
+        let of_it: Vec<i64> = self
+            .all_parts()
+            .filter(|parts| parts.subscription_number == number)
+            .map(|parts| parts.recording_id)
+            .collect();
+        of_it.into_iter().for_each(|id| self.stop_recording(id));
+    }
+
+    fn stop_recording(&mut self, recording_id: i64) {
+        for starting in &mut self.starting {
+            starting.is_stopped |= starting.active.recording_id == recording_id;
+        }
+        if self.active.contains_key(&recording_id) {
+            self.send(RecorderCommand::Stop { recording_id });
+        }
+    }
+
+    fn send(&self, command: RecorderCommand<S>) {
+        // Without a recorder the archive has ended.
+        let _ = self.recorder.send(command);
+    }
+}
+
+/// Adds a recording of an image to the store, or continues one, and asks for its counter.
+fn start<S: Storage + Clone>(
+    aeron: &Aeron,
+    store: &mut ArchiveStore<S>,
+    settings: &RecordingSettings,
+    entry: &RecordingSubscription,
+    image: Image,
+    now_ms: i64,
+) -> Result<Starting<S>, ArchiveError> {
+    let subscription = entry
+        .subscription()
+        .ok_or_else(|| ArchiveError::generic("image of a subscription that is being added"))?
+        .clone();
+    let (recorder, signal) = match entry.purpose {
+        RecordingPurpose::New => {
+            let new = NewRecording {
+                start_timestamp_ms: now_ms,
+                join_position: image.join_position(),
+                initial_term_id: image.initial_term_id(),
+                term_length: length(image.term_buffer_length())?,
+                mtu_length: length(image.mtu_length())?,
+                session_id: image.session_id(),
+                stream_id: image.stream_id(),
+                stripped_channel: entry.stripped_channel.clone(),
+                original_channel: entry.original_channel.clone(),
+                source_identity: image.source_identity().to_owned(),
+            };
+            (store.start_recording(new)?, RecordingSignal::Start)
+        }
+        RecordingPurpose::Extend { recording_id } => {
+            let continuation = Continuation {
+                join_position: image.join_position(),
+                initial_term_id: image.initial_term_id(),
+                term_length: length(image.term_buffer_length())?,
+                mtu_length: length(image.mtu_length())?,
+                session_id: image.session_id(),
+                control_session_id: entry.requester.control_session_id,
+                correlation_id: entry.requester.correlation_id,
+            };
+            (
+                store.extend_recording(recording_id, &continuation)?,
+                RecordingSignal::Extend,
+            )
+        }
+    };
+    let recording_id = recorder.stream().recording_id();
+    let descriptor = store.recording(recording_id)?;
+    Ok(Starting {
+        counter: ask_for_position_counter(aeron, descriptor, settings.archive_id)?,
+        active: ActiveParts {
+            recording_id,
+            requester: entry.requester,
+            subscription_number: entry.number,
+            subscription,
+            is_auto_stop: entry.is_auto_stop,
+        },
+        image,
+        recorder,
+        original_channel: entry.original_channel.clone(),
+        signal,
+        is_stopped: false,
+    })
+}
+
+fn length(length: usize) -> Result<i32, ArchiveError> {
+    i32::try_from(length).map_err(|_| ArchiveError::generic(format!("length {length} of an image")))
+}
+
+fn max_recordings(message: String) -> ArchiveError {
+    ArchiveError::new(ArchiveErrorCode::MaxRecordings, message)
+}

@@ -1,0 +1,136 @@
+//! [`RecordingSession`]: writes one image into a recording.
+
+use aeron_client::{Counter, Image, TryPollError};
+use aeron_memory::Words;
+use aeron_protocol::archive::ArchiveErrorCode;
+
+use super::events::{RecordedImage, RecordingEvents};
+use crate::recorder::{RecorderError, RecorderSession};
+use crate::server::ArchiveError;
+use crate::storage::Storage;
+
+/// An image on its way into a recording.
+pub(in crate::server) struct RecordingSession<S: Storage> {
+    image: Image,
+    recorder: RecorderSession<S>,
+    position: Counter,
+    block_limit: usize,
+    description: RecordedImage,
+    /// Position that the last progress event told.
+    told_position: i64,
+}
+
+/// The outcome of one duty cycle of a recording.
+#[derive(Debug)]
+pub(super) enum SessionProgress {
+    /// Bytes of stream that were recorded.
+    Recorded(usize),
+    /// Nothing more will come.
+    EndOfImage,
+    /// Nothing more can be recorded.
+    Failed(ArchiveError),
+}
+
+impl SessionProgress {
+    /// Bytes of stream that were recorded.
+    pub fn recorded_bytes(&self) -> usize {
+        match self {
+            Self::Recorded(bytes) => *bytes,
+            Self::EndOfImage | Self::Failed(_) => 0,
+        }
+    }
+}
+
+impl<S: Storage> RecordingSession<S> {
+    /// Records `image` from its position on. `position` shows how far; a block has at most `block_limit` bytes.
+    pub fn new(
+        image: Image,
+        recorder: RecorderSession<S>,
+        position: Counter,
+        original_channel: String,
+        block_limit: usize,
+    ) -> Self {
+        let join_position = recorder.recorded_position();
+        Self {
+            description: RecordedImage {
+                recording_id: recorder.stream().recording_id(),
+                join_position,
+                session_id: image.session_id(),
+                stream_id: image.stream_id(),
+                original_channel,
+                source_identity: image.source_identity().to_owned(),
+            },
+            told_position: join_position,
+            block_limit: block_limit.min(image.term_buffer_length()),
+            image,
+            recorder,
+            position,
+        }
+    }
+
+    /// Tells that the recording began.
+    pub(super) fn tell_started(&self, events: &mut RecordingEvents) {
+        events.started(&self.description);
+    }
+
+    /// Tells that the recording ended.
+    pub(super) fn tell_stopped(&self, events: &mut RecordingEvents) {
+        events.stopped(&self.description, self.recorded_position());
+    }
+
+    /// Tells how far the recording is, if it has advanced since the last time.
+    pub(super) fn tell_progress(&mut self, events: &mut RecordingEvents) {
+        let position = self.recorded_position();
+        if position > self.told_position && events.progress(&self.description, position) {
+            self.told_position = position;
+        }
+    }
+
+    pub fn recording_id(&self) -> i64 {
+        self.recorder.stream().recording_id()
+    }
+
+    pub fn recorded_position(&self) -> i64 {
+        self.recorder.recorded_position()
+    }
+
+    /// Records the next block. The counter moves only over what is written.
+    pub(super) fn do_work(&mut self, buffer: &mut Vec<u8>) -> SessionProgress {
+        let (recorder, limit) = (&mut self.recorder, self.block_limit);
+        let polled = self.image.block_poll(
+            |block| {
+                // Of padding, which may be longer than any block, the header counts.
+                let length = block.length().min(limit);
+                buffer.resize(length.max(buffer.len()), 0);
+                let bytes = &mut buffer[..length];
+                block.term().copy_out(block.offset(), bytes);
+                recorder.append(bytes, |_| {})?;
+                recorder.publish().map(drop)
+            },
+            limit,
+        );
+        match polled {
+            Ok(0) if self.image.is_closed() || self.image.is_end_of_stream() => {
+                SessionProgress::EndOfImage
+            }
+            Ok(bytes) => {
+                if bytes > 0 {
+                    self.position.set(self.recorder.recorded_position());
+                }
+                SessionProgress::Recorded(bytes)
+            }
+            Err(TryPollError::Poll(error)) => SessionProgress::Failed(error.into()),
+            Err(TryPollError::Handler(error)) => SessionProgress::Failed(error.into()),
+        }
+    }
+}
+
+impl From<RecorderError> for ArchiveError {
+    fn from(error: RecorderError) -> Self {
+        let code = match error {
+            RecorderError::Full { .. } => ArchiveErrorCode::StorageSpace,
+            _ => ArchiveErrorCode::Generic,
+        };
+        Self::new(code, error.to_string())
+    }
+}

@@ -1,0 +1,143 @@
+//! [`ReplayBounds`]: how far a replay may go now, and where it ends.
+
+use aeron_client::{AtomicCounter, CountersReader, SharedBuffer};
+
+use super::plan::ReplayPlan;
+
+/// A counter that bounds a replay: the position of an active recording, or a counter of the client's choice.
+#[derive(Debug, Clone)]
+pub(in crate::server) struct LimitCounter {
+    counters: CountersReader<SharedBuffer>,
+    value: AtomicCounter<SharedBuffer>,
+    /// Tells the counter from a later one with the same id.
+    registration_id: i64,
+}
+
+/// The value of a [`LimitCounter`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LimitValue {
+    /// The counter may still move.
+    Moving(i64),
+    /// The counter is freed; this was its last value.
+    Last(i64),
+    /// The counter is freed, and its place belongs to another one.
+    Lost,
+}
+
+impl LimitCounter {
+    /// The counter with this id, if there is one.
+    pub fn find(counters: &CountersReader<SharedBuffer>, counter_id: i32) -> Option<Self> {
+        let value = counters.counter(counter_id)?;
+        let registration_id = value.registration_id();
+        counters.is_allocated(counter_id).then(|| Self {
+            counters: counters.clone(),
+            value,
+            registration_id,
+        })
+    }
+
+    /// The value now.
+    pub fn get(&self) -> i64 {
+        self.value.get()
+    }
+
+    fn read(&self) -> LimitValue {
+        // In this order the value of a freed counter is the last one that its owner stored, and the value of another counter shows.
+        let is_allocated = self.counters.is_allocated(self.value.id());
+        let value = self.value.get();
+        match (
+            self.value.registration_id() == self.registration_id,
+            is_allocated,
+        ) {
+            (true, true) => LimitValue::Moving(value),
+            (true, false) => LimitValue::Last(value),
+            (false, _) => LimitValue::Lost,
+        }
+    }
+}
+
+/// How far a replay may go now, and where it ends.
+#[derive(Debug)]
+pub(in crate::server) struct ReplayBounds {
+    counters: Vec<Bound>,
+    /// End of the recording, if the recording has stopped.
+    recording_stop: Option<i64>,
+    stop_position: i64,
+    limit_position: i64,
+}
+
+#[derive(Debug)]
+struct Bound {
+    /// `None` after the counter was freed.
+    counter: Option<LimitCounter>,
+    /// Highest value that was seen.
+    position: i64,
+}
+
+impl ReplayBounds {
+    /// The bounds of a plan that was made with these counters; `recording_stop` is the end of a recording that has stopped.
+    pub fn new(
+        plan: &ReplayPlan,
+        recording_stop: Option<i64>,
+        counters: Vec<LimitCounter>,
+    ) -> Self {
+        let bound = |counter: LimitCounter| Bound {
+            position: plan.stop_position,
+            counter: Some(counter),
+        };
+        Self {
+            counters: counters.into_iter().map(bound).collect(),
+            recording_stop,
+            stop_position: plan.stop_position,
+            limit_position: plan.limit_position,
+        }
+    }
+
+    /// Position up to which frames may be sent now.
+    pub fn stop_position(&self) -> i64 {
+        self.stop_position
+    }
+
+    /// The replay ends with the frame that reaches this position.
+    pub fn limit_position(&self) -> i64 {
+        self.limit_position
+    }
+
+    /// Whether the stop position may still rise.
+    pub fn is_moving(&self) -> bool {
+        let is_below =
+            |bound: &Bound| bound.counter.is_some() || bound.position > self.stop_position;
+        self.recording_stop != Some(self.stop_position)
+            && !self.counters.is_empty()
+            && self.counters.iter().all(is_below)
+    }
+
+    /// Whether frames may be sent up to the end of a recording that has stopped.
+    pub fn is_at_recording_stop(&self) -> bool {
+        self.recording_stop == Some(self.stop_position)
+    }
+
+    /// Reads the counters. A counter that is freed bounds the replay from then on by its last value.
+    pub fn update(&mut self) {
+        for bound in &mut self.counters {
+            let Some(counter) = &bound.counter else {
+                continue;
+            };
+            match counter.read() {
+                LimitValue::Moving(value) => bound.position = bound.position.max(value),
+                LimitValue::Last(value) => {
+                    bound.position = bound.position.max(value);
+                    bound.counter = None;
+                }
+                LimitValue::Lost => bound.counter = None,
+            }
+            if bound.counter.is_none() {
+                self.limit_position = self.limit_position.min(bound.position);
+            }
+        }
+        let positions = self.counters.iter().map(|bound| bound.position);
+        if let Some(stop_position) = positions.chain(self.recording_stop).min() {
+            self.stop_position = stop_position;
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! [`Replayer`]: the agent that runs the replay sessions.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender};
+
+use aeron_agent::NanoClock;
+
+use super::segment_reads::SegmentReads;
+use super::session::{NewReplay, ReplayEnd, ReplayProgress, ReplaySession};
+use crate::storage::Storage;
+
+/// What the conductor asks of the replayer.
+pub(in crate::server) enum ReplayerCommand {
+    /// Begin a replay.
+    Replay(Box<NewReplay>),
+    /// Abort a replay.
+    Stop {
+        /// The replay.
+        replay_session_id: i64,
+    },
+    /// Abort all replays, or all of one recording.
+    StopAll {
+        /// The recording; `None` for all.
+        recording_id: Option<i64>,
+    },
+}
+
+/// What the replayer tells the conductor.
+#[derive(Debug)]
+pub(in crate::server) enum ReplayerEvent {
+    /// The first frame of a replay is there.
+    Started {
+        /// The replay.
+        replay_session_id: i64,
+    },
+    /// A replay is over; its file is closed.
+    Ended {
+        /// The replay.
+        replay_session_id: i64,
+        /// Why.
+        end: ReplayEnd,
+    },
+}
+
+/// Runs replay sessions. Owned by one thread at a time.
+pub(in crate::server) struct Replayer<S: Storage> {
+    reads: SegmentReads<S>,
+    commands: Receiver<ReplayerCommand>,
+    events: Sender<ReplayerEvent>,
+    sessions: Vec<ReplaySession<S>>,
+    /// Shared by the sessions: none keeps bytes from one duty cycle to the next.
+    buffer: Vec<u8>,
+}
+
+impl<S: Storage> Replayer<S> {
+    /// A replayer without replays, of the recordings in `storage`.
+    pub fn new(
+        storage: S,
+        commands: Receiver<ReplayerCommand>,
+        events: Sender<ReplayerEvent>,
+    ) -> Self {
+        Self {
+            reads: SegmentReads::new(storage),
+            commands,
+            events,
+            sessions: Vec::new(),
+            buffer: Vec::new(),
+        }
+    }
+
+    /// Calls `on_read` with the bytes of each read of a segment file and the nanoseconds that it took.
+    pub fn measure_reads(
+        mut self,
+        clock: Arc<dyn NanoClock>,
+        on_read: impl FnMut(usize, i64) + Send + 'static,
+    ) -> Self {
+        self.reads.measure(clock, on_read);
+        self
+    }
+
+    /// One duty cycle: a block of each replay. Returns the work count.
+    pub fn do_work(&mut self, now_ns: i64) -> usize {
+        let mut work = self.take_commands();
+        for at in (0..self.sessions.len()).rev() {
+            let session = &mut self.sessions[at];
+            match session.do_work(&mut self.reads, &mut self.buffer, now_ns) {
+                ReplayProgress::Worked(count) => work += count,
+                ReplayProgress::Started => {
+                    work += 1;
+                    let replay_session_id = session.replay_session_id();
+                    self.tell(ReplayerEvent::Started { replay_session_id });
+                }
+                ReplayProgress::Ended(end) => {
+                    work += 1;
+                    self.end(at, end);
+                }
+            }
+        }
+        work
+    }
+
+    /// Aborts all replays, closes their files, and reports them.
+    pub fn stop_all(&mut self) {
+        self.abort(|_| true);
+    }
+
+    fn take_commands(&mut self) -> usize {
+        let mut count = 0;
+        while let Ok(command) = self.commands.try_recv() {
+            count += 1;
+            match command {
+                ReplayerCommand::Replay(new) => self.begin(*new),
+                ReplayerCommand::Stop { replay_session_id } => {
+                    self.abort(|session| session.replay_session_id() == replay_session_id);
+                }
+                ReplayerCommand::StopAll { recording_id } => {
+                    self.abort(|session| {
+                        recording_id.is_none_or(|id| id == session.recording_id())
+                    });
+                }
+            }
+        }
+        count
+    }
+
+    fn begin(&mut self, new: NewReplay) {
+        let session = ReplaySession::new(new);
+        let length = session.buffer_length().max(self.buffer.len());
+        self.buffer.resize(length, 0);
+        self.sessions.push(session);
+    }
+
+    fn abort(&mut self, is_aborted: impl Fn(&ReplaySession<S>) -> bool) {
+        for at in (0..self.sessions.len()).rev() {
+            if is_aborted(&self.sessions[at]) {
+                self.end(at, ReplayEnd::Aborted);
+            }
+        }
+    }
+
+    fn end(&mut self, at: usize, end: ReplayEnd) {
+        let replay_session_id = self.sessions.swap_remove(at).replay_session_id();
+        self.tell(ReplayerEvent::Ended {
+            replay_session_id,
+            end,
+        });
+    }
+
+    fn tell(&self, event: ReplayerEvent) {
+        // Without a conductor the archive has ended, and its client with all publications.
+        let _ = self.events.send(event);
+    }
+}

@@ -1,0 +1,420 @@
+//! [`Replays`]: the conductor's part of replay.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::mpsc::{Receiver, Sender};
+
+use aeron_client::{Aeron, Counter, ExclusivePublication, PendingOperation};
+use aeron_protocol::archive::{ArchiveErrorCode, RequestIds};
+use aeron_protocol::uri::{UriError, key};
+
+use super::bounds::{LimitCounter, ReplayBounds};
+use super::plan::{ReplayPlan, ReplayRange};
+use super::replayer::{ReplayerCommand, ReplayerEvent};
+use super::session::{NewReplay, ReplayEnd};
+use super::tokens::ReplayTokens;
+use crate::catalog::RecordingDescriptor;
+use crate::channel::{ReplayStart, replay_channel};
+use crate::checksum::Checksum;
+use crate::server::ArchiveError;
+use crate::stream::{RecordedStream, StreamDescription};
+
+/// Settings of the archive for replays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::server) struct ReplaySettings {
+    /// Most replays at a time.
+    pub max_concurrent_replays: usize,
+    /// How long a replay waits for its first segment file and a subscriber, and a token is valid, in nanoseconds.
+    pub connect_timeout_ns: i64,
+    /// Linger of a publication if the request does not set one, in nanoseconds.
+    pub linger_timeout_ns: i64,
+    /// Longest read of a segment file, in bytes.
+    pub file_io_max_length: i32,
+    /// Checksum that is verified in each frame, if any.
+    pub checksum: Option<Checksum>,
+}
+
+/// A request to replay a recording.
+pub(in crate::server) struct ReplayRequested<'a> {
+    /// Session and correlation id of the response.
+    pub requester: RequestIds,
+    /// The recording, as it is requested.
+    pub recording_id: i64,
+    /// The entry of the catalog, if there is one.
+    pub recording: Option<&'a RecordingDescriptor>,
+    /// Position counter of the recording, if it is active.
+    pub active_position: Option<&'a Counter>,
+    /// Counter that bounds the replay, if the request is for a bounded replay.
+    pub limit_counter_id: Option<i32>,
+    /// The part of the recording.
+    pub range: ReplayRange,
+    /// Channel of the replay.
+    pub channel: &'a str,
+    /// Stream of the replay.
+    pub stream_id: i32,
+    /// Correlation id of the image that a request with a token came over: the replay goes to its response channel.
+    pub response_correlation_id: Option<i64>,
+}
+
+/// News of a replay.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::server) enum ReplayEvent {
+    /// A replay has started. The id is the result of the request.
+    Started {
+        /// Session and correlation id of the request.
+        requester: RequestIds,
+        /// The replay.
+        replay_session_id: i64,
+    },
+    /// A replay failed, before or after it started.
+    Failed {
+        /// Session and correlation id of the request.
+        requester: RequestIds,
+        /// The reason.
+        error: ArchiveError,
+    },
+    /// A replay is over, after it failed or otherwise: it reads the files of its recording no more.
+    Ended {
+        /// The recording.
+        recording_id: i64,
+    },
+}
+
+/// The replays of an archive, from the request to the end.
+pub(in crate::server) struct Replays {
+    settings: ReplaySettings,
+    commands: Sender<ReplayerCommand>,
+    events: Receiver<ReplayerEvent>,
+    requested: Vec<RequestedReplay>,
+    running: Vec<RunningReplay>,
+    tokens: ReplayTokens,
+    /// Upper half of the next replay's id.
+    next_number: i64,
+}
+
+/// A replay whose publication the driver has not added yet.
+struct RequestedReplay {
+    requester: RequestIds,
+    stream: RecordedStream,
+    plan: ReplayPlan,
+    bounds: ReplayBounds,
+    publication: PendingOperation<ExclusivePublication>,
+}
+
+/// A replay that the replayer has.
+struct RunningReplay {
+    requester: RequestIds,
+    recording_id: i64,
+    replay_session_id: i64,
+    publication: ExclusivePublication,
+    position: Arc<AtomicI64>,
+    is_started: bool,
+}
+
+impl Replays {
+    /// No replays yet. `random` returns numbers that nobody can guess.
+    pub fn new(
+        settings: ReplaySettings,
+        commands: Sender<ReplayerCommand>,
+        events: Receiver<ReplayerEvent>,
+        random: Box<dyn FnMut() -> i64 + Send>,
+    ) -> Self {
+        Self {
+            settings,
+            commands,
+            events,
+            requested: Vec::new(),
+            running: Vec::new(),
+            tokens: ReplayTokens::new(settings.connect_timeout_ns, random),
+            next_number: 1,
+        }
+    }
+
+    /// Checks a request and asks the driver for a publication. The response comes from [`poll`](Self::poll).
+    ///
+    /// # Errors
+    /// The request is refused.
+    pub fn request(
+        &mut self,
+        aeron: &Aeron,
+        request: &ReplayRequested<'_>,
+    ) -> Result<(), ArchiveError> {
+        let counters = limit_counters(aeron, request)?;
+        let max = self.settings.max_concurrent_replays;
+        if self.count() >= max {
+            return Err(ArchiveError::new(
+                ArchiveErrorCode::MaxReplays,
+                format!("max concurrent replays reached {max}"),
+            ));
+        }
+        let recording = request
+            .recording
+            .ok_or_else(|| ArchiveError::unknown_recording(request.recording_id))?;
+        let bound = counters.iter().map(LimitCounter::get).min();
+        let own_length = self.settings.file_io_max_length;
+        let plan = ReplayPlan::new(&request.range, recording, bound, own_length)?;
+        let stream = RecordedStream::new(&StreamDescription::from(recording))
+            .map_err(ArchiveError::generic)?;
+        let channel = self
+            .channel(request, recording, plan.position)
+            .map_err(|error| {
+                ArchiveError::generic(format!("failed to process replayChannel - {error}"))
+            })?;
+        let publication = aeron
+            .async_add_exclusive_publication(&channel, request.stream_id)
+            .map_err(publication_error)?;
+        let recording_stop = (!recording.is_unfinished()).then_some(recording.stop_position);
+        self.requested.push(RequestedReplay {
+            requester: request.requester,
+            stream,
+            plan,
+            bounds: ReplayBounds::new(&plan, recording_stop, counters),
+            publication,
+        });
+        Ok(())
+    }
+
+    /// One duty cycle: gives replays whose publication is there to the replayer, takes the replayer's events, and drops expired tokens.
+    /// Returns the work count.
+    pub fn poll(&mut self, now_ns: i64, mut on_event: impl FnMut(ReplayEvent)) -> usize {
+        self.tokens.expire(now_ns);
+        let mut work = self.poll_publications(now_ns, &mut on_event);
+        while let Ok(event) = self.events.try_recv() {
+            work += 1;
+            match event {
+                ReplayerEvent::Started { replay_session_id } => {
+                    self.on_started(replay_session_id, &mut on_event);
+                }
+                ReplayerEvent::Ended {
+                    replay_session_id,
+                    end,
+                } => self.on_ended(replay_session_id, end, &mut on_event),
+            }
+        }
+        work
+    }
+
+    /// Replays that were accepted and are not over.
+    pub fn count(&self) -> usize {
+        self.requested.len() + self.running.len()
+    }
+
+    /// Aborts a replay. Does nothing if there is none with this id.
+    pub fn stop(&self, replay_session_id: i64) {
+        self.send(ReplayerCommand::Stop { replay_session_id });
+    }
+
+    /// Aborts the replays of a recording, or all. Those that have not started yet fail at the next [`poll`](Self::poll).
+    pub fn stop_all(&mut self, recording_id: Option<i64>) {
+        for replay in &mut self.requested {
+            if recording_id.is_none_or(|id| id == replay.stream.recording_id()) {
+                replay.publication.cancel();
+            }
+        }
+        self.send(ReplayerCommand::StopAll { recording_id });
+    }
+
+    /// Ends all replays at once, because the archive ends: revokes their publications. No event follows.
+    pub fn close_all(&mut self) {
+        self.requested.clear();
+        for replay in self.running.drain(..) {
+            replay.publication.revoke();
+        }
+        self.send(ReplayerCommand::StopAll { recording_id: None });
+    }
+
+    /// Whether a replay of the recording was accepted and is not over.
+    pub fn is_replaying(&self, recording_id: i64) -> bool {
+        self.lowest_replay_position(recording_id).is_some()
+    }
+
+    /// Lowest position at which a replay of the recording reads. The segment that holds it is in use.
+    pub fn lowest_replay_position(&self, recording_id: i64) -> Option<i64> {
+        let requested = self.requested.iter();
+        let requested =
+            requested.map(|replay| (replay.stream.recording_id(), replay.plan.position));
+        let running = self.running.iter();
+        let running =
+            running.map(|replay| (replay.recording_id, replay.position.load(Ordering::Acquire)));
+        requested
+            .chain(running)
+            .filter(|&(id, _)| id == recording_id)
+            .map(|(_, position)| position)
+            .min()
+    }
+
+    /// Gives a token for replays of a recording to a session.
+    pub fn give_token(&mut self, control_session_id: i64, recording_id: i64, now_ns: i64) -> i64 {
+        self.tokens.give(control_session_id, recording_id, now_ns)
+    }
+
+    /// The session that has a token for this recording; `None` if the token is unknown or expired.
+    pub fn token_session(&self, token: i64, recording_id: i64, now_ns: i64) -> Option<i64> {
+        self.tokens.session(token, recording_id, now_ns)
+    }
+
+    /// Drops the tokens of a control session that has ended. Its replays go on.
+    pub fn on_control_session_ended(&mut self, control_session_id: i64) {
+        self.tokens.forget_session(control_session_id);
+    }
+
+    fn channel(
+        &self,
+        request: &ReplayRequested<'_>,
+        recording: &RecordingDescriptor,
+        position: i64,
+    ) -> Result<String, UriError> {
+        let start = ReplayStart {
+            position,
+            initial_term_id: recording.initial_term_id,
+            term_length: recording.term_length,
+            mtu_length: recording.mtu_length,
+            linger_timeout_ns: self.settings.linger_timeout_ns,
+        };
+        let mut channel = replay_channel(request.channel, &start)?;
+        if let Some(correlation_id) = request.response_correlation_id {
+            channel.put(key::RESPONSE_CORRELATION_ID, &correlation_id.to_string())?;
+        }
+        Ok(channel.build().to_string())
+    }
+
+    fn poll_publications(&mut self, now_ns: i64, on_event: &mut impl FnMut(ReplayEvent)) -> usize {
+        let mut work = 0;
+        let mut at = 0;
+        while let Some(replay) = self.requested.get_mut(at) {
+            match replay.publication.poll() {
+                Ok(None) => {
+                    at += 1;
+                    continue;
+                }
+                Ok(Some(publication)) => {
+                    let replay = self.requested.remove(at);
+                    self.run(replay, publication, now_ns);
+                }
+                Err(error) => {
+                    let replay = self.requested.remove(at);
+                    on_event(ReplayEvent::Failed {
+                        requester: replay.requester,
+                        error: publication_error(error),
+                    });
+                    let recording_id = replay.stream.recording_id();
+                    on_event(ReplayEvent::Ended { recording_id });
+                }
+            }
+            work += 1;
+        }
+        work
+    }
+
+    fn run(&mut self, replay: RequestedReplay, publication: ExclusivePublication, now_ns: i64) {
+        let replay_session_id = self.next_id(publication.session_id());
+        let position = Arc::new(AtomicI64::new(replay.plan.position));
+        self.running.push(RunningReplay {
+            requester: replay.requester,
+            recording_id: replay.stream.recording_id(),
+            replay_session_id,
+            publication: publication.clone(),
+            position: Arc::clone(&position),
+            is_started: false,
+        });
+        self.send(ReplayerCommand::Replay(Box::new(NewReplay {
+            replay_session_id,
+            stream: replay.stream,
+            plan: replay.plan,
+            bounds: replay.bounds,
+            publication,
+            position,
+            checksum: self.settings.checksum,
+            connect_deadline_ns: now_ns.saturating_add(self.settings.connect_timeout_ns),
+        })));
+    }
+
+    /// The next replay's id: clients find the session id of the publication in its lower half.
+    fn next_id(&mut self, session_id: i32) -> i64 {
+        let number = self.next_number;
+        self.next_number = number.wrapping_add(1);
+        (number << 32) | i64::from(session_id as u32)
+    }
+
+    fn on_started(&mut self, replay_session_id: i64, on_event: &mut impl FnMut(ReplayEvent)) {
+        if let Some(at) = self.find(replay_session_id) {
+            let replay = &mut self.running[at];
+            replay.is_started = true;
+            on_event(ReplayEvent::Started {
+                requester: replay.requester,
+                replay_session_id,
+            });
+        }
+    }
+
+    fn on_ended(
+        &mut self,
+        replay_session_id: i64,
+        end: ReplayEnd,
+        on_event: &mut impl FnMut(ReplayEvent),
+    ) {
+        let Some(at) = self.find(replay_session_id) else {
+            return;
+        };
+        let replay = self.running.swap_remove(at);
+        match end {
+            ReplayEnd::Complete => replay.publication.close(),
+            ReplayEnd::Aborted | ReplayEnd::Failed(_) => replay.publication.revoke(),
+        }
+        let error = match end {
+            ReplayEnd::Failed(error) => Some(error),
+            ReplayEnd::Complete | ReplayEnd::Aborted => {
+                (!replay.is_started).then(|| stopped_before_start(replay.recording_id))
+            }
+        };
+        if let Some(error) = error {
+            on_event(ReplayEvent::Failed {
+                requester: replay.requester,
+                error,
+            });
+        }
+        on_event(ReplayEvent::Ended {
+            recording_id: replay.recording_id,
+        });
+    }
+
+    fn find(&self, replay_session_id: i64) -> Option<usize> {
+        self.running
+            .iter()
+            .position(|replay| replay.replay_session_id == replay_session_id)
+    }
+
+    fn send(&self, command: ReplayerCommand) {
+        // Without a replayer the archive is ending.
+        let _ = self.commands.send(command);
+    }
+}
+
+/// The counters that bound a replay: the position of an active recording, and the counter that the request names.
+fn limit_counters(
+    aeron: &Aeron,
+    request: &ReplayRequested<'_>,
+) -> Result<Vec<LimitCounter>, ArchiveError> {
+    let active = request.active_position.map(|counter| counter.id());
+    active
+        .into_iter()
+        .chain(request.limit_counter_id)
+        .map(|id| {
+            LimitCounter::find(aeron.counters_reader(), id).ok_or_else(|| {
+                ArchiveError::generic(format!(
+                    "unable to create replay limit counter id= {id} because of: there is no such counter"
+                ))
+            })
+        })
+        .collect()
+}
+
+fn publication_error(error: aeron_client::Error) -> ArchiveError {
+    ArchiveError::generic(format!("failed to create replay publication: {error}"))
+}
+
+fn stopped_before_start(recording_id: i64) -> ArchiveError {
+    ArchiveError::generic(format!(
+        "replay was stopped before it started, recordingId={recording_id}"
+    ))
+}

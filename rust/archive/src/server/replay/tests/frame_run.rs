@@ -1,0 +1,128 @@
+use proptest::prelude::*;
+
+use super::kit::{Recording, STREAM_ID, TERM_LENGTH, descriptor};
+use crate::checksum::Checksum;
+use crate::frame::FrameFault;
+use crate::server::replay::frame_run::{FrameRewrite, FrameRun, ReplayIds, RunFault};
+use crate::stream::{RecordedStream, StreamDescription};
+
+fn rewrite(session_id: i32, stream_id: i32, checksum: Option<Checksum>) -> FrameRewrite {
+    let description = StreamDescription::from(&descriptor(0, -1));
+    let stream = RecordedStream::new(&description).unwrap();
+    FrameRewrite {
+        rules: stream.any_session().rules(),
+        checksum,
+        ids: ReplayIds::new(session_id, stream_id),
+    }
+}
+
+/// Frames of 64 bytes with the ids of the recording.
+fn frames(count: usize) -> Vec<u8> {
+    let mut recording = Recording::new(0);
+    (0..count).for_each(|_| recording.message(20));
+    let mut bytes = recording.replayed(0, recording.position()).to_vec();
+    for frame in bytes.chunks_mut(64) {
+        frame[12..16].copy_from_slice(&5_i32.to_le_bytes());
+        frame[16..20].copy_from_slice(&STREAM_ID.to_le_bytes());
+    }
+    bytes
+}
+
+fn take(bytes: &mut [u8], limit: i64) -> Result<FrameRun, RunFault> {
+    rewrite(-2, 9, None).take_run(0, limit, bytes)
+}
+
+fn data(data_length: usize) -> Result<FrameRun, RunFault> {
+    Ok(FrameRun {
+        data_length,
+        padding_length: 0,
+    })
+}
+
+/// 07-99
+#[test]
+fn session_and_stream_of_a_replay_replace_those_of_the_recording_and_nothing_else() {
+    let (mut bytes, recorded) = (frames(3), frames(3));
+    assert_eq!(take(&mut bytes, i64::MAX), data(192));
+    for (frame, recorded) in bytes.chunks(64).zip(recorded.chunks(64)) {
+        assert_eq!(frame[..12], recorded[..12]);
+        assert_eq!(frame[12..16], (-2_i32).to_le_bytes());
+        assert_eq!(frame[16..20], 9_i32.to_le_bytes());
+        assert_eq!(frame[20..], recorded[20..]);
+    }
+}
+
+/// 07-89
+#[test]
+fn the_frame_that_contains_the_limit_is_the_last_one() {
+    for (limit, length) in [(0, 0), (1, 64), (64, 64), (65, 128), (1000, 192)] {
+        assert_eq!(take(&mut frames(3), limit), data(length));
+    }
+}
+
+#[test]
+fn a_frame_that_is_cut_is_left_for_later() {
+    for (length, taken) in [
+        (0, 0),
+        (31, 0),
+        (32, 0),
+        (63, 0),
+        (64, 64),
+        (96, 64),
+        (191, 128),
+    ] {
+        assert_eq!(take(&mut frames(3)[..length], i64::MAX), data(taken));
+    }
+}
+
+#[test]
+fn bytes_that_are_no_frame_of_the_recording_are_refused() {
+    let mut bytes = frames(3);
+    bytes[64..96].fill(0);
+    assert_eq!(take(&mut bytes, i64::MAX), data(64));
+    bytes[..32].fill(0);
+    assert_eq!(
+        take(&mut bytes, i64::MAX),
+        Err(RunFault::Frame(FrameFault::Nothing))
+    );
+    let mut bytes = frames(3);
+    bytes[20] ^= 1;
+    assert!(take(&mut bytes, i64::MAX).is_err());
+}
+
+#[test]
+fn padding_ends_a_run() {
+    let mut recording = Recording::new(0);
+    recording.message(20);
+    recording.padding(96);
+    recording.message(20);
+    let mut bytes = recording.replayed(0, recording.position()).to_vec();
+    for at in [0, 64, 160] {
+        bytes[at + 16..at + 20].copy_from_slice(&STREAM_ID.to_le_bytes());
+    }
+    let run = FrameRun {
+        data_length: 64,
+        padding_length: 96,
+    };
+    assert_eq!(take(&mut bytes.clone(), i64::MAX), Ok(run));
+    assert_eq!(take(&mut bytes, 64), data(64));
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_it_panic_or_leave_the_term(
+        mut bytes in prop::collection::vec(any::<u8>(), 0..300),
+        frames_before in 0_usize..4,
+        position in 0..2 * TERM_LENGTH / 32,
+        limit: i64,
+    ) {
+        let mut all = frames(frames_before);
+        all.append(&mut bytes);
+        let length = all.len();
+        if let Ok(run) = rewrite(1, 2, None).take_run(position * 32, limit, &mut all) {
+            prop_assert!(run.data_length <= length);
+            let end = (position * 32) % TERM_LENGTH + (run.data_length + run.padding_length) as i64;
+            prop_assert!(run.is_empty() || end <= TERM_LENGTH);
+        }
+    }
+}

@@ -1,0 +1,428 @@
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+
+use aeron_client::Aeron;
+use aeron_protocol::archive::{ArchiveErrorCode, NULL_VALUE, REPLAY_ALL_AND_FOLLOW, RequestIds};
+
+use super::driver::{FIRST_CONNECTED_STREAM_ID, FIRST_SESSION_ID, REFUSED_STREAM_ID, TestDriver};
+use super::kit::{FILE_IO_MAX_LENGTH, RECORDING_ID, Recording, descriptor};
+use crate::catalog::RecordingDescriptor;
+use crate::memory_storage::MemoryStorage;
+use crate::server::ArchiveError;
+use crate::server::replay::{
+    ReplayEvent, ReplayRange, ReplayRequested, ReplaySettings, Replayer, Replays,
+};
+
+const CONNECTED: i32 = FIRST_CONNECTED_STREAM_ID;
+const UNCONNECTED: i32 = CONNECTED - 1;
+const CONNECT_TIMEOUT_NS: i64 = 5_000;
+
+/// Replays of one recording by an archive with room for two.
+struct Archive {
+    driver: Arc<TestDriver>,
+    aeron: Aeron,
+    replays: Replays,
+    replayer: Replayer<MemoryStorage>,
+    reads: Arc<Mutex<Vec<(usize, i64)>>>,
+    recording: RecordingDescriptor,
+    requests: i64,
+}
+
+impl Archive {
+    fn new() -> Self {
+        let mut recording = Recording::new(0);
+        (0..10).for_each(|_| recording.message(100));
+        let driver = TestDriver::new();
+        let reads = Arc::<Mutex<Vec<_>>>::default();
+        let noted = Arc::clone(&reads);
+        let ((commands, received), (sender, events)) = (channel(), channel());
+        let settings = ReplaySettings {
+            max_concurrent_replays: 2,
+            connect_timeout_ns: CONNECT_TIMEOUT_NS,
+            linger_timeout_ns: 7,
+            file_io_max_length: FILE_IO_MAX_LENGTH,
+            checksum: None,
+        };
+        Self {
+            aeron: driver.connect(),
+            replays: Replays::new(settings, commands, events, Box::new(|| 70)),
+            replayer: Replayer::new(recording.storage.clone(), received, sender)
+                .measure_reads(driver.nano_clock(), move |bytes, duration_ns| {
+                    noted.lock().unwrap().push((bytes, duration_ns))
+                }),
+            reads,
+            driver,
+            recording: descriptor(0, recording.position()),
+            requests: 0,
+        }
+    }
+
+    fn request(
+        &mut self,
+        change: impl FnOnce(&mut ReplayRequested<'_>),
+    ) -> Result<(), ArchiveError> {
+        self.requests += 1;
+        let mut request = ReplayRequested {
+            requester: requester(self.requests),
+            recording_id: RECORDING_ID,
+            recording: Some(&self.recording),
+            active_position: None,
+            limit_counter_id: None,
+            range: ReplayRange {
+                position: NULL_VALUE,
+                length: REPLAY_ALL_AND_FOLLOW,
+                file_io_max_length: -1,
+            },
+            channel: "aeron:ipc",
+            stream_id: CONNECTED,
+            response_correlation_id: None,
+        };
+        change(&mut request);
+        self.replays.request(&self.aeron, &request)
+    }
+
+    /// Runs driver and conductor until the replayer has all replays.
+    fn begin(&mut self) -> Vec<ReplayEvent> {
+        self.driver.step();
+        self.aeron.do_work();
+        self.poll()
+    }
+
+    fn poll(&mut self) -> Vec<ReplayEvent> {
+        let mut events = Vec::new();
+        let now_ns = self.driver.now_ns();
+        self.replays.poll(now_ns, |event| events.push(event));
+        self.driver.step();
+        events
+    }
+
+    /// Runs all replays until none can do more.
+    fn replay(&mut self) -> Vec<ReplayEvent> {
+        while self.replayer.do_work(self.driver.now_ns()) > 0 {}
+        self.poll()
+    }
+
+    fn refusal(
+        &mut self,
+        change: impl FnOnce(&mut ReplayRequested<'_>),
+    ) -> (ArchiveErrorCode, String) {
+        let error = self.request(change).unwrap_err();
+        (error.code, error.message)
+    }
+}
+
+fn requester(correlation_id: i64) -> RequestIds {
+    RequestIds {
+        control_session_id: 1,
+        correlation_id,
+    }
+}
+
+fn started(correlation_id: i64, replay_session_id: i64) -> ReplayEvent {
+    ReplayEvent::Started {
+        requester: requester(correlation_id),
+        replay_session_id,
+    }
+}
+
+fn failed(correlation_id: i64, message: &str) -> ReplayEvent {
+    ReplayEvent::Failed {
+        requester: requester(correlation_id),
+        error: ArchiveError::generic(message),
+    }
+}
+
+const ENDED: ReplayEvent = ReplayEvent::Ended {
+    recording_id: RECORDING_ID,
+};
+
+fn replay_session_id(number: i64, session_id: i32) -> i64 {
+    (number << 32) | i64::from(session_id as u32)
+}
+
+/// 07-88
+#[test]
+fn a_replay_is_answered_when_it_starts_and_its_stream_ends_when_all_is_sent() {
+    let mut archive = Archive::new();
+    archive.request(|_| {}).unwrap();
+    assert_eq!(archive.begin(), []);
+    assert!(archive.replays.is_replaying(RECORDING_ID));
+    let id = replay_session_id(1, FIRST_SESSION_ID);
+    assert_eq!(archive.replay(), [started(1, id), ENDED]);
+    assert!(!archive.replays.is_replaying(RECORDING_ID));
+    assert_eq!(archive.replays.count(), 0);
+    let publication = &archive.driver.publications()[0];
+    assert_eq!(
+        publication.log.producer_position(),
+        archive.recording.stop_position
+    );
+    assert_eq!(publication.revoked, Some(false));
+    assert_eq!(*archive.reads.lock().unwrap(), [(1600, 0)]);
+    archive.request(|_| {}).unwrap();
+    archive.begin();
+    let id = replay_session_id(2, FIRST_SESSION_ID + 1);
+    assert_eq!(archive.replay(), [started(2, id), ENDED]);
+}
+
+/// 07-86, 07-87
+#[test]
+fn the_publication_begins_at_the_first_position_and_has_the_session_id_of_the_request() {
+    let mut archive = Archive::new();
+    let asked = archive.request(|request| {
+        request.channel = "aeron:ipc?session-id=9|alias=a|mtu=4k";
+        request.range.position = 160;
+    });
+    asked.unwrap();
+    archive.begin();
+    assert_eq!(
+        archive.driver.publications()[0].channel,
+        "aeron:ipc?mtu=1408|term-length=64k|init-term-id=-5|term-id=-5|term-offset=160|session-id=9|linger=7ns|alias=a"
+    );
+    assert_eq!(archive.replay()[0], started(1, replay_session_id(1, 9)));
+}
+
+/// 07-101
+#[test]
+fn a_replay_by_token_responds_to_the_image_of_its_request() {
+    let mut archive = Archive::new();
+    let token = archive.replays.give_token(4, RECORDING_ID, 0);
+    assert_eq!(
+        archive.replays.token_session(token, RECORDING_ID, 1),
+        Some(4)
+    );
+    archive
+        .request(|request| {
+            request.channel = "aeron:udp?control-mode=response|control=localhost:1";
+            request.response_correlation_id = Some(55);
+        })
+        .unwrap();
+    archive.begin();
+    let channel = &archive.driver.publications()[0].channel;
+    assert!(channel.contains("response-correlation-id=55"));
+    archive.replays.on_control_session_ended(4);
+    assert_eq!(archive.replays.token_session(token, RECORDING_ID, 1), None);
+}
+
+/// 07-97
+#[test]
+fn a_replay_counts_from_its_request_to_its_end() {
+    let mut archive = Archive::new();
+    archive
+        .request(|request| request.stream_id = UNCONNECTED)
+        .unwrap();
+    archive.begin();
+    archive.request(|_| {}).unwrap();
+    assert_eq!(archive.replays.count(), 2);
+    let expected = (
+        ArchiveErrorCode::MaxReplays,
+        "max concurrent replays reached 2".to_owned(),
+    );
+    assert_eq!(archive.refusal(|_| {}), expected);
+    archive.begin();
+    archive.replay();
+    assert_eq!(archive.replays.count(), 1);
+    assert!(archive.request(|_| {}).is_ok());
+}
+
+/// 07-92
+#[test]
+fn an_unknown_counter_an_unknown_recording_and_a_bad_channel_are_refused_in_this_order() {
+    let mut archive = Archive::new();
+    assert_eq!(
+        archive.refusal(|request| {
+            request.limit_counter_id = Some(-1);
+            request.recording = None;
+        }),
+        (
+            ArchiveErrorCode::Generic,
+            "unable to create replay limit counter id= -1 because of: there is no such counter"
+                .to_owned()
+        )
+    );
+    assert_eq!(
+        archive.refusal(|request| {
+            request.recording = None;
+            request.channel = "?";
+        }),
+        (
+            ArchiveErrorCode::UnknownRecording,
+            "unknown recording id: 3".to_owned()
+        )
+    );
+    let (code, text) = archive.refusal(|request| request.channel = "?");
+    assert_eq!(code, ArchiveErrorCode::Generic);
+    assert!(text.starts_with("failed to process replayChannel - "));
+}
+
+#[test]
+fn a_refusal_of_the_driver_fails_the_replay() {
+    let mut archive = Archive::new();
+    archive
+        .request(|request| request.stream_id = REFUSED_STREAM_ID)
+        .unwrap();
+    let events = archive.begin();
+    let [
+        ReplayEvent::Failed {
+            requester: of,
+            error,
+        },
+        ENDED,
+    ] = &events[..]
+    else {
+        panic!("{events:?}");
+    };
+    assert_eq!(*of, requester(1));
+    assert!(
+        error
+            .message
+            .starts_with("failed to create replay publication: ")
+    );
+    assert!(error.message.contains("refused by the driver"));
+    assert_eq!(archive.replays.count(), 0);
+}
+
+/// 07-93
+#[test]
+fn a_replay_without_a_subscriber_fails_after_its_response() {
+    let mut archive = Archive::new();
+    archive
+        .request(|request| request.stream_id = UNCONNECTED)
+        .unwrap();
+    archive.begin();
+    let id = replay_session_id(1, FIRST_SESSION_ID);
+    assert_eq!(archive.replay(), [started(1, id)]);
+    archive.driver.advance_ns(CONNECT_TIMEOUT_NS);
+    let channel = &archive.driver.publications()[0].channel;
+    let text = format!(
+        "no connection established for replayChannel={channel}, replayStreamId={UNCONNECTED}, recordingId=3, \
+         replaySessionId={id}, segmentFile=3-0.rec"
+    );
+    assert_eq!(archive.replay(), [failed(1, &text), ENDED]);
+    assert_eq!(archive.driver.publications()[0].revoked, Some(true));
+}
+
+/// 07-95
+#[test]
+fn a_replay_that_is_stopped_is_revoked_and_an_unknown_one_changes_nothing() {
+    let mut archive = Archive::new();
+    archive
+        .request(|request| request.stream_id = UNCONNECTED)
+        .unwrap();
+    archive.begin();
+    let id = replay_session_id(1, FIRST_SESSION_ID);
+    assert_eq!(archive.replay(), [started(1, id)]);
+    archive.replays.stop(id + 1);
+    assert_eq!(archive.replay(), []);
+    archive.replays.stop(id);
+    assert_eq!(archive.replay(), [ENDED]);
+    assert_eq!(archive.driver.publications()[0].revoked, Some(true));
+}
+
+/// 07-95
+#[test]
+fn all_replays_of_a_recording_are_stopped_also_those_that_have_not_started() {
+    let mut archive = Archive::new();
+    archive.request(|_| {}).unwrap();
+    archive.begin();
+    archive.request(|_| {}).unwrap();
+    archive.replays.stop_all(Some(RECORDING_ID + 1));
+    assert_eq!(archive.poll(), []);
+    archive.replays.stop_all(Some(RECORDING_ID));
+    let events = archive.replay();
+    let text = "replay was stopped before it started, recordingId=3";
+    assert!(events.contains(&failed(1, text)), "{events:?}");
+    assert_eq!(events.iter().filter(|event| **event == ENDED).count(), 2);
+    assert_eq!(archive.replays.count(), 0);
+}
+
+/// 07-110
+#[test]
+fn the_lowest_position_of_the_replays_of_a_recording_is_in_use() {
+    let mut archive = Archive::new();
+    let lowest = |archive: &Archive| archive.replays.lowest_replay_position(RECORDING_ID);
+    assert_eq!(lowest(&archive), None);
+    archive
+        .request(|request| request.range.position = 320)
+        .unwrap();
+    assert_eq!(lowest(&archive), Some(320));
+    archive.begin();
+    assert_eq!(lowest(&archive), Some(320));
+    let counter = archive.driver.add_counter(900, 480);
+    archive
+        .request(|request| {
+            request.range.position = 160;
+            request.limit_counter_id = Some(counter.id());
+        })
+        .unwrap();
+    archive.begin();
+    assert_eq!(lowest(&archive), Some(160));
+    archive.replay();
+    assert_eq!(lowest(&archive), Some(480));
+    assert_eq!(
+        archive.replays.lowest_replay_position(RECORDING_ID + 1),
+        None
+    );
+}
+
+/// 07-90
+#[test]
+fn a_replay_of_an_active_recording_is_bounded_by_the_position_of_the_recording() {
+    let mut archive = Archive::new();
+    let end = archive.recording.stop_position;
+    archive.recording.stop_position = NULL_VALUE;
+    let mut adding = archive
+        .aeron
+        .async_add_counter(100, &[], "position")
+        .unwrap();
+    let position = adding.wait().unwrap();
+    position.set(320);
+    let recording = archive.recording.clone();
+    archive
+        .replays
+        .request(
+            &archive.aeron,
+            &ReplayRequested {
+                requester: requester(1),
+                recording_id: RECORDING_ID,
+                recording: Some(&recording),
+                active_position: Some(&position),
+                limit_counter_id: None,
+                range: ReplayRange {
+                    position: NULL_VALUE,
+                    length: REPLAY_ALL_AND_FOLLOW,
+                    file_io_max_length: -1,
+                },
+                channel: "aeron:ipc",
+                stream_id: CONNECTED,
+                response_correlation_id: None,
+            },
+        )
+        .unwrap();
+    archive.begin();
+    archive.replay();
+    assert_eq!(
+        archive.driver.publications()[0].log.producer_position(),
+        320
+    );
+    position.set(end);
+    archive.replay();
+    assert_eq!(
+        archive.driver.publications()[0].log.producer_position(),
+        end
+    );
+    assert_eq!(archive.replays.count(), 1);
+}
+
+#[test]
+fn the_end_of_the_archive_revokes_all_publications() {
+    let mut archive = Archive::new();
+    archive
+        .request(|request| request.stream_id = UNCONNECTED)
+        .unwrap();
+    archive.begin();
+    archive.request(|_| {}).unwrap();
+    archive.replays.close_all();
+    assert_eq!(archive.replays.count(), 0);
+    assert_eq!(archive.replay(), []);
+    assert_eq!(archive.driver.publications()[0].revoked, Some(true));
+}
