@@ -7,6 +7,7 @@
 pub mod catalog;
 pub mod channel;
 pub mod checksum;
+pub mod client;
 mod damage;
 pub mod frame;
 pub mod mark_file;

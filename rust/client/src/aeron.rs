@@ -9,9 +9,7 @@ use aeron_memory::counters::CountersReader;
 use crate::client::Client;
 use crate::conductor::{ClientHandlers, Conductor, RemovalById, ResourceKind};
 use crate::counter::{self, Counter};
-#[cfg(doc)]
-use crate::error::Error;
-use crate::error::{CloseCause, Result};
+use crate::error::{CloseCause, Error, Result};
 use crate::handlers::{CloseHandler, CounterHandler};
 use crate::lifetime::Lifetime;
 use crate::operation::{CommandSteps, PendingOperation, RemovalSteps, Take};
@@ -117,6 +115,28 @@ impl Aeron {
     /// Reads all counters of the driver and its clients.
     pub fn counters_reader(&self) -> &CountersReader<SharedBuffer> {
         &self.client().counters
+    }
+
+    /// Refuses to wait in a handler of the client, which would wait for itself.
+    ///
+    /// # Errors
+    /// [`Error::ReentrantCall`].
+    pub fn check_may_wait(&self) -> Result<()> {
+        self.client().check_may_wait()
+    }
+
+    /// Pauses a call that waits for another process than the driver, after `waits` such pauses: as long as calls that wait for the
+    /// driver do. Runs a driver that the client runs while it waits.
+    ///
+    /// # Errors
+    /// [`Error::ReentrantCall`] in a handler of the client; [`Error::Interrupted`] if the context's interrupt check says so.
+    pub fn idle_while_waiting(&self, waits: u32) -> Result<()> {
+        self.client().check_may_wait()?;
+        if self.client().is_interrupted() {
+            return Err(Error::Interrupted);
+        }
+        self.client().idle_while_waiting(waits);
+        Ok(())
     }
 
     /// Whether the command with this correlation id was sent and is not answered.

@@ -1,0 +1,332 @@
+//! [`AeronArchive`]: a client of an archive, whose calls wait.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
+
+use aeron_client::Aeron;
+use aeron_protocol::archive::RecordingSignalEvent;
+
+use super::call::{ArchiveCall, Ticket};
+use super::connecting::ConnectingSession;
+use super::context::ArchiveClientContext;
+use super::error::{ArchiveClientError, Result};
+use super::operation::ArchiveOperation;
+use super::session::{ArchiveSession, SessionState};
+
+/// A client of an archive. Clones are the same client; it is closed by [`close`](Self::close), or when the last clone and the last
+/// operation are dropped. Usable from any thread.
+///
+/// Each method sends a request and waits for the response. [`begin`](Self::begin) sends an [`ArchiveCall`] and returns an
+/// [`ArchiveOperation`], which has the result later. Several threads may wait at once, and several operations may be outstanding.
+///
+/// The archive ends the session of a client that does not read its responses. A client that makes no calls for more than a minute calls
+/// [`poll_for_recording_signals`](Self::poll_for_recording_signals) now and then.
+///
+/// ```no_run
+/// use aeron_archive::client::{AeronArchive, ArchiveClientContext, ReplayParams};
+/// use aeron_client::{Aeron, Context};
+/// use aeron_protocol::archive::SourceLocation;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let aeron = Aeron::connect(Context::from_env()?)?;
+/// let archive = AeronArchive::connect(&aeron, ArchiveClientContext::new("aeron:ipc", "aeron:ipc"))?;
+/// archive.start_recording("aeron:ipc", 1001, SourceLocation::Local, false)?;
+/// for recording in archive.list_recordings(0, 100)? {
+///     println!("{} {}", recording.recording_id, recording.original_channel);
+/// }
+/// let replay = archive.replay(0, "aeron:ipc", 1002, &ReplayParams::default())?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Calls fail with [`ArchiveClientError::Refused`] if the archive refuses, with [`ArchiveClientError::Timeout`] if it does not answer
+/// within the message timeout, with [`ArchiveClientError::Disconnected`] after it has ended the session, and then with
+/// [`ArchiveClientError::Closed`]. Calls from a handler of the client fail with [`ArchiveClientError::ReentrantCall`]. The interrupt check
+/// of the Aeron client's context ends calls that wait.
+#[derive(Clone)]
+pub struct AeronArchive {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    aeron: Aeron,
+    context: ArchiveClientContext,
+    control_session_id: i64,
+    archive_id: i64,
+    session: Mutex<ArchiveSession>,
+    /// The thread that polls the session, and may run handlers.
+    polling_thread: Mutex<Option<ThreadId>>,
+}
+
+/// A connection to an archive that is being made. Dropping it cancels the attempt.
+#[must_use = "a connection that is dropped is cancelled"]
+pub struct AsyncConnect {
+    connecting: ConnectingSession,
+    aeron: Aeron,
+    context: ArchiveClientContext,
+}
+
+/// Connecting and closing.
+impl AeronArchive {
+    /// Connects to the archive that `context` names, by an Aeron client that stays the caller's.
+    ///
+    /// # Errors
+    /// As [`AsyncConnect::poll`].
+    pub fn connect(aeron: &Aeron, context: ArchiveClientContext) -> Result<Self> {
+        aeron.check_may_wait()?;
+        Self::async_connect(aeron, context)?.wait()
+    }
+
+    /// As [`connect`](Self::connect), without waiting.
+    ///
+    /// # Errors
+    /// [`ArchiveClientError::Configuration`], [`ArchiveClientError::InvalidChannel`], or the driver could not be asked.
+    pub fn async_connect(aeron: &Aeron, context: ArchiveClientContext) -> Result<AsyncConnect> {
+        Ok(AsyncConnect {
+            connecting: ConnectingSession::new(aeron, context.clone(), context.now_ns())?,
+            aeron: aeron.clone(),
+            context,
+        })
+    }
+
+    /// Closes the session and fails what is outstanding. Recordings, replays and replications go on. Does nothing if the client is
+    /// closed.
+    ///
+    /// # Errors
+    /// [`ArchiveClientError::ReentrantCall`].
+    pub fn close(&self) -> Result<()> {
+        self.session()?.close();
+        Ok(())
+    }
+
+    /// The Aeron client.
+    #[must_use]
+    pub fn aeron(&self) -> &Aeron {
+        &self.shared.aeron
+    }
+
+    /// The settings with which the client was connected.
+    #[must_use]
+    pub fn context(&self) -> &ArchiveClientContext {
+        &self.shared.context
+    }
+
+    /// Id of the control session.
+    #[must_use]
+    pub fn control_session_id(&self) -> i64 {
+        self.shared.control_session_id
+    }
+
+    /// Id of the archive, [`NULL_VALUE`](aeron_protocol::archive::NULL_VALUE) if the archive is too old to tell it.
+    #[must_use]
+    pub fn archive_id(&self) -> i64 {
+        self.shared.archive_id
+    }
+
+    /// Correlation id of the last request, [`NULL_VALUE`](aeron_protocol::archive::NULL_VALUE) before the first.
+    ///
+    /// # Errors
+    /// [`ArchiveClientError::ReentrantCall`].
+    pub fn last_correlation_id(&self) -> Result<i64> {
+        Ok(self.session()?.last_correlation_id())
+    }
+
+    /// Whether the client can be used.
+    ///
+    /// # Errors
+    /// [`ArchiveClientError::ReentrantCall`].
+    pub fn state(&self) -> Result<SessionState> {
+        Ok(self.session()?.state())
+    }
+}
+
+/// Sending and polling.
+impl AeronArchive {
+    /// Sends a request without waiting for its response.
+    ///
+    /// # Errors
+    /// The session cannot be used, see [`AeronArchive`]; the rest comes with the operation.
+    pub fn begin<T: Clone + 'static>(&self, call: ArchiveCall<T>) -> Result<ArchiveOperation<T>> {
+        Ok(ArchiveOperation::call(self, self.submit(&call)?))
+    }
+
+    /// Polls once. Returns the number of signals of recordings that wait to be taken or were given to the handler.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`].
+    pub fn poll_for_recording_signals(&self) -> Result<u64> {
+        self.run_client();
+        let mut session = self.session()?;
+        let before = session.received_recording_signals();
+        self.polling(|| session.poll(self.shared.context.now_ns()))?;
+        Ok(session.received_recording_signals() - before)
+    }
+
+    /// Takes a signal of a recording that was received. There are none if the context has a handler for them.
+    ///
+    /// # Errors
+    /// [`ArchiveClientError::ReentrantCall`].
+    pub fn take_recording_signal(&self) -> Result<Option<RecordingSignalEvent>> {
+        Ok(self.session()?.take_recording_signal())
+    }
+
+    /// Polls once and takes an error that no call was waiting for, such as that of a replay which nobody receives.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`].
+    pub fn poll_for_error_response(&self) -> Result<Option<ArchiveClientError>> {
+        self.run_client();
+        let mut session = self.session()?;
+        self.polling(|| session.poll_for_error(self.shared.context.now_ns()))
+    }
+
+    /// Polls once. An error that no call was waiting for goes to the context's error handler, and is returned if there is none.
+    ///
+    /// # Errors
+    /// That error; see [`AeronArchive`].
+    pub fn check_for_error_response(&self) -> Result<()> {
+        let Some(error) = self.poll_for_error_response()? else {
+            return Ok(());
+        };
+        match &self.shared.context.error_handler {
+            Some(handler) => {
+                handler(&error);
+                Ok(())
+            }
+            None => Err(error),
+        }
+    }
+}
+
+impl AeronArchive {
+    fn new(aeron: &Aeron, context: &ArchiveClientContext, session: ArchiveSession) -> Self {
+        let shared = Shared {
+            aeron: aeron.clone(),
+            context: context.clone(),
+            control_session_id: session.control_session_id(),
+            archive_id: session.archive_id(),
+            session: Mutex::new(session),
+            polling_thread: Mutex::new(None),
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Sends a request and waits for its result.
+    pub(super) fn call<T: Clone + 'static>(&self, call: ArchiveCall<T>) -> Result<T> {
+        self.shared.aeron.check_may_wait()?;
+        self.begin(call)?.wait()
+    }
+
+    /// Sends a request, whose result is taken from the session.
+    pub(super) fn submit<T>(&self, call: &ArchiveCall<T>) -> Result<Ticket<T>> {
+        let now_ns = self.shared.context.now_ns();
+        self.session()?.submit(call, now_ns)
+    }
+
+    /// The session, for as long as the guard lives.
+    pub(super) fn session(&self) -> Result<MutexGuard<'_, ArchiveSession>> {
+        let polling_thread = *lock(&self.shared.polling_thread);
+        if polling_thread == Some(std::thread::current().id()) {
+            return Err(ArchiveClientError::ReentrantCall);
+        }
+        Ok(lock(&self.shared.session))
+    }
+
+    /// Polls the session and takes something out of it.
+    pub(super) fn poll_session<T>(
+        &self,
+        take: impl FnOnce(&mut ArchiveSession) -> Option<Result<T>>,
+    ) -> Result<Option<T>> {
+        self.run_client();
+        let mut session = self.session()?;
+        let polled = self.polling(|| session.poll(self.shared.context.now_ns()));
+        match take(&mut session) {
+            Some(outcome) => outcome.map(Some),
+            None => polled.map(|_| None),
+        }
+    }
+
+    /// Runs the conductor of an Aeron client that has no thread.
+    fn run_client(&self) {
+        self.shared.aeron.do_work();
+    }
+
+    /// Runs what may call handlers; calls from them to this client are refused.
+    fn polling<T>(&self, poll: impl FnOnce() -> T) -> T {
+        struct Polling<'a>(&'a Mutex<Option<ThreadId>>);
+        impl Drop for Polling<'_> {
+            fn drop(&mut self) {
+                *lock(self.0) = None;
+            }
+        }
+        let thread = &self.shared.polling_thread;
+        *lock(thread) = Some(std::thread::current().id());
+        let _polling = Polling(thread);
+        poll()
+    }
+}
+
+impl std::fmt::Debug for AeronArchive {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AeronArchive")
+            .field("control_session_id", &self.control_session_id())
+            .field("archive_id", &self.archive_id())
+            .finish_non_exhaustive()
+    }
+}
+
+impl AsyncConnect {
+    /// Goes on without waiting. Returns the client once it is connected. To be called again until then.
+    ///
+    /// # Errors
+    /// [`ArchiveClientError::Refused`] by the archive; the driver's refusal; [`ArchiveClientError::ConnectTimeout`] with what is missing
+    /// after the message timeout.
+    pub fn poll(&mut self) -> Result<Option<AeronArchive>> {
+        self.aeron.do_work();
+        let session = self.connecting.poll(self.context.now_ns())?;
+        Ok(session.map(|session| AeronArchive::new(&self.aeron, &self.context, session)))
+    }
+
+    /// Waits for the connection.
+    ///
+    /// # Errors
+    /// As [`poll`](Self::poll); [`aeron_client::Error::ReentrantCall`] in a handler of the Aeron client, and
+    /// [`aeron_client::Error::Interrupted`] if its interrupt check says so.
+    pub fn wait(&mut self) -> Result<AeronArchive> {
+        let (aeron, context) = (self.aeron.clone(), self.context.clone());
+        wait_for(&aeron, &context, || self.poll())
+    }
+}
+
+impl std::fmt::Debug for AsyncConnect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.connecting.fmt(f)
+    }
+}
+
+/// Polls until there is a result.
+pub(super) fn wait_for<T>(
+    aeron: &Aeron,
+    context: &ArchiveClientContext,
+    mut poll: impl FnMut() -> Result<Option<T>>,
+) -> Result<T> {
+    let mut waits = 0;
+    loop {
+        if let Some(value) = poll()? {
+            return Ok(value);
+        }
+        aeron.idle_while_waiting(waits)?;
+        match &context.waiting_work {
+            Some(work) => work(),
+            None => waits += 1,
+        }
+    }
+}
+
+/// Locks; a panic of a handler does not matter, because it runs between changes of the session.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

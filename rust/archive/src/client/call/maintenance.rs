@@ -1,0 +1,98 @@
+//! Calls that change recordings that exist.
+
+use super::{ArchiveCall, nothing, request, value};
+
+impl ArchiveCall<i64> {
+    /// Cuts the end of a recording. The result is the number of files that are deleted.
+    pub fn truncate_recording(recording_id: i64, position: i64) -> Self {
+        Self::with_response(
+            "truncate recording",
+            request!(TruncateRecording(TruncateRecordingRequest {
+                recording_id,
+                position,
+            })),
+            value,
+        )
+    }
+
+    /// Deletes a recording. The result is the number of files that are deleted.
+    pub fn purge_recording(recording_id: i64) -> Self {
+        Self::with_response(
+            "purge recording",
+            request!(PurgeRecording(PurgeRecordingRequest { recording_id })),
+            value,
+        )
+    }
+
+    /// Deletes the files before the start of a recording. The result is their number.
+    pub fn delete_detached_segments(recording_id: i64) -> Self {
+        Self::with_response(
+            "delete detached segments",
+            request!(DeleteDetachedSegments(DeleteDetachedSegmentsRequest {
+                recording_id
+            })),
+            value,
+        )
+    }
+
+    /// Moves the start of a recording to the base of a segment and deletes the files before it. The result is their number.
+    pub fn purge_segments(recording_id: i64, new_start_position: i64) -> Self {
+        Self::with_response(
+            "purge segments",
+            request!(PurgeSegments(PurgeSegmentsRequest {
+                recording_id,
+                new_start_position,
+            })),
+            value,
+        )
+    }
+
+    /// Moves the start of a recording back to the first of the files before it. The result is the number of files.
+    pub fn attach_segments(recording_id: i64) -> Self {
+        Self::with_response(
+            "attach segments",
+            request!(AttachSegments(AttachSegmentsRequest { recording_id })),
+            value,
+        )
+    }
+
+    /// Moves all segments of one recording to another that continues it or is continued by it. The result is the number of segments.
+    pub fn migrate_segments(src_recording_id: i64, dst_recording_id: i64) -> Self {
+        Self::with_response(
+            "migrate segments",
+            request!(MigrateSegments(MigrateSegmentsRequest {
+                src_recording_id,
+                dst_recording_id,
+            })),
+            value,
+        )
+    }
+}
+
+impl ArchiveCall<()> {
+    /// Moves the start of a recording to the base of a segment and keeps the files before it.
+    pub fn detach_segments(recording_id: i64, new_start_position: i64) -> Self {
+        Self::with_response(
+            "detach segments",
+            request!(DetachSegments(DetachSegmentsRequest {
+                recording_id,
+                new_start_position,
+            })),
+            nothing,
+        )
+    }
+
+    /// Replaces the channel of a recording.
+    pub fn update_channel(recording_id: i64, channel: &str) -> Self {
+        let channel = channel.to_owned();
+        Self::with_response(
+            "update channel",
+            request!(UpdateChannel(UpdateChannelRequest {
+                recording_id,
+                channel: channel.as_bytes(),
+            })),
+            nothing,
+        )
+        .in_turn_with_listings()
+    }
+}

@@ -1,0 +1,173 @@
+//! [`ArchiveCall`]: a request that can be sent, and what its answer means.
+
+mod maintenance;
+mod query;
+mod recording;
+mod replay;
+mod replication;
+
+use aeron_protocol::archive::{ArchiveRequest, RequestIds};
+
+use super::answer::{Answer, Expected};
+use super::error::Result;
+use super::exchange::NewRequest;
+
+/// A request to an archive, with the type of its result. It is sent by [`AeronArchive`](super::AeronArchive), which returns an
+/// [`ArchiveOperation`](super::ArchiveOperation), or by an [`ArchiveSession`](super::ArchiveSession), which returns a [`Ticket`].
+///
+/// ```
+/// use aeron_archive::client::ArchiveCall;
+///
+/// let call = ArchiveCall::stop_position(7);
+/// assert_eq!(call.name(), "stop position");
+/// ```
+#[must_use = "a call does nothing until it is sent"]
+pub struct ArchiveCall<T> {
+    name: &'static str,
+    encode: Box<dyn Fn(RequestIds) -> Vec<u8> + Send + Sync>,
+    expected: Expected,
+    is_listing: bool,
+    interpret: Interpret<T>,
+}
+
+/// A request that an [`ArchiveSession`](super::ArchiveSession) was given.
+///
+/// Its result is taken by [`ArchiveSession::take`](super::ArchiveSession::take), or the ticket is given to
+/// [`ArchiveSession::abandon`](super::ArchiveSession::abandon); until then the session keeps the result.
+#[must_use = "the session keeps the result until the ticket is taken or abandoned"]
+#[derive(Debug)]
+pub struct Ticket<T> {
+    correlation_id: i64,
+    interpret: Interpret<T>,
+}
+
+/// Makes the result of a call from the outcome of its request.
+type Interpret<T> = fn(Result<Answer>) -> Result<T>;
+
+impl<T> ArchiveCall<T> {
+    /// Name of the request, for people.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// A call that one response answers.
+    fn with_response(
+        name: &'static str,
+        encode: impl Fn(RequestIds) -> Vec<u8> + Send + Sync + 'static,
+        interpret: Interpret<T>,
+    ) -> Self {
+        Self {
+            name,
+            encode: Box::new(encode),
+            expected: Expected::Value,
+            is_listing: false,
+            interpret,
+        }
+    }
+
+    /// A call that descriptors answer.
+    fn listing(
+        name: &'static str,
+        expected: Expected,
+        encode: impl Fn(RequestIds) -> Vec<u8> + Send + Sync + 'static,
+        interpret: Interpret<T>,
+    ) -> Self {
+        Self {
+            expected,
+            is_listing: true,
+            ..Self::with_response(name, encode, interpret)
+        }
+    }
+
+    /// Makes the call wait for its turn among listings.
+    fn in_turn_with_listings(self) -> Self {
+        Self {
+            is_listing: true,
+            ..self
+        }
+    }
+
+    pub(super) fn request(&self, ids: RequestIds) -> NewRequest {
+        NewRequest {
+            name: self.name,
+            correlation_id: ids.correlation_id,
+            message: (self.encode)(ids),
+            expected: self.expected,
+            is_listing: self.is_listing,
+        }
+    }
+
+    pub(super) const fn ticket(&self, correlation_id: i64) -> Ticket<T> {
+        Ticket {
+            correlation_id,
+            interpret: self.interpret,
+        }
+    }
+}
+
+impl<T> std::fmt::Debug for ArchiveCall<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ArchiveCall")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T> Ticket<T> {
+    /// Correlation id of the request.
+    #[must_use]
+    pub const fn correlation_id(&self) -> i64 {
+        self.correlation_id
+    }
+
+    pub(super) fn result(&self, outcome: Result<Answer>) -> Result<T> {
+        (self.interpret)(outcome)
+    }
+}
+
+/// The bytes of a request.
+pub(super) fn encode(request: &ArchiveRequest<'_>) -> Vec<u8> {
+    let mut message = vec![0; request.encoded_length()];
+    request
+        .encode(&mut message)
+        .expect("a buffer of the encoded length holds the message");
+    message
+}
+
+/// Makes a function that encodes a request of a session, given the ids of the request.
+macro_rules! request {
+    ($variant:ident($message:ident { $($field:ident $(: $value:expr)?),* $(,)? })) => {
+        move |ids: aeron_protocol::archive::RequestIds| {
+            $crate::client::call::encode(&aeron_protocol::archive::ArchiveRequest::$variant(
+                aeron_protocol::archive::$message {
+                    control_session_id: ids.control_session_id,
+                    correlation_id: ids.correlation_id,
+                    $($field $(: $value)?),*
+                },
+            ))
+        }
+    };
+}
+use request;
+
+/// The value of the response.
+fn value(outcome: Result<Answer>) -> Result<i64> {
+    outcome.map(|answer| answer.value())
+}
+
+/// The value of the response; `None` for -1.
+fn value_if_set(outcome: Result<Answer>) -> Result<Option<i64>> {
+    let value = value(outcome)?;
+    Ok((value != aeron_protocol::archive::NULL_VALUE).then_some(value))
+}
+
+/// Nothing but that the request succeeded.
+fn nothing(outcome: Result<Answer>) -> Result<()> {
+    outcome.map(drop)
+}
+
+/// Most descriptors of a listing, which may be asked for none.
+fn count(requested: i32) -> usize {
+    usize::try_from(requested).unwrap_or(0)
+}

@@ -1,0 +1,78 @@
+//! Calls that start and stop replays.
+
+use super::super::params::{NULL_COUNTER_ID, ReplayParams};
+use super::{ArchiveCall, nothing, request, value};
+
+impl ArchiveCall<i64> {
+    /// Replays a recording on a channel and stream, up to a counter if the parameters name one. The result is the id of the replay,
+    /// whose low 32 bits are the session id of its stream.
+    ///
+    /// Over a response channel the parameters must have a token, and the call must be sent on a publication of its own:
+    /// [`AeronArchive::start_replay`](super::super::AeronArchive::start_replay) does both.
+    pub fn start_replay(
+        recording_id: i64,
+        replay_channel: &str,
+        replay_stream_id: i32,
+        params: &ReplayParams,
+    ) -> Self {
+        let (replay_channel, params) = (replay_channel.to_owned(), *params);
+        if params.bounding_limit_counter_id == NULL_COUNTER_ID {
+            return Self::with_response(
+                "start replay",
+                request!(Replay(ReplayRequest {
+                    recording_id,
+                    position: params.position,
+                    length: params.length,
+                    replay_stream_id,
+                    file_io_max_length: params.file_io_max_length,
+                    replay_token: params.replay_token,
+                    replay_channel: replay_channel.as_bytes(),
+                })),
+                value,
+            );
+        }
+        Self::with_response(
+            "start bounded replay",
+            request!(BoundedReplay(BoundedReplayRequest {
+                recording_id,
+                position: params.position,
+                length: params.length,
+                limit_counter_id: params.bounding_limit_counter_id,
+                replay_stream_id,
+                file_io_max_length: params.file_io_max_length,
+                replay_token: params.replay_token,
+                replay_channel: replay_channel.as_bytes(),
+            })),
+            value,
+        )
+    }
+
+    /// Asks for a token that allows replays of a recording over a response channel, for as long as the archive waits for connections.
+    pub fn replay_token(recording_id: i64) -> Self {
+        Self::with_response(
+            "replay token",
+            request!(ReplayToken(ReplayTokenRequest { recording_id })),
+            value,
+        )
+    }
+}
+
+impl ArchiveCall<()> {
+    /// Stops a replay. An unknown id is not an error.
+    pub fn stop_replay(replay_session_id: i64) -> Self {
+        Self::with_response(
+            "stop replay",
+            request!(StopReplay(StopReplayRequest { replay_session_id })),
+            nothing,
+        )
+    }
+
+    /// Stops all replays of a recording; [`NULL_VALUE`](aeron_protocol::archive::NULL_VALUE) stops those of all recordings.
+    pub fn stop_all_replays(recording_id: i64) -> Self {
+        Self::with_response(
+            "stop all replays",
+            request!(StopAllReplays(StopAllReplaysRequest { recording_id })),
+            nothing,
+        )
+    }
+}

@@ -1,0 +1,70 @@
+//! Calls that start and stop replications.
+
+use aeron_protocol::archive::ArchiveErrorCode;
+
+use super::super::answer::Answer;
+use super::super::error::Result;
+use super::super::params::ReplicationParams;
+use super::recording::succeeded_unless;
+use super::{ArchiveCall, nothing, request, value};
+
+impl ArchiveCall<i64> {
+    /// Copies a recording of another archive, whose control requests go to `src_control_channel`. The result is the id of the
+    /// replication; signals and errors of the replication carry it as their correlation id.
+    ///
+    /// # Errors
+    /// [`ArchiveClientError::InvalidArgument`](super::super::ArchiveClientError::InvalidArgument) for a live destination together with a
+    /// replication session id.
+    pub fn replicate(
+        src_recording_id: i64,
+        src_control_stream_id: i32,
+        src_control_channel: &str,
+        params: &ReplicationParams,
+    ) -> Result<Self> {
+        params.validate()?;
+        let (channel, params) = (src_control_channel.to_owned(), params.clone());
+        Ok(Self::with_response(
+            "replicate",
+            request!(Replicate2(ReplicateRequest2 {
+                src_recording_id,
+                dst_recording_id: params.dst_recording_id,
+                stop_position: params.stop_position,
+                channel_tag_id: params.channel_tag_id,
+                subscription_tag_id: params.subscription_tag_id,
+                src_control_stream_id,
+                file_io_max_length: params.file_io_max_length,
+                replication_session_id: params.replication_session_id,
+                src_control_channel: channel.as_bytes(),
+                live_destination: params.live_destination.as_bytes(),
+                replication_channel: params.replication_channel.as_bytes(),
+                encoded_credentials: &params.encoded_credentials,
+                src_response_channel: params.src_response_channel.as_bytes(),
+            })),
+            value,
+        ))
+    }
+}
+
+impl ArchiveCall<()> {
+    /// Stops a replication.
+    pub fn stop_replication(replication_id: i64) -> Self {
+        stop(replication_id, nothing)
+    }
+}
+
+impl ArchiveCall<bool> {
+    /// As [`stop_replication`](ArchiveCall::stop_replication). The result is `false` if there is no such replication.
+    pub fn try_stop_replication(replication_id: i64) -> Self {
+        stop(replication_id, |outcome| {
+            succeeded_unless(outcome, ArchiveErrorCode::UnknownReplication)
+        })
+    }
+}
+
+fn stop<T>(replication_id: i64, interpret: fn(Result<Answer>) -> Result<T>) -> ArchiveCall<T> {
+    ArchiveCall::with_response(
+        "stop replication",
+        request!(StopReplication(StopReplicationRequest { replication_id })),
+        interpret,
+    )
+}

@@ -1,0 +1,169 @@
+//! [`ArchiveClientContext`]: settings of an archive's client.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aeron_agent::{NanoClock, SystemNanoClock};
+use aeron_protocol::archive::RecordingSignalEvent;
+
+use super::credentials::{CredentialsSupplier, NoCredentials};
+use super::error::{ArchiveClientError, Result};
+
+/// Longest client name, in bytes.
+pub const MAX_CLIENT_NAME_LENGTH: usize = 100;
+
+/// Called with each signal of a recording, on the thread that polls.
+pub type RecordingSignalHandler = Arc<dyn Fn(&RecordingSignalEvent) + Send + Sync>;
+/// Called with each error that no call is waiting for, on the thread that polls.
+pub type ArchiveErrorHandler = Arc<dyn Fn(&ArchiveClientError) + Send + Sync>;
+/// Called again and again on the thread of a call that waits for the archive.
+pub type WaitingWork = Arc<dyn Fn() + Send + Sync>;
+
+/// Settings of an archive's client, with the defaults of Aeron's clients. Both control channels must be set.
+///
+/// A request that meets back pressure is sent again with each poll, until `message_timeout_ns` has passed.
+#[derive(Clone)]
+pub struct ArchiveClientContext {
+    /// Channel of the requests (none).
+    pub control_request_channel: String,
+    /// Stream of the requests (10).
+    pub control_request_stream_id: i32,
+    /// Channel of the responses; the archive publishes on it. Port 0 is allowed (none).
+    pub control_response_channel: String,
+    /// Stream of the responses (20).
+    pub control_response_stream_id: i32,
+    /// Channel of the recording events, for the application: the client does not use it (none).
+    pub recording_events_channel: String,
+    /// Stream of the recording events, for the application (30).
+    pub recording_events_stream_id: i32,
+    /// How long to wait for the connection, for each response, and for each descriptor of a listing, in nanoseconds (10 s).
+    pub message_timeout_ns: u64,
+    /// Term length for control channels that have none, in bytes (64 KiB).
+    pub control_term_buffer_length: u32,
+    /// Whether log files of control channels are sparse where the channel does not say (true).
+    pub control_term_buffer_sparse: bool,
+    /// Longest frame for control channels that have none, in bytes (1408).
+    pub control_mtu_length: u32,
+    /// Shown in the label of the session's counter; at most 100 bytes (empty).
+    pub client_name: String,
+    /// Credentials for the archive (none).
+    pub credentials: Arc<dyn CredentialsSupplier>,
+    /// Called with signals of recordings. Without a handler signals are queued (none).
+    pub recording_signal_handler: Option<RecordingSignalHandler>,
+    /// Called with errors that no call is waiting for. Without a handler they are queued (none).
+    pub error_handler: Option<ArchiveErrorHandler>,
+    /// Runs what the archive needs to make progress, such as an archive or driver without threads, while a call waits (none).
+    pub waiting_work: Option<WaitingWork>,
+    /// Monotonic clock, for timeouts.
+    pub nano_clock: Arc<dyn NanoClock>,
+}
+
+impl Default for ArchiveClientContext {
+    fn default() -> Self {
+        Self {
+            control_request_channel: String::new(),
+            control_request_stream_id: 10,
+            control_response_channel: String::new(),
+            control_response_stream_id: 20,
+            recording_events_channel: String::new(),
+            recording_events_stream_id: 30,
+            message_timeout_ns: 10_000_000_000,
+            control_term_buffer_length: 64 * 1024,
+            control_term_buffer_sparse: true,
+            control_mtu_length: 1408,
+            client_name: String::new(),
+            credentials: Arc::new(NoCredentials),
+            recording_signal_handler: None,
+            error_handler: None,
+            waiting_work: None,
+            nano_clock: Arc::new(SystemNanoClock),
+        }
+    }
+}
+
+impl ArchiveClientContext {
+    /// Makes the settings for an archive on these channels; all others have their defaults.
+    #[must_use]
+    pub fn new(control_request_channel: &str, control_response_channel: &str) -> Self {
+        Self {
+            control_request_channel: control_request_channel.to_owned(),
+            control_response_channel: control_response_channel.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// The message timeout.
+    #[must_use]
+    pub const fn message_timeout(&self) -> Duration {
+        Duration::from_nanos(self.message_timeout_ns)
+    }
+
+    /// Checks what can be checked without a driver.
+    pub(super) fn validate(&self) -> Result<()> {
+        let refuse = |reason: String| Err(ArchiveClientError::Configuration(reason));
+        if self.control_request_channel.is_empty() {
+            return refuse("control_request_channel is not set".to_owned());
+        }
+        if self.control_response_channel.is_empty() {
+            return refuse("control_response_channel is not set".to_owned());
+        }
+        if self.client_name.len() > MAX_CLIENT_NAME_LENGTH {
+            let length = self.client_name.len();
+            return refuse(format!(
+                "client_name has {length} bytes, the limit is {MAX_CLIENT_NAME_LENGTH}"
+            ));
+        }
+        if self.message_timeout_ns == 0 || self.message_timeout_ns > MAX_MESSAGE_TIMEOUT_NS {
+            return refuse(format!(
+                "message_timeout_ns={} is not within 1 to {MAX_MESSAGE_TIMEOUT_NS}",
+                self.message_timeout_ns
+            ));
+        }
+        Ok(())
+    }
+
+    pub(super) fn now_ns(&self) -> i64 {
+        self.nano_clock.nano_time()
+    }
+}
+
+/// A hundred years, with which clocks can be added up.
+const MAX_MESSAGE_TIMEOUT_NS: u64 = 100 * 365 * 24 * 3_600 * 1_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_make_no_sense_are_refused_by_name() {
+        let valid = || ArchiveClientContext::new("aeron:ipc", "aeron:ipc");
+        valid().validate().unwrap();
+        for (context, name) in [
+            (
+                ArchiveClientContext::new("", "aeron:ipc"),
+                "control_request_channel",
+            ),
+            (
+                ArchiveClientContext::new("aeron:ipc", ""),
+                "control_response_channel",
+            ),
+            (
+                ArchiveClientContext {
+                    client_name: "n".repeat(101),
+                    ..valid()
+                },
+                "client_name",
+            ),
+            (
+                ArchiveClientContext {
+                    message_timeout_ns: 0,
+                    ..valid()
+                },
+                "message_timeout_ns",
+            ),
+        ] {
+            let error = context.validate().unwrap_err().to_string();
+            assert!(error.contains(name), "{error}");
+        }
+    }
+}

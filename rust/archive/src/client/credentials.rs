@@ -1,0 +1,24 @@
+//! [`CredentialsSupplier`]: how a client shows an archive whose it is.
+
+/// Supplies credentials to an archive's authenticator.
+pub trait CredentialsSupplier: Send + Sync {
+    /// Returns the credentials that go with the connect request; empty for none.
+    fn encoded_credentials(&self) -> Vec<u8>;
+
+    /// Returns the answer to a challenge of the archive.
+    fn on_challenge(&self, encoded_challenge: &[u8]) -> Vec<u8>;
+}
+
+/// No credentials, and an empty answer to a challenge.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoCredentials;
+
+impl CredentialsSupplier for NoCredentials {
+    fn encoded_credentials(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn on_challenge(&self, _encoded_challenge: &[u8]) -> Vec<u8> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,412 @@
+//! [`Exchange`]: the requests of a session until their answers are taken, and what the archive says without being asked.
+//!
+//! No I/O: messages come in and go out as bytes, and the time is a parameter.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use aeron_protocol::archive::{
+    ArchiveDecodeError, ArchiveErrorCode, ArchiveResponse, ControlResponse, ControlResponseCode,
+    RecordingDescriptorMessage, RecordingSignalEvent, RecordingSubscriptionDescriptor,
+};
+
+use super::answer::{Answer, Expected};
+use super::bounded::BoundedQueue;
+use super::descriptor::text;
+use super::error::{ArchiveClientError, Result};
+
+/// Most signals that wait for the application; then the oldest is lost.
+pub const MAX_QUEUED_SIGNALS: usize = 1024;
+/// Most errors that wait for the application; then the oldest is lost.
+const MAX_QUEUED_ERRORS: usize = 64;
+/// Longest response that is read. A descriptor with three channels of the greatest length is shorter.
+pub(super) const MAX_RESPONSE_LENGTH: usize = 1 << 20;
+
+/// A request that is to be sent.
+pub(super) struct NewRequest {
+    /// For people.
+    pub(super) name: &'static str,
+    pub(super) correlation_id: i64,
+    pub(super) message: Vec<u8>,
+    pub(super) expected: Expected,
+    /// Whether the archive refuses the request while a listing of the session runs.
+    pub(super) is_listing: bool,
+}
+
+/// What became of an attempt to send a request.
+pub(super) enum Sending {
+    Sent,
+    /// The stream takes nothing now.
+    BackPressured,
+    /// The stream will never take the request.
+    Failed(ArchiveClientError),
+}
+
+/// The requests and notifications of one session.
+pub(super) struct Exchange {
+    control_session_id: i64,
+    message_timeout_ns: i64,
+    requests: HashMap<i64, Request>,
+    /// Correlation ids in the order of the requests; some may be withdrawn.
+    unsent: VecDeque<i64>,
+    /// The listing that the archive works on.
+    active_listing: Option<i64>,
+    signals: BoundedQueue<RecordingSignalEvent>,
+    errors: BoundedQueue<ArchiveClientError>,
+}
+
+struct Request {
+    name: &'static str,
+    is_listing: bool,
+    expected: Expected,
+    /// What has come of the answer.
+    answer: Answer,
+    /// Descriptors that have come.
+    received: usize,
+    progress: Progress,
+    /// When the client began to wait for what comes next; `None` for a listing that waits for another one.
+    waiting_since_ns: Option<i64>,
+    /// Nobody takes the answer, but the archive still works on it.
+    is_abandoned: bool,
+}
+
+enum Progress {
+    Unsent(Vec<u8>),
+    Sent,
+    Finished(Result<Answer>),
+}
+
+impl Exchange {
+    pub(super) fn new(control_session_id: i64, message_timeout_ns: i64) -> Self {
+        Self {
+            control_session_id,
+            message_timeout_ns,
+            requests: HashMap::new(),
+            unsent: VecDeque::new(),
+            active_listing: None,
+            signals: BoundedQueue::new(MAX_QUEUED_SIGNALS),
+            errors: BoundedQueue::new(MAX_QUEUED_ERRORS),
+        }
+    }
+
+    /// Queues a request.
+    pub(super) fn begin(&mut self, new: NewRequest, now_ns: i64) {
+        let answer = Answer::none_of(new.expected);
+        let nothing_to_ask = new.expected.count() == Some(0);
+        let request = Request {
+            name: new.name,
+            is_listing: new.is_listing,
+            expected: new.expected,
+            received: 0,
+            progress: match nothing_to_ask {
+                // An archive does not answer a listing of no recordings.
+                true => Progress::Finished(Ok(answer.clone())),
+                false => Progress::Unsent(new.message),
+            },
+            answer,
+            waiting_since_ns: (!new.is_listing).then_some(now_ns),
+            is_abandoned: false,
+        };
+        self.requests.insert(new.correlation_id, request);
+        if !nothing_to_ask {
+            self.unsent.push_back(new.correlation_id);
+        }
+    }
+
+    /// Offers queued requests to `send`, with their correlation ids, until the stream takes no more. Returns how many were sent.
+    ///
+    /// A listing is offered when no other one runs.
+    pub(super) fn send(
+        &mut self,
+        now_ns: i64,
+        mut send: impl FnMut(i64, &'static str, &[u8]) -> Sending,
+    ) -> usize {
+        let mut sent = 0;
+        for _ in 0..self.unsent.len() {
+            let Some(id) = self.unsent.pop_front() else {
+                break;
+            };
+            let Some(request) = self.requests.get_mut(&id) else {
+                continue;
+            };
+            let Progress::Unsent(message) = &request.progress else {
+                continue;
+            };
+            if request.is_listing && *self.active_listing.get_or_insert(id) != id {
+                self.unsent.push_back(id);
+                continue;
+            }
+            request.waiting_since_ns.get_or_insert(now_ns);
+            match send(id, request.name, message) {
+                Sending::Sent => {
+                    request.progress = Progress::Sent;
+                    request.waiting_since_ns = Some(now_ns);
+                    sent += 1;
+                }
+                Sending::BackPressured => self.unsent.push_back(id),
+                Sending::Failed(error) => self.finish(id, Err(error)),
+            }
+        }
+        sent
+    }
+
+    /// Takes a message of the archive. Never panics, whatever the bytes are.
+    pub(super) fn on_message(&mut self, message: &[u8], now_ns: i64) {
+        match ArchiveResponse::decode(message) {
+            Ok(response) => self.on_response(&response, now_ns),
+            Err(ArchiveDecodeError::UnknownTemplateId { .. }) => {}
+            Err(error) => self.errors.push(error.into()),
+        }
+    }
+
+    /// Takes a message that is too long to be one of an archive.
+    pub(super) fn on_oversized_message(&mut self, length: usize) {
+        let max = MAX_RESPONSE_LENGTH;
+        self.errors
+            .push(ArchiveClientError::ResponseTooLong { length, max });
+    }
+
+    /// Fails the requests whose time is over.
+    pub(super) fn expire(&mut self, now_ns: i64) {
+        let timeout_ns = self.message_timeout_ns;
+        let is_late = |request: &Request| {
+            request.waiting_since_ns.is_some_and(|since_ns| {
+                !request.is_finished() && now_ns.wrapping_sub(since_ns) > timeout_ns
+            })
+        };
+        let late: Vec<i64> = self
+            .requests
+            .iter()
+            .filter(|(_, request)| is_late(request))
+            .map(|(&id, _)| id)
+            .collect();
+        for id in late {
+            let error = self.timeout(id);
+            self.finish(id, Err(error));
+        }
+    }
+
+    /// Fails all requests that are not finished.
+    pub(super) fn fail_all(&mut self, error: &ArchiveClientError) {
+        let ids: Vec<i64> = self.requests.keys().copied().collect();
+        for id in ids {
+            self.finish(id, Err(error.clone()));
+        }
+    }
+
+    /// Takes the outcome of a request. Returns `None` while there is none.
+    pub(super) fn take(&mut self, correlation_id: i64) -> Option<Result<Answer>> {
+        if !self.requests.get(&correlation_id)?.is_finished() {
+            return None;
+        }
+        match self.requests.remove(&correlation_id)?.progress {
+            Progress::Finished(outcome) => Some(outcome),
+            Progress::Unsent(_) | Progress::Sent => None,
+        }
+    }
+
+    /// Forgets a request. A listing that was sent keeps its turn until the archive has ended it.
+    pub(super) fn abandon(&mut self, correlation_id: i64) {
+        let Some(request) = self.requests.get_mut(&correlation_id) else {
+            return;
+        };
+        if request.is_listing && matches!(request.progress, Progress::Sent) {
+            request.is_abandoned = true;
+            request.answer = Answer::none_of(request.expected);
+            return;
+        }
+        self.requests.remove(&correlation_id);
+        if self.active_listing == Some(correlation_id) {
+            self.active_listing = None;
+        }
+    }
+
+    /// Whether the request waits for its answer.
+    pub(super) fn is_waiting(&self, correlation_id: i64) -> bool {
+        self.requests
+            .get(&correlation_id)
+            .is_some_and(|request| !request.is_finished())
+    }
+
+    pub(super) fn take_signal(&mut self) -> Option<RecordingSignalEvent> {
+        self.signals.pop()
+    }
+
+    /// Signals that ever came.
+    pub(super) const fn received_signals(&self) -> u64 {
+        self.signals.pushed()
+    }
+
+    /// Signals that were lost because the application did not take them.
+    pub(super) const fn lost_signals(&self) -> u64 {
+        self.signals.lost()
+    }
+
+    /// Takes an error that no request was waiting for.
+    pub(super) fn take_error(&mut self) -> Option<ArchiveClientError> {
+        self.errors.pop()
+    }
+}
+
+/// Messages.
+impl Exchange {
+    fn on_response(&mut self, response: &ArchiveResponse<'_>, now_ns: i64) {
+        let own = self.control_session_id;
+        match response {
+            ArchiveResponse::ControlResponse(message) if message.control_session_id == own => {
+                self.on_control_response(message);
+            }
+            ArchiveResponse::RecordingDescriptor(message) if message.control_session_id == own => {
+                self.on_recording(message, now_ns);
+            }
+            ArchiveResponse::RecordingSubscriptionDescriptor(message)
+                if message.control_session_id == own =>
+            {
+                self.on_subscription(message, now_ns);
+            }
+            ArchiveResponse::RecordingSignal(message) if message.control_session_id == own => {
+                self.signals.push(*message);
+            }
+            _ => {}
+        }
+    }
+
+    fn on_control_response(&mut self, response: &ControlResponse<'_>) {
+        let id = response.correlation_id;
+        let request = self
+            .requests
+            .get_mut(&id)
+            .filter(|request| matches!(request.progress, Progress::Sent));
+        match request {
+            Some(request) => {
+                let outcome = request.outcome_of(response);
+                self.finish(id, outcome);
+            }
+            None if response.code == ControlResponseCode::Error => {
+                self.errors.push(refusal("unknown request", response));
+            }
+            None => {}
+        }
+    }
+
+    fn on_recording(&mut self, message: &RecordingDescriptorMessage<'_>, now_ns: i64) {
+        self.on_descriptor(message.correlation_id, now_ns, |answer| match answer {
+            Answer::Recordings(recordings) => Some(recordings.push(message.into())),
+            Answer::Subscriptions(_) | Answer::Value(_) => None,
+        });
+    }
+
+    fn on_subscription(&mut self, message: &RecordingSubscriptionDescriptor<'_>, now_ns: i64) {
+        self.on_descriptor(message.correlation_id, now_ns, |answer| match answer {
+            Answer::Subscriptions(subscriptions) => Some(subscriptions.push(message.into())),
+            Answer::Recordings(_) | Answer::Value(_) => None,
+        });
+    }
+
+    /// Adds a descriptor to an answer by `add`, which returns `None` for an answer that has no such descriptors.
+    fn on_descriptor(&mut self, id: i64, now_ns: i64, add: impl FnOnce(&mut Answer) -> Option<()>) {
+        let Some(request) = self.requests.get_mut(&id) else {
+            return;
+        };
+        let (Progress::Sent, Some(count)) = (&request.progress, request.expected.count()) else {
+            return;
+        };
+        if add(&mut request.answer).is_none() {
+            return;
+        }
+        if request.is_abandoned {
+            request.answer = Answer::none_of(request.expected);
+        }
+        request.received += 1;
+        request.waiting_since_ns = Some(now_ns);
+        if request.received >= count {
+            let answer = request.take_answer();
+            self.finish(id, Ok(answer));
+        }
+    }
+
+    fn finish(&mut self, id: i64, outcome: Result<Answer>) {
+        if self.active_listing == Some(id) {
+            self.active_listing = None;
+        }
+        let Some(request) = self.requests.get_mut(&id) else {
+            return;
+        };
+        if request.is_abandoned {
+            self.requests.remove(&id);
+        } else if !request.is_finished() {
+            request.progress = Progress::Finished(outcome);
+        }
+    }
+
+    fn timeout(&self, correlation_id: i64) -> ArchiveClientError {
+        let (request, awaited) = match self.requests.get(&correlation_id) {
+            Some(request) => (request.name, request.awaited()),
+            None => ("unknown request", "a response"),
+        };
+        ArchiveClientError::Timeout {
+            request,
+            awaited,
+            correlation_id,
+            waited: Duration::from_nanos(self.message_timeout_ns.unsigned_abs()),
+        }
+    }
+}
+
+impl Request {
+    const fn is_finished(&self) -> bool {
+        matches!(self.progress, Progress::Finished(_))
+    }
+
+    const fn awaited(&self) -> &'static str {
+        match (&self.progress, self.expected) {
+            (Progress::Unsent(_), _) => "room on the request stream",
+            (_, Expected::Value) => "a response",
+            (_, Expected::Recordings(_) | Expected::Subscriptions(_)) => "the next descriptor",
+        }
+    }
+
+    fn take_answer(&mut self) -> Answer {
+        std::mem::replace(&mut self.answer, Answer::Value(0))
+    }
+
+    fn outcome_of(&mut self, response: &ControlResponse<'_>) -> Result<Answer> {
+        match (response.code, self.expected) {
+            (ControlResponseCode::Ok, Expected::Value) => Ok(Answer::Value(response.relevant_id)),
+            (ControlResponseCode::RecordingUnknown, Expected::Recordings(_))
+            | (ControlResponseCode::SubscriptionUnknown, Expected::Subscriptions(_)) => {
+                Ok(self.take_answer())
+            }
+            (ControlResponseCode::Error, _) => Err(refusal(self.name, response)),
+            (ControlResponseCode::RecordingUnknown, Expected::Value) => {
+                Err(unknown_recording(self.name, response))
+            }
+            _ => Err(ArchiveClientError::UnexpectedResponse {
+                request: self.name,
+                correlation_id: response.correlation_id,
+                code: response.code,
+                relevant_id: response.relevant_id,
+            }),
+        }
+    }
+}
+
+/// The error that the archive answered.
+pub(super) fn refusal(request: &'static str, response: &ControlResponse<'_>) -> ArchiveClientError {
+    ArchiveClientError::Refused {
+        request,
+        correlation_id: response.correlation_id,
+        code: response.relevant_id,
+        message: text(response.error_message),
+    }
+}
+
+/// The error for a request whose recording the archive does not find, and which it does not answer by an error.
+fn unknown_recording(request: &'static str, response: &ControlResponse<'_>) -> ArchiveClientError {
+    ArchiveClientError::Refused {
+        request,
+        correlation_id: response.correlation_id,
+        code: ArchiveErrorCode::UnknownRecording.value().into(),
+        message: format!("unknown recording id: {}", response.relevant_id),
+    }
+}

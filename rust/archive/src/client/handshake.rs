@@ -1,0 +1,359 @@
+//! [`Handshake`]: the messages that open a control session.
+
+use aeron_agent::version;
+use aeron_client::{
+    Action, Aeron, AppendError, ExclusivePublication, FragmentAssembler, OfferError, Subscription,
+};
+use aeron_protocol::archive::{
+    ARCHIVE_PROTOCOL_VERSION, ArchiveDecodeError, ArchiveIdRequest, ArchiveRequest,
+    ArchiveResponse, AuthConnectRequest, Challenge, ChallengeResponse, CloseSessionRequest,
+    ControlResponse, ControlResponseCode, KeepAliveRequest, NULL_VALUE,
+};
+
+use super::call::encode;
+use super::context::ArchiveClientContext;
+use super::error::{ArchiveClientError, Result};
+use super::exchange::{MAX_RESPONSE_LENGTH, refusal};
+use super::session::{Connected, FRAGMENT_LIMIT};
+
+/// First version of the protocol with a request for the archive's id: 1.11.0.
+const ARCHIVE_ID_SINCE: i32 = 0x0001_0B00;
+
+/// The opening of a control session over two streams that exist.
+pub(super) struct Handshake {
+    publication: ExclusivePublication,
+    subscription: Subscription,
+    assembler: FragmentAssembler,
+    phase: Phase,
+    control_session_id: i64,
+    archive_id: i64,
+}
+
+/// What comes next.
+enum Phase {
+    AwaitRequestStream,
+    SendConnectRequest,
+    AwaitResponseStream { correlation_id: i64 },
+    AwaitConnectResponse { correlation_id: i64 },
+    SendChallengeResponse { encoded_credentials: Vec<u8> },
+    SendArchiveIdRequest,
+    AwaitArchiveId { correlation_id: i64 },
+    SendKeepAlive,
+    Connected,
+}
+
+/// An answer to a request of the handshake.
+enum Reply {
+    Accepted {
+        control_session_id: i64,
+        relevant_id: i64,
+        version: i32,
+    },
+    Challenged {
+        control_session_id: i64,
+        encoded_challenge: Vec<u8>,
+    },
+    Refused {
+        control_session_id: i64,
+        error: ArchiveClientError,
+    },
+}
+
+impl Handshake {
+    pub(super) fn new(publication: ExclusivePublication, subscription: Subscription) -> Self {
+        Self {
+            publication,
+            subscription,
+            assembler: FragmentAssembler::default(),
+            phase: Phase::AwaitRequestStream,
+            control_session_id: NULL_VALUE,
+            archive_id: NULL_VALUE,
+        }
+    }
+
+    /// What is missing, for people.
+    pub(super) const fn awaited(&self) -> &'static str {
+        match self.phase {
+            Phase::AwaitRequestStream => "an archive that subscribes to the request channel",
+            Phase::SendConnectRequest => "room for the connect request",
+            Phase::AwaitResponseStream { .. } => {
+                "the archive's publication on the response channel"
+            }
+            Phase::AwaitConnectResponse { .. } => "the response to the connect request",
+            Phase::SendChallengeResponse { .. } => "room for the challenge response",
+            Phase::SendArchiveIdRequest => "room for the archive id request",
+            Phase::AwaitArchiveId { .. } => "the id of the archive",
+            Phase::SendKeepAlive => "room for the first keep-alive",
+            Phase::Connected => "nothing",
+        }
+    }
+
+    /// Goes through phases until one has to wait. Returns the parts of the session when it is open.
+    ///
+    /// # Errors
+    /// [`ArchiveClientError::Refused`], [`ArchiveClientError::Disconnected`], or the streams cannot be used.
+    pub(super) fn poll(
+        &mut self,
+        aeron: &Aeron,
+        context: &ArchiveClientContext,
+    ) -> Result<Option<Connected>> {
+        while let Some(next) = self.advance(aeron, context)? {
+            self.phase = next;
+            if matches!(self.phase, Phase::Connected) {
+                return Ok(Some(self.connected()));
+            }
+        }
+        Ok(None)
+    }
+
+    fn connected(&mut self) -> Connected {
+        Connected {
+            publication: self.publication.clone(),
+            subscription: self.subscription.clone(),
+            assembler: std::mem::take(&mut self.assembler),
+            control_session_id: self.control_session_id,
+            archive_id: self.archive_id,
+        }
+    }
+
+    /// The next phase; `None` if this one has to wait.
+    fn advance(&mut self, aeron: &Aeron, context: &ArchiveClientContext) -> Result<Option<Phase>> {
+        match &self.phase {
+            Phase::AwaitRequestStream => Ok(self
+                .publication
+                .is_connected()
+                .then_some(Phase::SendConnectRequest)),
+            Phase::SendConnectRequest => self.send_connect_request(aeron, context),
+            &Phase::AwaitResponseStream { correlation_id } => Ok(self
+                .subscription
+                .is_connected()
+                .then_some(Phase::AwaitConnectResponse { correlation_id })),
+            &Phase::AwaitConnectResponse { correlation_id } => {
+                self.await_connect_response(correlation_id, context)
+            }
+            Phase::SendChallengeResponse {
+                encoded_credentials,
+            } => self.send_challenge_response(aeron, encoded_credentials),
+            Phase::SendArchiveIdRequest => self.send_archive_id_request(aeron),
+            &Phase::AwaitArchiveId { correlation_id } => self.await_archive_id(correlation_id),
+            Phase::SendKeepAlive => self.send_keep_alive(),
+            Phase::Connected => Ok(None),
+        }
+    }
+}
+
+/// Sending.
+impl Handshake {
+    fn send_connect_request(
+        &self,
+        aeron: &Aeron,
+        context: &ArchiveClientContext,
+    ) -> Result<Option<Phase>> {
+        let Some(response_channel) = self.subscription.try_resolve_channel_endpoint_port() else {
+            return Ok(None);
+        };
+        let correlation_id = aeron.next_correlation_id();
+        let encoded_credentials = context.credentials.encoded_credentials();
+        let client_info = client_info(&context.client_name);
+        let request = ArchiveRequest::AuthConnect(AuthConnectRequest {
+            correlation_id,
+            response_stream_id: context.control_response_stream_id,
+            version: ARCHIVE_PROTOCOL_VERSION,
+            response_channel: response_channel.as_bytes(),
+            encoded_credentials: &encoded_credentials,
+            client_info: client_info.as_bytes(),
+        });
+        let next = Phase::AwaitResponseStream { correlation_id };
+        self.send("connect", &request, next)
+    }
+
+    fn send_challenge_response(
+        &self,
+        aeron: &Aeron,
+        encoded_credentials: &[u8],
+    ) -> Result<Option<Phase>> {
+        let correlation_id = aeron.next_correlation_id();
+        let request = ArchiveRequest::ChallengeResponse(ChallengeResponse {
+            control_session_id: self.control_session_id,
+            correlation_id,
+            encoded_credentials,
+        });
+        let next = Phase::AwaitConnectResponse { correlation_id };
+        self.send("challenge response", &request, next)
+    }
+
+    fn send_archive_id_request(&self, aeron: &Aeron) -> Result<Option<Phase>> {
+        let correlation_id = aeron.next_correlation_id();
+        let request = ArchiveRequest::ArchiveId(ArchiveIdRequest {
+            control_session_id: self.control_session_id,
+            correlation_id,
+        });
+        let next = Phase::AwaitArchiveId { correlation_id };
+        self.send("archive id", &request, next)
+    }
+
+    /// Ends the repetition of the response to the connect request, if no other request has.
+    fn send_keep_alive(&self) -> Result<Option<Phase>> {
+        let request = ArchiveRequest::KeepAlive(KeepAliveRequest {
+            control_session_id: self.control_session_id,
+            correlation_id: NULL_VALUE,
+        });
+        self.send("keep-alive", &request, Phase::Connected)
+    }
+
+    /// Sends a request. Returns `next` if the stream took it.
+    fn send(
+        &self,
+        request: &'static str,
+        message: &ArchiveRequest<'_>,
+        next: Phase,
+    ) -> Result<Option<Phase>> {
+        match self.publication.offer(&encode(message)) {
+            Ok(_) => Ok(Some(next)),
+            Err(OfferError::Append(
+                AppendError::NotConnected | AppendError::BackPressured | AppendError::AdminAction,
+            )) => Ok(None),
+            Err(source) => Err(ArchiveClientError::Send { request, source }),
+        }
+    }
+}
+
+/// Receiving.
+impl Handshake {
+    fn await_connect_response(
+        &mut self,
+        correlation_id: i64,
+        context: &ArchiveClientContext,
+    ) -> Result<Option<Phase>> {
+        Ok(match self.receive("connect", correlation_id)? {
+            None => None,
+            Some(Reply::Accepted {
+                control_session_id,
+                version,
+                ..
+            }) => {
+                self.control_session_id = control_session_id;
+                Some(match version >= ARCHIVE_ID_SINCE {
+                    true => Phase::SendArchiveIdRequest,
+                    false => Phase::SendKeepAlive,
+                })
+            }
+            Some(Reply::Challenged {
+                control_session_id,
+                encoded_challenge,
+            }) => {
+                self.control_session_id = control_session_id;
+                let encoded_credentials = context.credentials.on_challenge(&encoded_challenge);
+                Some(Phase::SendChallengeResponse {
+                    encoded_credentials,
+                })
+            }
+            Some(Reply::Refused {
+                control_session_id,
+                error,
+            }) => return Err(self.refused(control_session_id, error)),
+        })
+    }
+
+    fn await_archive_id(&mut self, correlation_id: i64) -> Result<Option<Phase>> {
+        match self.receive("archive id", correlation_id)? {
+            None | Some(Reply::Challenged { .. }) => Ok(None),
+            Some(Reply::Accepted { relevant_id, .. }) => {
+                self.archive_id = relevant_id;
+                Ok(Some(Phase::SendKeepAlive))
+            }
+            Some(Reply::Refused {
+                control_session_id,
+                error,
+            }) => Err(self.refused(control_session_id, error)),
+        }
+    }
+
+    /// Closes the session that the archive made to refuse it.
+    fn refused(&self, control_session_id: i64, error: ArchiveClientError) -> ArchiveClientError {
+        let request = ArchiveRequest::CloseSession(CloseSessionRequest { control_session_id });
+        // The archive ends the session anyway once the response stream has no subscriber.
+        let _ = self.publication.offer(&encode(&request));
+        error
+    }
+
+    /// Reads up to the answer to a request.
+    fn receive(&mut self, request: &'static str, correlation_id: i64) -> Result<Option<Reply>> {
+        let mut reply = None;
+        let assembler = &mut self.assembler;
+        self.subscription.controlled_poll(
+            |fragment| {
+                assembler.on_controlled_fragment(fragment, |message| {
+                    if message.len() <= MAX_RESPONSE_LENGTH {
+                        reply = reply_in(&message.to_vec(), request, correlation_id);
+                    }
+                    match reply {
+                        Some(_) => Action::Break,
+                        None => Action::Continue,
+                    }
+                })
+            },
+            FRAGMENT_LIMIT,
+        )?;
+        if let Some(error) = assembler.take_out_of_memory() {
+            return Err(error.into());
+        }
+        if reply.is_none() && !self.subscription.is_connected() {
+            return Err(ArchiveClientError::Disconnected);
+        }
+        reply.transpose()
+    }
+}
+
+/// What a message says about a request; `None` if it is about something else.
+fn reply_in(message: &[u8], request: &'static str, correlation_id: i64) -> Option<Result<Reply>> {
+    match ArchiveResponse::decode(message) {
+        Ok(ArchiveResponse::ControlResponse(response))
+            if response.correlation_id == correlation_id =>
+        {
+            Some(Ok(control_reply(request, &response)))
+        }
+        Ok(ArchiveResponse::Challenge(challenge)) if challenge.correlation_id == correlation_id => {
+            Some(Ok(challenge_reply(&challenge)))
+        }
+        Ok(_) | Err(ArchiveDecodeError::UnknownTemplateId { .. }) => None,
+        Err(error) => Some(Err(error.into())),
+    }
+}
+
+fn control_reply(request: &'static str, response: &ControlResponse<'_>) -> Reply {
+    let control_session_id = response.control_session_id;
+    let error = match response.code {
+        ControlResponseCode::Ok => {
+            return Reply::Accepted {
+                control_session_id,
+                relevant_id: response.relevant_id,
+                version: response.version,
+            };
+        }
+        ControlResponseCode::Error => refusal(request, response),
+        code => ArchiveClientError::UnexpectedResponse {
+            request,
+            correlation_id: response.correlation_id,
+            code,
+            relevant_id: response.relevant_id,
+        },
+    };
+    Reply::Refused {
+        control_session_id,
+        error,
+    }
+}
+
+fn challenge_reply(challenge: &Challenge<'_>) -> Reply {
+    Reply::Challenged {
+        control_session_id: challenge.control_session_id,
+        encoded_challenge: challenge.encoded_challenge.to_vec(),
+    }
+}
+
+/// Name and version of the client, for people who look at the archive's counters.
+fn client_info(client_name: &str) -> String {
+    let (version, commit) = (version::TEXT, version::COMMIT);
+    format!("name={client_name} version={version} commit={commit}")
+}

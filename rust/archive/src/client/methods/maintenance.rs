@@ -1,0 +1,83 @@
+//! Changes to recordings that exist.
+
+use super::super::aeron_archive::AeronArchive;
+use super::super::call::ArchiveCall;
+use super::super::error::Result;
+
+/// Maintenance.
+impl AeronArchive {
+    /// Cuts the end of a recording that is not active. Returns the number of files that are deleted; a signal tells when they are.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`].
+    pub fn truncate_recording(&self, recording_id: i64, position: i64) -> Result<i64> {
+        self.call(ArchiveCall::truncate_recording(recording_id, position))
+    }
+
+    /// Deletes a recording that is neither recorded nor replayed. Returns the number of files that are deleted; a signal tells when
+    /// they are.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`].
+    pub fn purge_recording(&self, recording_id: i64) -> Result<i64> {
+        self.call(ArchiveCall::purge_recording(recording_id))
+    }
+
+    /// Moves the start of a recording to the base of a segment and keeps the files before it.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`].
+    pub fn detach_segments(&self, recording_id: i64, new_start_position: i64) -> Result<()> {
+        self.call(ArchiveCall::detach_segments(
+            recording_id,
+            new_start_position,
+        ))
+    }
+
+    /// Deletes the files before the start of a recording. Returns their number; a signal tells when they are deleted.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`].
+    pub fn delete_detached_segments(&self, recording_id: i64) -> Result<i64> {
+        self.call(ArchiveCall::delete_detached_segments(recording_id))
+    }
+
+    /// Moves the start of a recording to the base of a segment and deletes the files before it. Returns their number; a signal tells
+    /// when they are deleted.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`].
+    pub fn purge_segments(&self, recording_id: i64, new_start_position: i64) -> Result<i64> {
+        self.call(ArchiveCall::purge_segments(
+            recording_id,
+            new_start_position,
+        ))
+    }
+
+    /// Moves the start of a recording back to the first of the files before it. Returns the number of files.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`].
+    pub fn attach_segments(&self, recording_id: i64) -> Result<i64> {
+        self.call(ArchiveCall::attach_segments(recording_id))
+    }
+
+    /// Moves all segments of one recording to another that it continues, or that continues it. Returns the number of segments.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`].
+    pub fn migrate_segments(&self, src_recording_id: i64, dst_recording_id: i64) -> Result<i64> {
+        self.call(ArchiveCall::migrate_segments(
+            src_recording_id,
+            dst_recording_id,
+        ))
+    }
+
+    /// Replaces the channel of a recording.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`]; an unknown recording is refused.
+    pub fn update_channel(&self, recording_id: i64, channel: &str) -> Result<()> {
+        self.call(ArchiveCall::update_channel(recording_id, channel))
+    }
+}

@@ -1,0 +1,173 @@
+//! Recordings: starting, extending and stopping.
+
+use aeron_client::{ExclusivePublication, Publication};
+use aeron_protocol::archive::SourceLocation;
+
+use super::super::aeron_archive::AeronArchive;
+use super::super::call::ArchiveCall;
+use super::super::channels::with_session_id;
+use super::super::error::Result;
+use super::super::operation::{
+    ArchiveOperation, RecordedExclusivePublication, RecordedPublication,
+};
+
+/// Recordings.
+impl AeronArchive {
+    /// Adds a publication and starts to record it, from its first byte on.
+    ///
+    /// # Errors
+    /// [`ArchiveClientError::InvalidArgument`](super::super::ArchiveClientError::InvalidArgument) if the client has the publication
+    /// already; the driver's refusal; see [`AeronArchive`].
+    pub fn add_recorded_publication(&self, channel: &str, stream_id: i32) -> Result<Publication> {
+        self.aeron().check_may_wait()?;
+        self.async_add_recorded_publication(channel, stream_id)?
+            .wait()
+    }
+
+    /// As [`add_recorded_publication`](Self::add_recorded_publication), without waiting.
+    ///
+    /// # Errors
+    /// The driver could not be asked; the rest comes with the operation.
+    pub fn async_add_recorded_publication(
+        &self,
+        channel: &str,
+        stream_id: i32,
+    ) -> Result<ArchiveOperation<Publication>> {
+        let steps = RecordedPublication::add(self, channel, stream_id)?;
+        Ok(ArchiveOperation::new(self, steps))
+    }
+
+    /// Adds an exclusive publication and starts to record it, from its first byte on.
+    ///
+    /// # Errors
+    /// The driver's refusal; see [`AeronArchive`].
+    pub fn add_recorded_exclusive_publication(
+        &self,
+        channel: &str,
+        stream_id: i32,
+    ) -> Result<ExclusivePublication> {
+        self.aeron().check_may_wait()?;
+        self.async_add_recorded_exclusive_publication(channel, stream_id)?
+            .wait()
+    }
+
+    /// As [`add_recorded_exclusive_publication`](Self::add_recorded_exclusive_publication), without waiting.
+    ///
+    /// # Errors
+    /// The driver could not be asked; the rest comes with the operation.
+    pub fn async_add_recorded_exclusive_publication(
+        &self,
+        channel: &str,
+        stream_id: i32,
+    ) -> Result<ArchiveOperation<ExclusivePublication>> {
+        let steps = RecordedExclusivePublication::add(self, channel, stream_id)?;
+        Ok(ArchiveOperation::new(self, steps))
+    }
+
+    /// Records a channel and stream: each image of it becomes a recording. Returns the id of the archive's subscription.
+    ///
+    /// With `auto_stop` the archive closes its subscription when the first of its recordings ends.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`].
+    pub fn start_recording(
+        &self,
+        channel: &str,
+        stream_id: i32,
+        source_location: SourceLocation,
+        auto_stop: bool,
+    ) -> Result<i64> {
+        self.call(ArchiveCall::start_recording(
+            channel,
+            stream_id,
+            source_location,
+            auto_stop,
+        ))
+    }
+
+    /// Continues a recording with a stream that begins where the recording ends. Returns the id of the archive's subscription.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`]. A stream that does not continue the recording is an error that
+    /// [`poll_for_error_response`](Self::poll_for_error_response) returns later.
+    pub fn extend_recording(
+        &self,
+        recording_id: i64,
+        channel: &str,
+        stream_id: i32,
+        source_location: SourceLocation,
+        auto_stop: bool,
+    ) -> Result<i64> {
+        self.call(ArchiveCall::extend_recording(
+            recording_id,
+            channel,
+            stream_id,
+            source_location,
+            auto_stop,
+        ))
+    }
+
+    /// Stops the recordings of a channel and stream, as they were given to start them.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`].
+    pub fn stop_recording(&self, channel: &str, stream_id: i32) -> Result<()> {
+        self.call(ArchiveCall::stop_recording(channel, stream_id))
+    }
+
+    /// Stops the recording of a publication that [`add_recorded_publication`](Self::add_recorded_publication) returned.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`].
+    pub fn stop_recording_publication(&self, publication: &Publication) -> Result<()> {
+        let channel = with_session_id(publication.channel(), publication.session_id())?;
+        self.stop_recording(&channel, publication.stream_id())
+    }
+
+    /// Stops the recording of a publication that
+    /// [`add_recorded_exclusive_publication`](Self::add_recorded_exclusive_publication) returned.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`].
+    pub fn stop_recording_exclusive_publication(
+        &self,
+        publication: &ExclusivePublication,
+    ) -> Result<()> {
+        let channel = with_session_id(publication.channel(), publication.session_id())?;
+        self.stop_recording(&channel, publication.stream_id())
+    }
+
+    /// Stops the recordings of a subscription of the archive.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`].
+    pub fn stop_recording_subscription(&self, subscription_id: i64) -> Result<()> {
+        self.call(ArchiveCall::stop_recording_subscription(subscription_id))
+    }
+
+    /// As [`stop_recording`](Self::stop_recording). Returns `false` if nothing records the channel and stream.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`].
+    pub fn try_stop_recording(&self, channel: &str, stream_id: i32) -> Result<bool> {
+        self.call(ArchiveCall::try_stop_recording(channel, stream_id))
+    }
+
+    /// As [`stop_recording_subscription`](Self::stop_recording_subscription). Returns `false` if the archive has no such subscription.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`].
+    pub fn try_stop_recording_subscription(&self, subscription_id: i64) -> Result<bool> {
+        self.call(ArchiveCall::try_stop_recording_subscription(
+            subscription_id,
+        ))
+    }
+
+    /// Stops one recording. Returns `false` if the recording is not active.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`]; an unknown recording is refused.
+    pub fn try_stop_recording_by_identity(&self, recording_id: i64) -> Result<bool> {
+        self.call(ArchiveCall::try_stop_recording_by_identity(recording_id))
+    }
+}

@@ -1,0 +1,117 @@
+//! Replays: starting and stopping.
+
+use aeron_client::Subscription;
+
+use super::super::aeron_archive::AeronArchive;
+use super::super::call::ArchiveCall;
+use super::super::channels::{is_response_mode, parse};
+use super::super::error::Result;
+use super::super::operation::{ArchiveOperation, ReplaySubscription, ResponseReplay};
+use super::super::params::ReplayParams;
+
+/// Replays.
+impl AeronArchive {
+    /// Replays a recording on a channel and stream. Returns the id of the replay, whose low 32 bits are the session id of its stream.
+    ///
+    /// For a channel with `control-mode=response` the parameters must name the subscription that receives the replay.
+    ///
+    /// # Errors
+    /// [`ArchiveClientError::InvalidArgument`](super::super::ArchiveClientError::InvalidArgument) if that is missing; see
+    /// [`AeronArchive`]. If nobody receives the replay, [`poll_for_error_response`](Self::poll_for_error_response) returns an error later.
+    pub fn start_replay(
+        &self,
+        recording_id: i64,
+        replay_channel: &str,
+        replay_stream_id: i32,
+        params: &ReplayParams,
+    ) -> Result<i64> {
+        self.aeron().check_may_wait()?;
+        self.async_start_replay(recording_id, replay_channel, replay_stream_id, params)?
+            .wait()
+    }
+
+    /// As [`start_replay`](Self::start_replay), without waiting.
+    ///
+    /// # Errors
+    /// The session cannot be used, or an argument is wrong; the rest comes with the operation.
+    pub fn async_start_replay(
+        &self,
+        recording_id: i64,
+        replay_channel: &str,
+        replay_stream_id: i32,
+        params: &ReplayParams,
+    ) -> Result<ArchiveOperation<i64>> {
+        if is_response_mode(&parse(replay_channel)?) {
+            let steps = ResponseReplay::start(
+                self,
+                recording_id,
+                replay_channel,
+                replay_stream_id,
+                params,
+            )?;
+            return Ok(ArchiveOperation::new(self, steps));
+        }
+        self.begin(ArchiveCall::start_replay(
+            recording_id,
+            replay_channel,
+            replay_stream_id,
+            params,
+        ))
+    }
+
+    /// Replays a recording on a channel and stream, and subscribes to it. Returns the subscription, which may not have its image yet.
+    ///
+    /// The channel may have port 0 or `control-mode=response`: then the client subscribes first.
+    ///
+    /// # Errors
+    /// The driver's refusal; see [`AeronArchive`].
+    pub fn replay(
+        &self,
+        recording_id: i64,
+        replay_channel: &str,
+        replay_stream_id: i32,
+        params: &ReplayParams,
+    ) -> Result<Subscription> {
+        self.aeron().check_may_wait()?;
+        self.async_replay(recording_id, replay_channel, replay_stream_id, params)?
+            .wait()
+    }
+
+    /// As [`replay`](Self::replay), without waiting.
+    ///
+    /// # Errors
+    /// The session cannot be used, or an argument is wrong; the rest comes with the operation.
+    pub fn async_replay(
+        &self,
+        recording_id: i64,
+        replay_channel: &str,
+        replay_stream_id: i32,
+        params: &ReplayParams,
+    ) -> Result<ArchiveOperation<Subscription>> {
+        let steps = ReplaySubscription::start(
+            self,
+            recording_id,
+            replay_channel,
+            replay_stream_id,
+            params,
+        )?;
+        Ok(ArchiveOperation::new(self, steps))
+    }
+
+    /// Stops a replay. An unknown id is not an error.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`].
+    pub fn stop_replay(&self, replay_session_id: i64) -> Result<()> {
+        self.call(ArchiveCall::stop_replay(replay_session_id))
+    }
+
+    /// Stops all replays of a recording; [`NULL_VALUE`](aeron_protocol::archive::NULL_VALUE) stops those of all recordings, of all
+    /// clients.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`].
+    pub fn stop_all_replays(&self, recording_id: i64) -> Result<()> {
+        self.call(ArchiveCall::stop_all_replays(recording_id))
+    }
+}

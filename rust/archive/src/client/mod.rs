@@ -1,0 +1,42 @@
+//! The client of an archive, ours or any other of version 1.52.
+//!
+//! * [`AeronArchive`]: calls that wait, and operations that are polled. Usable from any thread.
+//! * [`ArchiveSession`]: the state machine below it, for an owner that has a loop of its own. Nothing in it blocks.
+//!
+//! Both send an [`ArchiveCall`], which says what is asked and what the answer means.
+
+mod aeron_archive;
+mod answer;
+mod bounded;
+mod call;
+mod channels;
+mod connecting;
+mod context;
+mod credentials;
+mod descriptor;
+mod error;
+mod exchange;
+mod handshake;
+mod methods;
+mod operation;
+mod params;
+mod recording_position;
+mod session;
+#[cfg(test)]
+mod tests;
+
+pub use self::aeron_archive::{AeronArchive, AsyncConnect};
+pub use self::call::{ArchiveCall, Ticket};
+pub use self::connecting::ConnectingSession;
+pub use self::context::{
+    ArchiveClientContext, ArchiveErrorHandler, MAX_CLIENT_NAME_LENGTH, RecordingSignalHandler,
+    WaitingWork,
+};
+pub use self::credentials::{CredentialsSupplier, NoCredentials};
+pub use self::descriptor::RecordingSubscription;
+pub use self::error::{ArchiveClientError, Result};
+pub use self::exchange::MAX_QUEUED_SIGNALS;
+pub use self::operation::ArchiveOperation;
+pub use self::params::{NULL_COUNTER_ID, ReplayParams, ReplicationParams};
+pub use self::recording_position::RecordingPositionKey;
+pub use self::session::{ArchiveSession, SessionState};

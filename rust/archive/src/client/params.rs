@@ -1,0 +1,106 @@
+//! Parameters of replays and replications.
+
+use aeron_protocol::archive::{NULL_LENGTH, NULL_SESSION_ID, NULL_VALUE, REPLAY_ALL_AND_FOLLOW};
+
+use super::error::{ArchiveClientError, Result};
+
+/// A counter that is not set.
+pub const NULL_COUNTER_ID: i32 = -1;
+
+/// What of a recording is replayed, and how. The default is everything, following the recording while it is active.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplayParams {
+    /// Position of the first frame; [`NULL_VALUE`] for the start of the recording.
+    pub position: i64,
+    /// Bytes to replay, or [`REPLAY_ALL_AND_FOLLOW`], or
+    /// [`REPLAY_ALL_AND_STOP`](aeron_protocol::archive::REPLAY_ALL_AND_STOP).
+    pub length: i64,
+    /// Counter at whose value the replay waits; [`NULL_COUNTER_ID`] for none.
+    pub bounding_limit_counter_id: i32,
+    /// Longest read of a segment file in bytes; [`NULL_LENGTH`] for the archive's setting.
+    pub file_io_max_length: i32,
+    /// Token for a replay over a response channel; [`NULL_VALUE`] if the client is to ask for one.
+    pub replay_token: i64,
+    /// Registration id of the subscription that receives a replay over a response channel; [`NULL_VALUE`] otherwise.
+    pub subscription_registration_id: i64,
+}
+
+impl Default for ReplayParams {
+    fn default() -> Self {
+        Self {
+            position: NULL_VALUE,
+            length: REPLAY_ALL_AND_FOLLOW,
+            bounding_limit_counter_id: NULL_COUNTER_ID,
+            file_io_max_length: NULL_LENGTH,
+            replay_token: NULL_VALUE,
+            subscription_registration_id: NULL_VALUE,
+        }
+    }
+}
+
+impl ReplayParams {
+    /// A replay of `length` bytes from `position` on.
+    #[must_use]
+    pub fn range(position: i64, length: i64) -> Self {
+        Self {
+            position,
+            length,
+            ..Self::default()
+        }
+    }
+}
+
+/// What of another archive's recording is copied, and how. The default is everything, to a new recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplicationParams {
+    /// Position at which the replication stops; [`NULL_VALUE`] for the end of the source.
+    pub stop_position: i64,
+    /// Recording of this archive that is extended; [`NULL_VALUE`] for a new one.
+    pub dst_recording_id: i64,
+    /// Channel of the live stream with which the replication merges; empty for none.
+    pub live_destination: String,
+    /// Channel over which the source replays; empty for the archive's setting.
+    pub replication_channel: String,
+    /// Channel of the source's responses; empty for the archive's setting.
+    pub src_response_channel: String,
+    /// Tag of the channel; [`NULL_VALUE`] for none.
+    pub channel_tag_id: i64,
+    /// Tag of the subscription; [`NULL_VALUE`] for none.
+    pub subscription_tag_id: i64,
+    /// Longest read of a segment file at the source in bytes; [`NULL_LENGTH`] for the setting of the source.
+    pub file_io_max_length: i32,
+    /// Session id of the replay at the source; [`NULL_SESSION_ID`] for that of the source recording.
+    pub replication_session_id: i32,
+    /// Credentials for the source archive.
+    pub encoded_credentials: Vec<u8>,
+}
+
+impl Default for ReplicationParams {
+    fn default() -> Self {
+        Self {
+            stop_position: NULL_VALUE,
+            dst_recording_id: NULL_VALUE,
+            live_destination: String::new(),
+            replication_channel: String::new(),
+            src_response_channel: String::new(),
+            channel_tag_id: NULL_VALUE,
+            subscription_tag_id: NULL_VALUE,
+            file_io_max_length: NULL_LENGTH,
+            replication_session_id: NULL_SESSION_ID,
+            encoded_credentials: Vec::new(),
+        }
+    }
+}
+
+impl ReplicationParams {
+    /// Refuses what contradicts itself: a live stream has a session id of its own.
+    pub(super) fn validate(&self) -> Result<()> {
+        if !self.live_destination.is_empty() && self.replication_session_id != NULL_SESSION_ID {
+            return Err(ArchiveClientError::InvalidArgument(
+                "a replication with a live destination cannot have a replication session id"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
+    }
+}

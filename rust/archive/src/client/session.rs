@@ -1,0 +1,394 @@
+//! [`ArchiveSession`]: a control session with an archive, as a state machine that its owner polls.
+
+use std::collections::HashMap;
+
+use aeron_client::{
+    Action, Aeron, AppendError, ExclusivePublication, FragmentAssembler, OfferError, Subscription,
+};
+use aeron_protocol::archive::{
+    ArchiveRequest, CloseSessionRequest, RecordingSignalEvent, RequestIds,
+};
+
+use super::call::{ArchiveCall, Ticket, encode};
+use super::context::{ArchiveClientContext, ArchiveErrorHandler, RecordingSignalHandler};
+use super::error::{ArchiveClientError, Result};
+use super::exchange::{Exchange, MAX_RESPONSE_LENGTH, Sending};
+
+/// Most fragments of the response stream that one poll takes.
+pub(super) const FRAGMENT_LIMIT: usize = 10;
+
+/// Whether a session can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionState {
+    /// The archive serves the session.
+    Connected,
+    /// The response stream has ended: the archive ended the session, or is gone. The next call closes the session and fails.
+    Disconnected,
+    /// The session is closed.
+    Closed,
+}
+
+/// A control session with an archive: requests that are outstanding, and notifications of the archive.
+///
+/// The owner calls [`poll`](Self::poll) again and again, with the time in nanoseconds of a monotonic clock. Nothing blocks. Requests are
+/// answered in any order; listings and channel updates wait for each other, because an archive serves one of them at a time. If the
+/// Aeron client has no thread, the owner runs its conductor too.
+///
+/// The archive ends the session of a client that does not read: poll at least once in a few seconds, also if nothing is outstanding.
+///
+/// # Errors
+/// All calls fail with [`ArchiveClientError::Disconnected`] after the response stream has ended, and with
+/// [`ArchiveClientError::Closed`] from then on.
+pub struct ArchiveSession {
+    aeron: Aeron,
+    publication: ExclusivePublication,
+    subscription: Subscription,
+    assembler: FragmentAssembler,
+    /// The message that is being read.
+    message: Vec<u8>,
+    exchange: Exchange,
+    replay_publications: ReplayPublications,
+    signal_handler: Option<RecordingSignalHandler>,
+    error_handler: Option<ArchiveErrorHandler>,
+    state: SessionState,
+    control_session_id: i64,
+    archive_id: i64,
+    last_correlation_id: i64,
+}
+
+/// What a connected session consists of.
+pub(super) struct Connected {
+    pub(super) publication: ExclusivePublication,
+    pub(super) subscription: Subscription,
+    pub(super) assembler: FragmentAssembler,
+    pub(super) control_session_id: i64,
+    pub(super) archive_id: i64,
+}
+
+impl ArchiveSession {
+    pub(super) fn new(aeron: &Aeron, context: &ArchiveClientContext, parts: Connected) -> Self {
+        let timeout_ns = i64::try_from(context.message_timeout_ns).unwrap_or(i64::MAX);
+        Self {
+            aeron: aeron.clone(),
+            publication: parts.publication,
+            subscription: parts.subscription,
+            assembler: parts.assembler,
+            message: Vec::new(),
+            exchange: Exchange::new(parts.control_session_id, timeout_ns),
+            replay_publications: ReplayPublications::new(timeout_ns),
+            signal_handler: context.recording_signal_handler.clone(),
+            error_handler: context.error_handler.clone(),
+            state: SessionState::Connected,
+            control_session_id: parts.control_session_id,
+            archive_id: parts.archive_id,
+            last_correlation_id: aeron_protocol::archive::NULL_VALUE,
+        }
+    }
+
+    /// Id of the control session.
+    #[must_use]
+    pub const fn control_session_id(&self) -> i64 {
+        self.control_session_id
+    }
+
+    /// Id of the archive, [`NULL_VALUE`](aeron_protocol::archive::NULL_VALUE) if the archive is too old to tell it.
+    #[must_use]
+    pub const fn archive_id(&self) -> i64 {
+        self.archive_id
+    }
+
+    /// Correlation id of the last request, [`NULL_VALUE`](aeron_protocol::archive::NULL_VALUE) before the first.
+    #[must_use]
+    pub const fn last_correlation_id(&self) -> i64 {
+        self.last_correlation_id
+    }
+
+    /// Whether the session can be used.
+    #[must_use]
+    pub fn state(&self) -> SessionState {
+        if self.state == SessionState::Connected && !self.subscription.is_connected() {
+            return SessionState::Disconnected;
+        }
+        self.state
+    }
+
+    /// Queues a request, and sends it if the stream has room.
+    ///
+    /// # Errors
+    /// See [`ArchiveSession`].
+    pub fn submit<T>(&mut self, call: &ArchiveCall<T>, now_ns: i64) -> Result<Ticket<T>> {
+        self.check_open()?;
+        let ticket = self.begin(call, now_ns);
+        self.send(now_ns);
+        Ok(ticket)
+    }
+
+    /// As [`submit`](Self::submit), on another publication to the archive's request channel: the replay that the request starts comes back
+    /// on the response subscription that the channel of the publication names.
+    ///
+    /// The session closes the publication when the message timeout has passed after the response.
+    ///
+    /// # Errors
+    /// See [`ArchiveSession`].
+    pub fn submit_on<T>(
+        &mut self,
+        publication: ExclusivePublication,
+        call: &ArchiveCall<T>,
+        now_ns: i64,
+    ) -> Result<Ticket<T>> {
+        self.check_open()?;
+        let ticket = self.begin(call, now_ns);
+        self.replay_publications
+            .add(ticket.correlation_id(), publication, now_ns);
+        self.send(now_ns);
+        Ok(ticket)
+    }
+
+    /// Takes the result of a request. Returns `None` while there is none, and after it was taken.
+    pub fn take<T>(&mut self, ticket: &Ticket<T>) -> Option<Result<T>> {
+        let outcome = self.exchange.take(ticket.correlation_id())?;
+        Some(ticket.result(outcome))
+    }
+
+    /// Forgets a request. A request that was not sent is withdrawn; of others the answer is dropped.
+    pub fn abandon<T>(&mut self, ticket: &Ticket<T>) {
+        self.exchange.abandon(ticket.correlation_id());
+    }
+
+    /// Sends and receives what is due, fails late requests, and calls the handlers. Returns a work count.
+    ///
+    /// # Errors
+    /// See [`ArchiveSession`]; the error of the response stream, which then has ended.
+    pub fn poll(&mut self, now_ns: i64) -> Result<usize> {
+        let outcome = self.exchange_messages(now_ns);
+        if let Some(handler) = &self.error_handler {
+            while let Some(error) = self.exchange.take_error() {
+                handler(&error);
+            }
+        }
+        outcome
+    }
+
+    /// Polls once and takes an error that no request was waiting for. Errors before it that no handler took come first.
+    ///
+    /// # Errors
+    /// As [`poll`](Self::poll).
+    pub fn poll_for_error(&mut self, now_ns: i64) -> Result<Option<ArchiveClientError>> {
+        self.exchange_messages(now_ns)?;
+        Ok(self.exchange.take_error())
+    }
+
+    /// Takes a signal of a recording. There are none if the context has a handler for them.
+    pub fn take_recording_signal(&mut self) -> Option<RecordingSignalEvent> {
+        self.exchange.take_signal()
+    }
+
+    /// Number of signals that came since the session was connected.
+    #[must_use]
+    pub const fn received_recording_signals(&self) -> u64 {
+        self.exchange.received_signals()
+    }
+
+    /// Number of signals that were lost because more than [`MAX_QUEUED_SIGNALS`](super::MAX_QUEUED_SIGNALS) waited to be taken.
+    #[must_use]
+    pub const fn lost_recording_signals(&self) -> u64 {
+        self.exchange.lost_signals()
+    }
+
+    /// Closes the session, and fails what is outstanding. Does nothing if the session is closed.
+    pub fn close(&mut self) {
+        if self.state == SessionState::Closed {
+            return;
+        }
+        if self.publication.is_connected() {
+            let request = CloseSessionRequest {
+                control_session_id: self.control_session_id,
+            };
+            // The archive ends the session anyway once the response stream has no subscriber.
+            let _ = self
+                .publication
+                .offer(&encode(&ArchiveRequest::CloseSession(request)));
+        }
+        self.state = SessionState::Closed;
+        self.exchange.fail_all(&ArchiveClientError::Closed);
+        self.replay_publications = ReplayPublications::new(0);
+        self.publication.close();
+        self.subscription.close();
+    }
+}
+
+impl ArchiveSession {
+    fn begin<T>(&mut self, call: &ArchiveCall<T>, now_ns: i64) -> Ticket<T> {
+        let correlation_id = self.aeron.next_correlation_id();
+        self.last_correlation_id = correlation_id;
+        let ids = RequestIds {
+            control_session_id: self.control_session_id,
+            correlation_id,
+        };
+        self.exchange.begin(call.request(ids), now_ns);
+        call.ticket(correlation_id)
+    }
+
+    fn check_open(&mut self) -> Result<()> {
+        match self.state {
+            SessionState::Connected => Ok(()),
+            SessionState::Disconnected => {
+                self.close();
+                Err(ArchiveClientError::Disconnected)
+            }
+            SessionState::Closed => Err(ArchiveClientError::Closed),
+        }
+    }
+
+    fn exchange_messages(&mut self, now_ns: i64) -> Result<usize> {
+        self.check_open()?;
+        let sent = self.send(now_ns);
+        let received = self.receive(now_ns);
+        self.exchange.expire(now_ns);
+        let exchange = &self.exchange;
+        self.replay_publications
+            .close_idle(now_ns, |correlation_id| exchange.is_waiting(correlation_id));
+        if let Some(handler) = &self.signal_handler {
+            while let Some(signal) = self.exchange.take_signal() {
+                handler(&signal);
+            }
+        }
+        if !self.subscription.is_connected() {
+            self.disconnect();
+            return received.and(Err(ArchiveClientError::Disconnected));
+        }
+        Ok(sent + received?)
+    }
+
+    fn disconnect(&mut self) {
+        self.state = SessionState::Disconnected;
+        self.exchange.fail_all(&ArchiveClientError::Disconnected);
+    }
+
+    /// Sends queued requests, each kind of stream in order.
+    fn send(&mut self, now_ns: i64) -> usize {
+        let (publication, replay_publications) = (&self.publication, &self.replay_publications);
+        let mut is_blocked = false;
+        self.exchange.send(now_ns, |correlation_id, name, message| {
+            if let Some(own) = replay_publications.get(correlation_id) {
+                return sending(name, own.offer(message));
+            }
+            if is_blocked {
+                return Sending::BackPressured;
+            }
+            let outcome = match sending(name, publication.offer(message)) {
+                // The request stream is not new, so the archive has ended the session.
+                Sending::BackPressured if !publication.is_connected() => {
+                    Sending::Failed(ArchiveClientError::Disconnected)
+                }
+                outcome => outcome,
+            };
+            is_blocked = matches!(outcome, Sending::BackPressured);
+            outcome
+        })
+    }
+
+    fn receive(&mut self, now_ns: i64) -> Result<usize> {
+        let Self {
+            subscription,
+            assembler,
+            message,
+            exchange,
+            ..
+        } = self;
+        let received = subscription.controlled_poll(
+            |fragment| {
+                assembler.on_controlled_fragment(fragment, |whole| {
+                    if whole.len() > MAX_RESPONSE_LENGTH {
+                        exchange.on_oversized_message(whole.len());
+                        return Action::Continue;
+                    }
+                    message.resize(whole.len(), 0);
+                    whole.copy_to(message);
+                    exchange.on_message(message, now_ns);
+                    Action::Continue
+                })
+            },
+            FRAGMENT_LIMIT,
+        )?;
+        match assembler.take_out_of_memory() {
+            Some(error) => Err(error.into()),
+            None => Ok(received),
+        }
+    }
+}
+
+impl Drop for ArchiveSession {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl std::fmt::Debug for ArchiveSession {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ArchiveSession")
+            .field("control_session_id", &self.control_session_id)
+            .field("archive_id", &self.archive_id)
+            .field("state", &self.state())
+            .finish_non_exhaustive()
+    }
+}
+
+fn sending(name: &'static str, outcome: std::result::Result<i64, OfferError>) -> Sending {
+    match outcome {
+        Ok(_) => Sending::Sent,
+        Err(OfferError::Append(
+            AppendError::NotConnected | AppendError::BackPressured | AppendError::AdminAction,
+        )) => Sending::BackPressured,
+        Err(source) => Sending::Failed(ArchiveClientError::Send {
+            request: name,
+            source,
+        }),
+    }
+}
+
+/// Publications on which one request is sent each.
+///
+/// A publication stays for a while after its request is answered, because its driver learns by it where the replay comes from.
+struct ReplayPublications {
+    linger_ns: i64,
+    by_correlation_id: HashMap<i64, ReplayPublication>,
+}
+
+struct ReplayPublication {
+    publication: ExclusivePublication,
+    /// When the request was seen to be outstanding last.
+    in_use_ns: i64,
+}
+
+impl ReplayPublications {
+    fn new(linger_ns: i64) -> Self {
+        Self {
+            linger_ns,
+            by_correlation_id: HashMap::new(),
+        }
+    }
+
+    fn add(&mut self, correlation_id: i64, publication: ExclusivePublication, now_ns: i64) {
+        let added = ReplayPublication {
+            publication,
+            in_use_ns: now_ns,
+        };
+        self.by_correlation_id.insert(correlation_id, added);
+    }
+
+    fn get(&self, correlation_id: i64) -> Option<&ExclusivePublication> {
+        let found = self.by_correlation_id.get(&correlation_id)?;
+        Some(&found.publication)
+    }
+
+    fn close_idle(&mut self, now_ns: i64, is_waiting: impl Fn(i64) -> bool) {
+        let linger_ns = self.linger_ns;
+        self.by_correlation_id.retain(|&id, replay| {
+            if is_waiting(id) {
+                replay.in_use_ns = now_ns;
+            }
+            now_ns.wrapping_sub(replay.in_use_ns) <= linger_ns
+        });
+    }
+}
