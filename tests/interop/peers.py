@@ -264,6 +264,8 @@ def _command(kind):
         return toolchain.java_peer_command("ArchiveClientPeer")
     if kind == "c":
         return (toolchain.wheel_python(), "-u", toolchain.HERE / "peer" / "c_peer.py")
+    if kind == "our-archive-client":
+        return (toolchain.rust_example("aeron-archive", "archive_client"),)
     if kind == "ours":
         return (sys.executable, "-u", toolchain.HERE / "peer" / "our_peer.py")
     raise ValueError(f"no peer of kind {kind}")
