@@ -78,6 +78,7 @@ impl ArchivePeer {
             "add_counter" => self.add_counter(request),
             "set_counter" => self.set_counter(request),
             "recording_counter" => self.recording_counter(request),
+            "counters" => self.counters(request),
             "signals" => self.signals(),
             "errors" => self.errors(),
             "check" => {
@@ -267,6 +268,24 @@ impl ArchivePeer {
             "is_active": RecordingPositionKey::is_active(counters, id, recording),
             "by_recording": RecordingPositionKey::find_by_recording(counters, recording, archive_id),
         }))
+    }
+
+    /// All counters of a type.
+    fn counters(&self, request: &Request) -> Result<Value> {
+        let type_id: i32 = request.number("type")?;
+        let records = self.aeron()?.counters_reader().records();
+        let counters: Vec<Value> = records
+            .filter(|record| record.type_id == type_id)
+            .map(|record| {
+                json!({
+                    "label": record.label,
+                    "value": record.value,
+                    "registration": record.registration_id,
+                    "reference": record.reference_id,
+                })
+            })
+            .collect();
+        Ok(json!({ "counters": counters }))
     }
 
     /// Polls, and returns the signals that came since the last call.

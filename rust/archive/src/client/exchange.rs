@@ -291,27 +291,33 @@ impl Exchange {
 
     fn on_recording(&mut self, message: &RecordingDescriptorMessage<'_>, now_ns: i64) {
         self.on_descriptor(message.correlation_id, now_ns, |answer| match answer {
-            Answer::Recordings(recordings) => Some(recordings.push(message.into())),
-            Answer::Subscriptions(_) | Answer::Value(_) => None,
+            Answer::Recordings(recordings) => {
+                recordings.push(message.into());
+                true
+            }
+            Answer::Subscriptions(_) | Answer::Value(_) => false,
         });
     }
 
     fn on_subscription(&mut self, message: &RecordingSubscriptionDescriptor<'_>, now_ns: i64) {
         self.on_descriptor(message.correlation_id, now_ns, |answer| match answer {
-            Answer::Subscriptions(subscriptions) => Some(subscriptions.push(message.into())),
-            Answer::Recordings(_) | Answer::Value(_) => None,
+            Answer::Subscriptions(subscriptions) => {
+                subscriptions.push(message.into());
+                true
+            }
+            Answer::Recordings(_) | Answer::Value(_) => false,
         });
     }
 
-    /// Adds a descriptor to an answer by `add`, which returns `None` for an answer that has no such descriptors.
-    fn on_descriptor(&mut self, id: i64, now_ns: i64, add: impl FnOnce(&mut Answer) -> Option<()>) {
+    /// Adds a descriptor to an answer by `add`, which returns `false` if the answer has no such descriptors.
+    fn on_descriptor(&mut self, id: i64, now_ns: i64, add: impl FnOnce(&mut Answer) -> bool) {
         let Some(request) = self.requests.get_mut(&id) else {
             return;
         };
         let (Progress::Sent, Some(count)) = (&request.progress, request.expected.count()) else {
             return;
         };
-        if add(&mut request.answer).is_none() {
+        if !add(&mut request.answer) {
             return;
         }
         if request.is_abandoned {

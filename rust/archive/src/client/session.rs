@@ -230,9 +230,10 @@ impl ArchiveSession {
     }
 
     fn check_open(&mut self) -> Result<()> {
-        match self.state {
+        match self.state() {
             SessionState::Connected => Ok(()),
             SessionState::Disconnected => {
+                self.disconnect();
                 self.close();
                 Err(ArchiveClientError::Disconnected)
             }
