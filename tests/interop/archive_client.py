@@ -1,4 +1,7 @@
-"""Our Rust client of an archive as a process, and real archives for it; the operations are those of the example program."""
+"""Our Rust client of an archive as a process, and real archives for it.
+
+The operations of the client are those of the example program `archive_client`.
+"""
 
 from interop import toolchain
 from interop.peers import Peer
@@ -11,7 +14,7 @@ ANY_PORT = "aeron:udp?endpoint=localhost:0"
 
 
 class RealArchive:
-    """The real archive as a process beside a driver. It takes requests on a UDP port of its own and over IPC, on `stream`."""
+    """The real archive as a process beside a driver, with requests over IPC and on a UDP port of its own."""
 
     def __init__(self, driver, directory, log, *, id, stream=10, settings=None):
         self.driver = driver

@@ -243,6 +243,20 @@ def test_operations_may_overlap_and_listings_queue(client, stream):
     assert (answer["start"], answer["stop"]) == (0, recording.position)
 
 
+def test_threads_may_call_at_once(client, stream):
+    """07-129"""
+    recording = _record(client, stream, count=3)
+    assert client.ask("threads", recording=recording.id, count=20) == 4 * 20 * (3 * _FRAME + 1)
+
+
+def test_a_client_without_threads_records_and_replays(start_client, archive, stream):
+    """07-122"""
+    client = start_client()
+    client.connect(archive, **_CONNECTIONS["invoker"](archive))
+    recording = _record(client, stream, count=10)
+    _replayed(client, recording.id, stream, channel=ANY_PORT, count=10)
+
+
 def test_listings_filter_and_end(client, stream):
     """07-102, 07-103, 07-104"""
     first = _record(client, stream, count=1)
@@ -259,7 +273,7 @@ def test_listings_filter_and_end(client, stream):
     assert client.ask("list_recording", recording=1 << 40) is None
     assert client.ask("find_last", stream=stream, session=second.session) == second.id
     assert client.ask("find_last", stream=stream, session=second.session, channel="udp") is None
-    code, text = _refusal(client, "find_last", stream=stream, session=1, **{"from": -1})
+    code, _ = _refusal(client, "find_last", stream=stream, session=1, **{"from": -1})
     assert code == _UNKNOWN_RECORDING
 
 
@@ -285,7 +299,7 @@ def test_an_error_longer_than_a_frame_is_put_together(client, stream):
 
 
 def test_a_request_longer_than_the_stream_takes_is_refused(client, stream):
-    with pytest.raises(PeerError, match="start recording: failed to send: length 1[0-9]{4} exceeds the maximum of 8192"):
+    with pytest.raises(PeerError, match=r"failed to send: length 1\d{4} exceeds the maximum of 8192"):
         client.ask("start_recording", channel=f"aeron:ipc?alias={'a' * 10_000}", stream=stream)
 
 
@@ -405,7 +419,7 @@ def test_replays_begin_and_end_where_they_are_asked_to(client, stream):
     _replayed(client, recording.id, stream, position=10 * _FRAME, count=rest, first=10)
     _replayed(client, recording.id, stream, position=10 * _FRAME, length=5 * _FRAME, count=5, first=10)
     _replayed(client, recording.id, stream, length=-2, io_length=64 * 1024)
-    code, text = _refusal(client, "start_replay", recording=recording.id, channel=IPC, stream=stream, io_length=32)
+    _, text = _refusal(client, "start_replay", recording=recording.id, channel=IPC, stream=stream, io_length=32)
     assert "fileIoMaxLength" in text
     code, _ = _refusal(client, "start_replay", recording=1 << 40, channel=IPC, stream=stream)
     assert code == _UNKNOWN_RECORDING
@@ -577,7 +591,7 @@ def test_a_channel_is_updated(client, stream):
     recording = _record(client, stream, count=1)
     client.ask("update_channel", recording=recording.id, channel="aeron:ipc?alias=renamed")
     assert client.ask("list_recording", recording=recording.id)["channel"] == "aeron:ipc?alias=renamed"
-    code, text = _refusal(client, "update_channel", recording=1 << 40, channel=IPC)
+    code, _ = _refusal(client, "update_channel", recording=1 << 40, channel=IPC)
     assert code == _UNKNOWN_RECORDING
 
 

@@ -2,7 +2,8 @@
 
 use aeron_archive::catalog::RecordingDescriptor;
 use aeron_archive::client::{
-    AeronArchive, ArchiveCall, RecordingSubscription, ReplayParams, ReplicationParams,
+    AeronArchive, ArchiveCall, ArchiveClientError, RecordingSubscription, ReplayParams,
+    ReplicationParams,
 };
 use aeron_protocol::archive::SourceLocation;
 use serde_json::{Value, json};
@@ -27,7 +28,8 @@ pub fn perform(archive: &AeronArchive, request: &Request) -> Result<Value> {
         | "list_recording"
         | "list_subscriptions"
         | "find_last"
-        | "overlap" => listing(archive, request)?,
+        | "overlap"
+        | "threads" => listing(archive, request)?,
         "start_position" | "recording_position" | "stop_position" | "max_recorded_position" => {
             position(archive, request)?
         }
@@ -139,8 +141,29 @@ fn listing(archive: &AeronArchive, request: &Request) -> Result<Value> {
             let session = request.number("session")?;
             json!(archive.find_last_matching_recording(from, fragment, stream, session)?)
         }
+        "threads" => at_once(archive, request)?,
         _ => overlapping(archive, request)?,
     })
+}
+
+/// Calls of several threads at once; the sum of their results.
+fn at_once(archive: &AeronArchive, request: &Request) -> Result<Value> {
+    let (recording, calls) = (request.number("recording")?, request.number("count")?);
+    let call = || -> std::result::Result<i64, ArchiveClientError> {
+        let mut sum = 0;
+        for _ in 0..calls {
+            sum += archive.max_recorded_position(recording)?;
+            sum += archive.list_recordings(recording, 1)?.len() as i64;
+        }
+        Ok(sum)
+    };
+    let sums = std::thread::scope(|scope| {
+        let threads = [(); 4].map(|()| scope.spawn(call));
+        threads.map(|thread| thread.join().expect("the thread ends"))
+    });
+    Ok(json!(
+        sums.into_iter().sum::<std::result::Result<i64, _>>()?
+    ))
 }
 
 /// Several operations at once, two of them listings; the result of each.

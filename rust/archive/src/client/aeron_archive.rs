@@ -42,8 +42,10 @@ use super::session::{ArchiveSession, SessionState};
 /// # Errors
 /// Calls fail with [`ArchiveClientError::Refused`] if the archive refuses, with [`ArchiveClientError::Timeout`] if it does not answer
 /// within the message timeout, with [`ArchiveClientError::Disconnected`] after it has ended the session, and then with
-/// [`ArchiveClientError::Closed`]. Calls from a handler of the client fail with [`ArchiveClientError::ReentrantCall`]. The interrupt check
-/// of the Aeron client's context ends calls that wait.
+/// [`ArchiveClientError::Closed`]. The interrupt check of the Aeron client's context ends calls that wait.
+///
+/// Handlers of the client run while it is locked: calls from a handler fail with [`ArchiveClientError::ReentrantCall`], and a handler
+/// must not wait for another thread that calls the client.
 #[derive(Clone)]
 pub struct AeronArchive {
     shared: Arc<Shared>,
@@ -57,6 +59,8 @@ struct Shared {
     session: Mutex<ArchiveSession>,
     /// The thread that polls the session, and may run handlers.
     polling_thread: Mutex<Option<ThreadId>>,
+    /// Requests that were given up in handlers, where the session cannot be changed.
+    abandoned: Mutex<Vec<i64>>,
 }
 
 /// A connection to an archive that is being made. Dropping it cancels the attempt.
@@ -208,6 +212,7 @@ impl AeronArchive {
             archive_id: session.archive_id(),
             session: Mutex::new(session),
             polling_thread: Mutex::new(None),
+            abandoned: Mutex::default(),
         };
         Self {
             shared: Arc::new(shared),
@@ -232,7 +237,18 @@ impl AeronArchive {
         if polling_thread == Some(std::thread::current().id()) {
             return Err(ArchiveClientError::ReentrantCall);
         }
-        Ok(lock(&self.shared.session))
+        let mut session = lock(&self.shared.session);
+        for correlation_id in lock(&self.shared.abandoned).drain(..) {
+            session.abandon_request(correlation_id);
+        }
+        Ok(session)
+    }
+
+    /// Gives a request up; in a handler of the client, with the next call.
+    pub(super) fn abandon(&self, correlation_id: i64) {
+        lock(&self.shared.abandoned).push(correlation_id);
+        // Fails in a handler alone.
+        drop(self.session());
     }
 
     /// Polls the session and takes something out of it.

@@ -1,4 +1,4 @@
-//! [`CredentialsSupplier`]: how a client shows an archive whose it is.
+//! [`CredentialsSupplier`]: credentials of a client for an archive.
 
 /// Supplies credentials to an archive's authenticator.
 pub trait CredentialsSupplier: Send + Sync {

@@ -21,6 +21,7 @@ mod methods;
 mod operation;
 mod params;
 mod recording_position;
+mod replay_publications;
 mod session;
 #[cfg(test)]
 mod tests;

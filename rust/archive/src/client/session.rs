@@ -1,7 +1,5 @@
 //! [`ArchiveSession`]: a control session with an archive, as a state machine that its owner polls.
 
-use std::collections::HashMap;
-
 use aeron_client::{
     Action, Aeron, AppendError, ExclusivePublication, FragmentAssembler, OfferError, Subscription,
 };
@@ -13,6 +11,7 @@ use super::call::{ArchiveCall, Ticket, encode};
 use super::context::{ArchiveClientContext, ArchiveErrorHandler, RecordingSignalHandler};
 use super::error::{ArchiveClientError, Result};
 use super::exchange::{Exchange, MAX_RESPONSE_LENGTH, Sending};
+use super::replay_publications::ReplayPublications;
 
 /// Most fragments of the response stream that one poll takes.
 pub(super) const FRAGMENT_LIMIT: usize = 10;
@@ -37,8 +36,33 @@ pub enum SessionState {
 /// The archive ends the session of a client that does not read: poll at least once in a few seconds, also if nothing is outstanding.
 ///
 /// # Errors
-/// All calls fail with [`ArchiveClientError::Disconnected`] after the response stream has ended, and with
-/// [`ArchiveClientError::Closed`] from then on.
+/// The first call after the response stream has ended fails with [`ArchiveClientError::Disconnected`], or with the error that closed the
+/// Aeron client, and closes the session. From then on all calls fail with [`ArchiveClientError::Closed`].
+///
+/// ```no_run
+/// use aeron_agent::{NanoClock, SystemNanoClock};
+/// use aeron_archive::client::{ArchiveCall, ArchiveClientContext, ConnectingSession};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let aeron = aeron_client::Aeron::connect(aeron_client::Context::from_env()?)?;
+/// let clock = SystemNanoClock;
+/// let context = ArchiveClientContext::new("aeron:ipc", "aeron:ipc");
+/// let mut connecting = ConnectingSession::new(&aeron, context, clock.nano_time())?;
+/// let mut session = loop {
+///     if let Some(session) = connecting.poll(clock.nano_time())? {
+///         break session;
+///     }
+/// };
+/// let ticket = session.submit(&ArchiveCall::stop_position(7), clock.nano_time())?;
+/// let stop_position = loop {
+///     session.poll(clock.nano_time())?;
+///     if let Some(outcome) = session.take(&ticket) {
+///         break outcome?;
+///     }
+/// };
+/// println!("{stop_position:?}");
+/// # Ok(())
+/// # }
+/// ```
 pub struct ArchiveSession {
     aeron: Aeron,
     publication: ExclusivePublication,
@@ -152,7 +176,11 @@ impl ArchiveSession {
 
     /// Forgets a request. A request that was not sent is withdrawn; of others the answer is dropped.
     pub fn abandon<T>(&mut self, ticket: &Ticket<T>) {
-        self.exchange.abandon(ticket.correlation_id());
+        self.abandon_request(ticket.correlation_id());
+    }
+
+    pub(super) fn abandon_request(&mut self, correlation_id: i64) {
+        self.exchange.abandon(correlation_id);
     }
 
     /// Sends and receives what is due, fails late requests, and calls the handlers. Returns a work count.
@@ -233,9 +261,9 @@ impl ArchiveSession {
         match self.state() {
             SessionState::Connected => Ok(()),
             SessionState::Disconnected => {
-                self.disconnect();
+                let error = self.disconnect();
                 self.close();
-                Err(ArchiveClientError::Disconnected)
+                Err(error)
             }
             SessionState::Closed => Err(ArchiveClientError::Closed),
         }
@@ -255,15 +283,21 @@ impl ArchiveSession {
             }
         }
         if !self.subscription.is_connected() {
-            self.disconnect();
-            return received.and(Err(ArchiveClientError::Disconnected));
+            let error = self.disconnect();
+            return received.and(Err(error));
         }
         Ok(sent + received?)
     }
 
-    fn disconnect(&mut self) {
+    /// Fails what is outstanding. Returns why the session has ended.
+    fn disconnect(&mut self) -> ArchiveClientError {
+        let error = match self.aeron.is_closed() {
+            true => aeron_client::Error::ClientClosed(self.aeron.close_cause()).into(),
+            false => ArchiveClientError::Disconnected,
+        };
         self.state = SessionState::Disconnected;
-        self.exchange.fail_all(&ArchiveClientError::Disconnected);
+        self.exchange.fail_all(&error);
+        error
     }
 
     /// Sends queued requests, each kind of stream in order.
@@ -345,51 +379,5 @@ fn sending(name: &'static str, outcome: std::result::Result<i64, OfferError>) ->
             request: name,
             source,
         }),
-    }
-}
-
-/// Publications on which one request is sent each.
-///
-/// A publication stays for a while after its request is answered, because its driver learns by it where the replay comes from.
-struct ReplayPublications {
-    linger_ns: i64,
-    by_correlation_id: HashMap<i64, ReplayPublication>,
-}
-
-struct ReplayPublication {
-    publication: ExclusivePublication,
-    /// When the request was seen to be outstanding last.
-    in_use_ns: i64,
-}
-
-impl ReplayPublications {
-    fn new(linger_ns: i64) -> Self {
-        Self {
-            linger_ns,
-            by_correlation_id: HashMap::new(),
-        }
-    }
-
-    fn add(&mut self, correlation_id: i64, publication: ExclusivePublication, now_ns: i64) {
-        let added = ReplayPublication {
-            publication,
-            in_use_ns: now_ns,
-        };
-        self.by_correlation_id.insert(correlation_id, added);
-    }
-
-    fn get(&self, correlation_id: i64) -> Option<&ExclusivePublication> {
-        let found = self.by_correlation_id.get(&correlation_id)?;
-        Some(&found.publication)
-    }
-
-    fn close_idle(&mut self, now_ns: i64, is_waiting: impl Fn(i64) -> bool) {
-        let linger_ns = self.linger_ns;
-        self.by_correlation_id.retain(|&id, replay| {
-            if is_waiting(id) {
-                replay.in_use_ns = now_ns;
-            }
-            now_ns.wrapping_sub(replay.in_use_ns) <= linger_ns
-        });
     }
 }

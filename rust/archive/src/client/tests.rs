@@ -7,9 +7,12 @@ use aeron_protocol::archive::{
 };
 use proptest::prelude::*;
 
+use super::aeron_archive::{AeronArchive, AsyncConnect};
 use super::call::{ArchiveCall, Ticket};
 use super::error::{ArchiveClientError, Result};
 use super::exchange::{Exchange, MAX_QUEUED_SIGNALS, Sending};
+use super::operation::ArchiveOperation;
+use super::session::ArchiveSession;
 use crate::catalog::RecordingDescriptor;
 
 const SESSION: i64 = 77;
@@ -149,6 +152,21 @@ fn signal(position: i64) -> ArchiveResponse<'static> {
 
 fn ids(recordings: &[RecordingDescriptor]) -> Vec<i64> {
     recordings.iter().map(|it| it.recording_id).collect()
+}
+
+#[test]
+fn clients_sessions_and_operations_go_from_thread_to_thread() {
+    fn assert_send<T: Send>() {}
+    fn assert_sync<T: Sync>() {}
+    assert_send::<AeronArchive>();
+    assert_sync::<AeronArchive>();
+    assert_send::<ArchiveCall<i64>>();
+    assert_sync::<ArchiveCall<i64>>();
+    assert_send::<AsyncConnect>();
+    assert_send::<ArchiveSession>();
+    assert_send::<ArchiveOperation<i64>>();
+    assert_send::<ArchiveClientError>();
+    assert_sync::<ArchiveClientError>();
 }
 
 #[test]

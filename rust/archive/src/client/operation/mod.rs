@@ -14,8 +14,10 @@ pub(super) use response_replay::ResponseReplay;
 
 /// An operation that waits for the archive. Its first request was sent when the operation was made.
 ///
-/// The result can be taken any number of times. Dropping an unfinished operation cancels it: its answer is dropped, and a request
-/// that the archive has begins to work all the same. Not thread-safe: put it behind a lock to share it.
+/// The result can be taken any number of times. Not thread-safe: put it behind a lock to share it.
+///
+/// Dropping an unfinished operation cancels it: no further request is sent, and the answer is dropped. The archive still executes a
+/// request that was sent.
 #[must_use = "an operation that is dropped is cancelled"]
 pub struct ArchiveOperation<T> {
     archive: AeronArchive,
@@ -145,9 +147,7 @@ impl<T> Steps<T> for CallSteps<T> {
     }
 }
 
-/// Gives a request up. In a handler of the client it stays, and its answer with it.
+/// Gives a request up.
 fn abandon<T>(archive: &AeronArchive, ticket: &Ticket<T>) {
-    if let Ok(mut session) = archive.session() {
-        session.abandon(ticket);
-    }
+    archive.abandon(ticket.correlation_id());
 }
