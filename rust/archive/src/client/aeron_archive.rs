@@ -1,4 +1,4 @@
-//! [`AeronArchive`]: a client of an archive, whose calls wait.
+//! [`AeronArchive`]: a client of an archive, with calls that wait.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
@@ -59,7 +59,7 @@ struct Shared {
     session: Mutex<ArchiveSession>,
     /// The thread that polls the session, and may run handlers.
     polling_thread: Mutex<Option<ThreadId>>,
-    /// Requests that were given up in handlers, where the session cannot be changed.
+    /// Requests that were abandoned in handlers, where the session cannot be changed.
     abandoned: Mutex<Vec<i64>>,
 }
 
@@ -185,10 +185,10 @@ impl AeronArchive {
         self.polling(|| session.poll_for_error(self.shared.context.now_ns()))
     }
 
-    /// Polls once. An error that no call was waiting for goes to the context's error handler, and is returned if there is none.
+    /// Polls once. If there is an error that no call was waiting for, calls the context's error handler, or fails if there is no handler.
     ///
     /// # Errors
-    /// That error; see [`AeronArchive`].
+    /// The error that no call was waiting for; see [`AeronArchive`].
     pub fn check_for_error_response(&self) -> Result<()> {
         let Some(error) = self.poll_for_error_response()? else {
             return Ok(());
@@ -225,7 +225,7 @@ impl AeronArchive {
         self.begin(call)?.wait()
     }
 
-    /// Sends a request, whose result is taken from the session.
+    /// Sends a request. Its result is taken from the session by the ticket.
     pub(super) fn submit<T>(&self, call: &ArchiveCall<T>) -> Result<Ticket<T>> {
         let now_ns = self.shared.context.now_ns();
         self.session()?.submit(call, now_ns)
@@ -244,7 +244,7 @@ impl AeronArchive {
         Ok(session)
     }
 
-    /// Gives a request up; in a handler of the client, with the next call.
+    /// Abandons a request; in a handler of the client, with the next call.
     pub(super) fn abandon(&self, correlation_id: i64) {
         lock(&self.shared.abandoned).push(correlation_id);
         // Fails in a handler alone.
@@ -295,7 +295,7 @@ impl std::fmt::Debug for AeronArchive {
 }
 
 impl AsyncConnect {
-    /// Goes on without waiting. Returns the client once it is connected. To be called again until then.
+    /// Makes progress without waiting. Returns the client once it is connected.
     ///
     /// # Errors
     /// [`ArchiveClientError::Refused`] by the archive; the driver's refusal; [`ArchiveClientError::ConnectTimeout`] with what is missing

@@ -1,9 +1,9 @@
-//! [`Answer`]: what an archive answered to a request.
+//! [`Answer`]: the answer of an archive to a request.
 
 use super::descriptor::RecordingSubscription;
 use crate::catalog::RecordingDescriptor;
 
-/// What answers a request.
+/// Kind of the answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expected {
     /// One response with a value.

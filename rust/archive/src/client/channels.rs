@@ -48,7 +48,7 @@ pub(super) fn with_control_defaults(
     Ok(uri)
 }
 
-/// The request channel of a replay whose data come back on a response subscription.
+/// The request channel of a replay that comes back on a response subscription.
 pub(super) fn replay_request_channel(
     context: &ArchiveClientContext,
     subscription_registration_id: i64,

@@ -51,7 +51,7 @@ impl ConnectingSession {
         })
     }
 
-    /// Goes on without waiting. Returns the session once it is connected.
+    /// Makes progress without waiting. Returns the session once it is connected.
     ///
     /// # Errors
     /// [`ArchiveClientError::Refused`] by the archive; the driver's refusal; [`ArchiveClientError::ConnectTimeout`] with what is missing

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use aeron_agent::value::{parse_config_bool, parse_duration_ns, parse_size};
 use aeron_agent::{NanoClock, SystemNanoClock};
 use aeron_protocol::archive::RecordingSignalEvent;
 
@@ -92,6 +93,86 @@ impl ArchiveClientContext {
         }
     }
 
+    /// Makes the defaults, changed by what the environment says: `AERON_ARCHIVE_CONTROL_CHANNEL`, `AERON_ARCHIVE_CONTROL_STREAM_ID`,
+    /// `AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL`, `AERON_ARCHIVE_CONTROL_RESPONSE_STREAM_ID`, `AERON_ARCHIVE_RECORDING_EVENTS_CHANNEL`,
+    /// `AERON_ARCHIVE_RECORDING_EVENTS_STREAM_ID`, `AERON_ARCHIVE_MESSAGE_TIMEOUT` (nanoseconds or with a suffix),
+    /// `AERON_ARCHIVE_CONTROL_TERM_BUFFER_LENGTH`, `AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE`, `AERON_ARCHIVE_CONTROL_MTU_LENGTH`,
+    /// `AERON_ARCHIVE_CLIENT_NAME`.
+    ///
+    /// # Errors
+    /// [`ArchiveClientError::Configuration`] for a value that cannot be parsed.
+    pub fn from_env() -> Result<Self> {
+        Self::from_variables(|name| std::env::var(name).ok())
+    }
+
+    fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
+        let mut context = Self::default();
+        let set_text = |field: &mut String, name: &str| {
+            if let Some(value) = variable(name) {
+                *field = value;
+            }
+        };
+        set_text(
+            &mut context.control_request_channel,
+            "AERON_ARCHIVE_CONTROL_CHANNEL",
+        );
+        set_text(
+            &mut context.control_response_channel,
+            "AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL",
+        );
+        set_text(
+            &mut context.recording_events_channel,
+            "AERON_ARCHIVE_RECORDING_EVENTS_CHANNEL",
+        );
+        set_text(&mut context.client_name, "AERON_ARCHIVE_CLIENT_NAME");
+        let stream = |value: &str| value.trim().parse().ok();
+        let length = |value: &str| u32::try_from(parse_size(value).ok()?).ok();
+        let duration = |value: &str| u64::try_from(parse_duration_ns(value).ok()?).ok();
+        set(
+            &mut context.control_request_stream_id,
+            "AERON_ARCHIVE_CONTROL_STREAM_ID",
+            &variable,
+            stream,
+        )?;
+        set(
+            &mut context.control_response_stream_id,
+            "AERON_ARCHIVE_CONTROL_RESPONSE_STREAM_ID",
+            &variable,
+            stream,
+        )?;
+        set(
+            &mut context.recording_events_stream_id,
+            "AERON_ARCHIVE_RECORDING_EVENTS_STREAM_ID",
+            &variable,
+            stream,
+        )?;
+        set(
+            &mut context.message_timeout_ns,
+            "AERON_ARCHIVE_MESSAGE_TIMEOUT",
+            &variable,
+            duration,
+        )?;
+        set(
+            &mut context.control_term_buffer_length,
+            "AERON_ARCHIVE_CONTROL_TERM_BUFFER_LENGTH",
+            &variable,
+            length,
+        )?;
+        set(
+            &mut context.control_term_buffer_sparse,
+            "AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE",
+            &variable,
+            parse_config_bool,
+        )?;
+        set(
+            &mut context.control_mtu_length,
+            "AERON_ARCHIVE_CONTROL_MTU_LENGTH",
+            &variable,
+            length,
+        )?;
+        Ok(context)
+    }
+
     /// The message timeout.
     #[must_use]
     pub const fn message_timeout(&self) -> Duration {
@@ -127,12 +208,101 @@ impl ArchiveClientContext {
     }
 }
 
+/// Sets a field to the value of a variable, if the variable is set.
+fn set<T>(
+    field: &mut T,
+    name: &str,
+    variable: impl Fn(&str) -> Option<String>,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<()> {
+    if let Some(value) = variable(name) {
+        *field = parse(&value).ok_or_else(|| {
+            ArchiveClientError::Configuration(format!("{name}={value} is not a valid value"))
+        })?;
+    }
+    Ok(())
+}
+
 /// A hundred years, with which clocks can be added up.
 const MAX_MESSAGE_TIMEOUT_NS: u64 = 100 * 365 * 24 * 3_600 * 1_000_000_000;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn from(variables: &[(&str, &str)]) -> Result<ArchiveClientContext> {
+        let find = |name: &str| variables.iter().find(|(key, _)| *key == name);
+        ArchiveClientContext::from_variables(|name| {
+            find(name).map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn the_environment_changes_what_it_names() {
+        let context = from(&[
+            ("AERON_ARCHIVE_CONTROL_CHANNEL", "aeron:ipc"),
+            ("AERON_ARCHIVE_CONTROL_STREAM_ID", "11"),
+            (
+                "AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL",
+                "aeron:udp?endpoint=localhost:0",
+            ),
+            ("AERON_ARCHIVE_CONTROL_RESPONSE_STREAM_ID", "-3"),
+            (
+                "AERON_ARCHIVE_RECORDING_EVENTS_CHANNEL",
+                "aeron:udp?control=localhost:8030",
+            ),
+            ("AERON_ARCHIVE_RECORDING_EVENTS_STREAM_ID", "31"),
+            ("AERON_ARCHIVE_MESSAGE_TIMEOUT", "5s"),
+            ("AERON_ARCHIVE_CONTROL_TERM_BUFFER_LENGTH", "128k"),
+            ("AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE", "false"),
+            ("AERON_ARCHIVE_CONTROL_MTU_LENGTH", "4k"),
+            ("AERON_ARCHIVE_CLIENT_NAME", "pricing"),
+        ])
+        .unwrap();
+        assert_eq!(context.control_request_channel, "aeron:ipc");
+        assert_eq!(context.control_request_stream_id, 11);
+        assert_eq!(
+            context.control_response_channel,
+            "aeron:udp?endpoint=localhost:0"
+        );
+        assert_eq!(context.control_response_stream_id, -3);
+        assert_eq!(
+            context.recording_events_channel,
+            "aeron:udp?control=localhost:8030"
+        );
+        assert_eq!(context.recording_events_stream_id, 31);
+        assert_eq!(context.message_timeout(), Duration::from_secs(5));
+        assert_eq!(context.control_term_buffer_length, 131_072);
+        assert!(!context.control_term_buffer_sparse);
+        assert_eq!(context.control_mtu_length, 4096);
+        assert_eq!(context.client_name, "pricing");
+        for (name, value) in [
+            ("AERON_ARCHIVE_CONTROL_STREAM_ID", "ten"),
+            ("AERON_ARCHIVE_MESSAGE_TIMEOUT", "-1"),
+            ("AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE", "maybe"),
+            ("AERON_ARCHIVE_CONTROL_MTU_LENGTH", "8g"),
+        ] {
+            let error = from(&[(name, value)]).err().unwrap().to_string();
+            assert_eq!(error, format!("{name}={value} is not a valid value"));
+        }
+    }
+
+    #[test]
+    fn defaults_are_those_of_other_clients() {
+        let context = from(&[]).unwrap();
+        assert_eq!(
+            (
+                context.control_request_stream_id,
+                context.control_response_stream_id
+            ),
+            (10, 20)
+        );
+        assert_eq!(context.recording_events_stream_id, 30);
+        assert_eq!(context.message_timeout(), Duration::from_secs(10));
+        assert_eq!(context.control_term_buffer_length, 64 * 1024);
+        assert!(context.control_term_buffer_sparse);
+        assert_eq!(context.control_mtu_length, 1408);
+    }
 
     #[test]
     fn settings_that_make_no_sense_are_refused_by_name() {

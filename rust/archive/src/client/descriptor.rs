@@ -1,4 +1,4 @@
-//! What listings return.
+//! Descriptors that listings return.
 
 use aeron_protocol::archive::{RecordingDescriptorMessage, RecordingSubscriptionDescriptor};
 

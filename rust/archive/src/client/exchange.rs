@@ -1,4 +1,4 @@
-//! [`Exchange`]: the requests of a session until their answers are taken, and what the archive says without being asked.
+//! [`Exchange`]: the requests of a session until their answers are taken, and the notifications of the archive.
 //!
 //! No I/O: messages come in and go out as bytes, and the time is a parameter.
 
@@ -15,16 +15,16 @@ use super::bounded::BoundedQueue;
 use super::descriptor::text;
 use super::error::{ArchiveClientError, Result};
 
-/// Most signals that wait for the application; then the oldest is lost.
+/// Most signals that wait for the application. If one more comes, the oldest is lost.
 pub const MAX_QUEUED_SIGNALS: usize = 1024;
-/// Most errors that wait for the application; then the oldest is lost.
+/// Most errors that wait for the application. If one more comes, the oldest is lost.
 const MAX_QUEUED_ERRORS: usize = 64;
 /// Longest response that is read. A descriptor with three channels of the greatest length is shorter.
 pub(super) const MAX_RESPONSE_LENGTH: usize = 1 << 20;
 
 /// A request that is to be sent.
 pub(super) struct NewRequest {
-    /// For people.
+    /// Name of the request in error texts.
     pub(super) name: &'static str,
     pub(super) correlation_id: i64,
     pub(super) message: Vec<u8>,
@@ -33,7 +33,7 @@ pub(super) struct NewRequest {
     pub(super) is_listing: bool,
 }
 
-/// What became of an attempt to send a request.
+/// Outcome of an attempt to send a request.
 pub(super) enum Sending {
     Sent,
     /// The stream takes nothing now.
@@ -59,14 +59,14 @@ struct Request {
     name: &'static str,
     is_listing: bool,
     expected: Expected,
-    /// What has come of the answer.
+    /// The part of the answer that has come.
     answer: Answer,
     /// Descriptors that have come.
     received: usize,
     progress: Progress,
     /// When the client began to wait for what comes next; `None` for a listing that waits for another one.
     waiting_since_ns: Option<i64>,
-    /// Nobody takes the answer, but the archive still works on it.
+    /// The answer will not be taken, but the archive still works on the request.
     is_abandoned: bool,
 }
 
@@ -166,7 +166,7 @@ impl Exchange {
             .push(ArchiveClientError::ResponseTooLong { length, max });
     }
 
-    /// Fails the requests whose time is over.
+    /// Fails the requests that have waited for longer than the message timeout.
     pub(super) fn expire(&mut self, now_ns: i64) {
         let timeout_ns = self.message_timeout_ns;
         let is_late = |request: &Request| {
@@ -407,7 +407,7 @@ pub(super) fn refusal(request: &'static str, response: &ControlResponse<'_>) -> 
     }
 }
 
-/// The error for a request whose recording the archive does not find, and which it does not answer by an error.
+/// The error for an unknown recording where the archive sends a response of another kind than an error.
 fn unknown_recording(request: &'static str, response: &ControlResponse<'_>) -> ArchiveClientError {
     ArchiveClientError::Refused {
         request,

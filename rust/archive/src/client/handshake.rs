@@ -71,7 +71,7 @@ impl Handshake {
         }
     }
 
-    /// What is missing, for people.
+    /// What the handshake waits for, in error texts.
     pub(super) const fn awaited(&self) -> &'static str {
         match self.phase {
             Phase::AwaitRequestStream => "an archive that subscribes to the request channel",
@@ -269,7 +269,7 @@ impl Handshake {
         }
     }
 
-    /// Closes the session that the archive made to refuse it.
+    /// Closes the session that the archive has made for the refusal.
     fn refused(&self, control_session_id: i64, error: ArchiveClientError) -> ArchiveClientError {
         let request = ArchiveRequest::CloseSession(CloseSessionRequest { control_session_id });
         // The archive ends the session anyway once the response stream has no subscriber.
@@ -352,7 +352,7 @@ fn challenge_reply(challenge: &Challenge<'_>) -> Reply {
     }
 }
 
-/// Name and version of the client, for people who look at the archive's counters.
+/// Name and version of the client, which the archive shows in the label of the session's counter.
 fn client_info(client_name: &str) -> String {
     let (version, commit) = (version::TEXT, version::COMMIT);
     format!("name={client_name} version={version} commit={commit}")

@@ -3,7 +3,7 @@
 //! * [`AeronArchive`]: calls that wait, and operations that are polled. Usable from any thread.
 //! * [`ArchiveSession`]: the state machine below it, for an owner that has a loop of its own. Nothing in it blocks.
 //!
-//! Both send an [`ArchiveCall`], which says what is asked and what the answer means.
+//! Both send an [`ArchiveCall`], which has the request and the meaning of its answer.
 
 mod aeron_archive;
 mod answer;

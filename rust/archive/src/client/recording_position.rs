@@ -19,7 +19,7 @@ pub struct RecordingPositionKey {
 }
 
 impl RecordingPositionKey {
-    /// Reads the key of a counter. Returns `None` if it is none of an active recording.
+    /// Reads the key of a counter. Returns `None` if the bytes are not such a key.
     #[must_use]
     pub fn decode(key: &[u8; MAX_KEY_LENGTH]) -> Option<Self> {
         let (recording_id, rest) = key.split_first_chunk()?;

@@ -44,7 +44,7 @@ impl ReplayPublications {
         Some(&found.publication)
     }
 
-    /// Closes those whose request `is_waiting` has not for longer than they linger.
+    /// Closes the publications whose requests have not been waiting for longer than the linger time.
     pub(super) fn close_idle(&mut self, now_ns: i64, is_waiting: impl Fn(i64) -> bool) {
         let linger_ns = self.linger_ns;
         self.by_correlation_id.retain(|&id, replay| {

@@ -174,7 +174,7 @@ impl ArchiveSession {
         Some(ticket.result(outcome))
     }
 
-    /// Forgets a request. A request that was not sent is withdrawn; of others the answer is dropped.
+    /// Abandons a request. If the request was not sent, it is withdrawn; otherwise its answer is dropped.
     pub fn abandon<T>(&mut self, ticket: &Ticket<T>) {
         self.abandon_request(ticket.correlation_id());
     }
@@ -183,7 +183,7 @@ impl ArchiveSession {
         self.exchange.abandon(correlation_id);
     }
 
-    /// Sends and receives what is due, fails late requests, and calls the handlers. Returns a work count.
+    /// Sends queued requests, receives up to ten fragments, fails late requests, and calls the handlers. Returns a work count.
     ///
     /// # Errors
     /// See [`ArchiveSession`]; the error of the response stream, which then has ended.
@@ -197,7 +197,7 @@ impl ArchiveSession {
         outcome
     }
 
-    /// Polls once and takes an error that no request was waiting for. Errors before it that no handler took come first.
+    /// Polls once and takes the oldest error that no request was waiting for.
     ///
     /// # Errors
     /// As [`poll`](Self::poll).

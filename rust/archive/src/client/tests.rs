@@ -1,4 +1,4 @@
-//! The exchange of a session with an archive whose messages a test writes: what a real archive does not do, or not on demand.
+//! Tests of the exchange with messages that no real archive sends, or not on demand.
 
 use aeron_protocol::archive::{
     ArchiveErrorCode, ArchiveRequest, ArchiveResponse, Challenge, ControlResponse,

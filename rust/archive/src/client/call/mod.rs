@@ -1,4 +1,4 @@
-//! [`ArchiveCall`]: a request that can be sent, and what its answer means.
+//! [`ArchiveCall`]: a request that can be sent, and the meaning of its answer.
 
 mod maintenance;
 mod query;
@@ -45,7 +45,7 @@ pub struct Ticket<T> {
 type Interpret<T> = fn(Result<Answer>) -> Result<T>;
 
 impl<T> ArchiveCall<T> {
-    /// Name of the request, for people.
+    /// Name of the request, as error texts have it.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name

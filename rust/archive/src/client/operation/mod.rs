@@ -1,4 +1,4 @@
-//! [`ArchiveOperation`]: what was asked of the archive and is not finished.
+//! [`ArchiveOperation`]: a request, or several in a row, that the archive has not answered.
 
 mod recorded;
 mod replay;
@@ -34,9 +34,9 @@ enum State<T> {
 pub(super) trait Steps<T>: Send {
     /// Correlation id of the request that was sent last, -1 before the first.
     fn correlation_id(&self) -> i64;
-    /// Goes on without waiting. Returns the result, `None` while there is none.
+    /// Makes progress without waiting. Returns the result, `None` while there is none.
     fn poll(&mut self, archive: &AeronArchive) -> Result<Option<T>>;
-    /// Gives the operation up.
+    /// Abandons the operation.
     fn abandon(&mut self, archive: &AeronArchive);
 }
 
@@ -147,7 +147,7 @@ impl<T> Steps<T> for CallSteps<T> {
     }
 }
 
-/// Gives a request up.
+/// Abandons a request.
 fn abandon<T>(archive: &AeronArchive, ticket: &Ticket<T>) {
     archive.abandon(ticket.correlation_id());
 }
