@@ -1,6 +1,7 @@
 """Our Rust client of an archive before the real archive."""
 
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -141,7 +142,7 @@ def test_a_client_records_lists_and_replays_over_ipc(client, archive, stream):
     found = client.ask("list_recording", recording=recording.id)
     assert (found["stream"], found["session"]) == (stream, recording.session)
     assert (found["start"], found["stop"]) == (0, recording.position)
-    assert found in client.ask("list_recordings")
+    assert found in client.ask("list_recordings", **{"from": recording.id})
     assert _replayed(client, recording.id, stream)["position"] == recording.position
 
 
@@ -199,6 +200,12 @@ def test_a_client_gives_up_where_no_archive_is(start_client, archive):
     assert time.monotonic() - began < 5
 
 
+def _is_stopped(pid):
+    """Whether all threads of a paused process stand still."""
+    states = (path.read_text().rpartition(")")[2].split()[0] for path in Path(f"/proc/{pid}/task").glob("*/stat"))
+    return all(state == "T" for state in states)
+
+
 def test_a_client_gives_up_on_an_archive_that_does_not_answer(start_client, archive):
     """07-124"""
     client = start_client()
@@ -206,6 +213,7 @@ def test_a_client_gives_up_on_an_archive_that_does_not_answer(start_client, arch
     client.reconnect(archive, timeout_ms=2000)
     archive.process.pause()
     try:
+        eventually(lambda: _is_stopped(archive.process.pid))
         with pytest.raises(PeerError, match="start position: awaiting a response for 2s") as failed:
             client.ask("start_position", recording=0)
         assert failed.value.type == "Timeout"
@@ -318,7 +326,7 @@ def test_positions_of_active_and_stopped_recordings(client, stream):
     eventually(lambda: client.ask("stop_position", **of) == 5 * _FRAME)
     assert client.ask("recording_position", **of) is None
     assert client.ask("max_recorded_position", **of) == 5 * _FRAME
-    assert client.call("recording_counter", session=recording.session) == {}
+    eventually(lambda: client.call("recording_counter", session=recording.session) == {})
     code, text = _refusal(client, "stop_position", recording=1 << 40)
     assert code == _UNKNOWN_RECORDING
     assert f"errorCode=5, error: unknown recording id: {1 << 40}" in text

@@ -169,12 +169,11 @@ fn at_once(archive: &AeronArchive, request: &Request) -> Result<Value> {
 /// Several operations at once, two of them listings; the result of each.
 fn overlapping(archive: &AeronArchive, request: &Request) -> Result<Value> {
     let recording = request.number("recording")?;
-    let mut first = archive.begin(ArchiveCall::list_recordings(0, 100))?;
+    let mut first = archive.begin(ArchiveCall::list_recordings(recording, 100))?;
     let mut second = archive.begin(ArchiveCall::list_recording(recording))?;
     let mut start = archive.begin(ArchiveCall::start_position(recording))?;
     let mut stop = archive.begin(ArchiveCall::stop_position(recording))?;
-    let dropped = archive.begin(ArchiveCall::list_recordings(0, 100))?;
-    drop(dropped);
+    drop(archive.begin(ArchiveCall::list_recordings(0, 100))?);
     Ok(json!({
         "stop": stop.wait()?,
         "second": second.wait()?.as_ref().map(descriptor),

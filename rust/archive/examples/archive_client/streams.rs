@@ -28,6 +28,8 @@ pub struct Receiver {
     pub subscription: Subscription,
     assembler: FragmentAssembler,
     next: u64,
+    /// Whether the subscription ever had an image.
+    had_image: bool,
 }
 
 macro_rules! either {
@@ -102,6 +104,7 @@ impl Receiver {
             subscription,
             assembler: FragmentAssembler::default(),
             next: 0,
+            had_image: false,
         }
     }
 
@@ -114,7 +117,7 @@ impl Receiver {
             request.flag("to_end"),
         );
         let (mut received, mut faults, mut ended) = (0, Vec::new(), false);
-        let (mut seen, mut session, mut position) = (false, None, -1);
+        let (mut session, mut position) = (None, -1);
         let start = Instant::now();
         while received < count && !ended && start.elapsed() < timeout {
             aeron.do_work();
@@ -122,6 +125,7 @@ impl Receiver {
                 subscription,
                 assembler,
                 next,
+                ..
             } = self;
             let polled = subscription.poll(
                 |fragment| {
@@ -139,8 +143,8 @@ impl Receiver {
                 },
                 10,
             )?;
-            seen |= !self.subscription.has_no_images();
-            ended = to_end && polled == 0 && seen && self.has_ended();
+            self.had_image |= polled > 0 || !self.subscription.has_no_images();
+            ended = to_end && polled == 0 && self.had_image && self.has_ended();
             if polled == 0 {
                 std::thread::yield_now();
             }

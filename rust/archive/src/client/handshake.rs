@@ -357,3 +357,66 @@ fn client_info(client_name: &str) -> String {
     let (version, commit) = (version::TEXT, version::COMMIT);
     format!("name={client_name} version={version} commit={commit}")
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn encoded(response: &ArchiveResponse<'_>) -> Vec<u8> {
+        let mut message = vec![0; response.encoded_length()];
+        response.encode(&mut message).unwrap();
+        message
+    }
+
+    fn challenge() -> Vec<u8> {
+        encoded(&ArchiveResponse::Challenge(Challenge {
+            control_session_id: 3,
+            correlation_id: 7,
+            encoded_challenge: b"riddle",
+        }))
+    }
+
+    /// 07-13: the version of a challenge lies behind the two ids.
+    #[test]
+    fn a_challenge_is_understood_whatever_its_version() {
+        let mut message = challenge();
+        message[8 + 16..8 + 20].fill(0xff);
+        let Some(Ok(Reply::Challenged {
+            control_session_id: 3,
+            encoded_challenge,
+        })) = reply_in(&message, "connect", 7)
+        else {
+            panic!("the message is a challenge");
+        };
+        assert_eq!(encoded_challenge, b"riddle");
+    }
+
+    #[test]
+    fn an_answer_to_another_request_is_no_reply() {
+        assert!(reply_in(&challenge(), "connect", 8).is_none());
+    }
+
+    #[test]
+    fn a_message_of_another_schema_fails_the_handshake() {
+        let mut message = challenge();
+        message[4] = 0;
+        assert!(matches!(reply_in(&message, "connect", 7), Some(Err(_))));
+    }
+
+    proptest! {
+        /// 07-11
+        #[test]
+        fn no_message_makes_the_handshake_panic(
+            end in 0..64_usize, place in 0..64_usize, byte: u8, correlation_id in 6..9_i64
+        ) {
+            let mut message = challenge();
+            message.truncate(end);
+            if let Some(changed) = message.get_mut(place) {
+                *changed = byte;
+            }
+            reply_in(&message, "connect", correlation_id);
+        }
+    }
+}
