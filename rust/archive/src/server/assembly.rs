@@ -20,6 +20,7 @@ use super::maintenance::Deletions;
 use super::outbox::Outbox;
 use super::recording::{Recorder, RecordingEvents, RecordingSettings, Recordings};
 use super::replay::{ReplaySettings, Replayer, Replays};
+use super::replication::{ReplicationSettings, Replications};
 use super::reports::MarkFileReports;
 use super::sessions::{ControlSessions, SessionSettings};
 use super::startup::{ArchiveDirectories, ArchiveStartError, TakenDirectory};
@@ -29,6 +30,8 @@ use crate::recovery::OnTornFragment;
 use crate::storage::Directory;
 use crate::store::{ArchiveStore, StoreOptions};
 
+/// How long a step of a replication may take, in nanoseconds: Aeron's message timeout.
+const REPLICATION_MESSAGE_TIMEOUT_NS: i64 = 10_000_000_000;
 /// Sleep between looks at the driver's replies while the archive starts.
 const START_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
@@ -108,6 +111,7 @@ impl Assembly {
             archive_id,
             recordings: Recordings::new(recording_settings, recorder_commands, events_of_recorder),
             replays,
+            replications: Replications::new(replication_settings(context, archive_id)),
             deletions: Deletions::default(),
             sessions: sessions(context, archive_id),
             outbox: Outbox::default(),
@@ -259,6 +263,29 @@ fn replays(
         replays,
         Replayer::new(storage, commands_to_replayer, replayer_events),
     )
+}
+
+fn replication_settings(context: &ArchiveContext, archive_id: i64) -> ReplicationSettings {
+    ReplicationSettings {
+        archive_id,
+        replication_channel: context.replication_channel.clone(),
+        response_channel: replication_response_channel(context),
+        message_timeout_ns: REPLICATION_MESSAGE_TIMEOUT_NS,
+        control_term_length: context.control_term_buffer_length as u32,
+        is_control_term_sparse: context.control_term_buffer_sparse,
+        control_mtu_length: context.control_mtu_length as u32,
+    }
+}
+
+/// A port that the driver chooses, on the host of the control channel.
+fn replication_response_channel(context: &ArchiveContext) -> String {
+    let control = ChannelUri::parse(&context.control_channel).ok();
+    let endpoint = control
+        .as_ref()
+        .and_then(|channel| channel.get(key::ENDPOINT));
+    let host = endpoint.and_then(|endpoint| endpoint.rsplit_once(':'));
+    let host = host.map_or("localhost", |(host, _)| host);
+    format!("aeron:udp?endpoint={host}:0")
 }
 
 fn store_options(context: &ArchiveContext, choices: &ArchiveChoices) -> StoreOptions {

@@ -13,6 +13,7 @@ use super::maintenance::Deletions;
 use super::outbox::Outbox;
 use super::recording::{RecordingRequest, Recordings};
 use super::replay::Replays;
+use super::replication::Replications;
 use super::sessions::ControlSessions;
 use super::{ArchiveError, ErrorReports};
 use crate::catalog::RecordingDescriptor;
@@ -26,6 +27,7 @@ pub(super) struct ArchiveConductor<S: Storage + Clone> {
     pub(super) store: ArchiveStore<S>,
     pub(super) recordings: Recordings<S>,
     pub(super) replays: Replays,
+    pub(super) replications: Replications,
     pub(super) deletions: Deletions,
     pub(super) sessions: ControlSessions,
     pub(super) streams: ControlStreams,
@@ -67,6 +69,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     ) -> Result<(), ArchiveError> {
         self.recordings
             .extend(&self.aeron, &self.store, recording_id, request)
+            .map(drop)
     }
 
     /// Stops the recordings of a subscription.
@@ -215,6 +218,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         work +=
             self.recordings
                 .do_work(&self.aeron, &mut self.store, self.now_ms, &mut self.outbox);
+        work += self.run_replications();
         work += self.poll_replays() + self.delete_files();
         work += self.sessions.deliver(&mut self.outbox, self.now_ns);
         work += self.run_sessions();
@@ -228,6 +232,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     /// If the client has ended (`is_abort`), the catalog is not changed: recovery finds the ends at the next start.
     pub fn close(&mut self, is_abort: bool) {
         if !is_abort {
+            self.end_replications();
             self.recordings
                 .do_work(&self.aeron, &mut self.store, self.now_ms, &mut self.outbox);
             self.sessions.deliver(&mut self.outbox, self.now_ns);

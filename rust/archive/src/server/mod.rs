@@ -15,6 +15,8 @@ mod outbox;
 mod recording;
 mod replay;
 mod replaying;
+mod replicating;
+mod replication;
 mod reports;
 mod sessions;
 mod startup;

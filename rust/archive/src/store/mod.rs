@@ -14,6 +14,7 @@ mod open;
 mod options;
 mod recording;
 mod removal;
+mod replica;
 
 pub use deletion::DeleteOperation;
 pub use error::StoreError;

@@ -12,6 +12,7 @@ use crate::server::conductor::ArchiveConductor;
 use crate::server::listing::{Listing, StreamFilter};
 use crate::server::recording::RecordingRequest;
 use crate::server::replaying::ReplayOrder;
+use crate::server::replication::ReplicationRequest;
 use crate::server::sessions::{ConnectRequestParts, NotServed};
 use crate::storage::Storage;
 
@@ -297,12 +298,27 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
                 self.migrate_segments(ids, source, destination)?;
                 return Ok(Served::Later);
             }
-            _ => {
-                return Err(ArchiveError::generic(format!(
-                    "templateId={} is not supported",
-                    request.template_id()
-                )));
+            Request::Replicate2(request) => {
+                self.replicate(ReplicationRequest::of(ids, request)?)?;
+                return Ok(Served::Later);
             }
+            Request::Replicate(request) => {
+                self.replicate(ReplicationRequest::of_old(ids, request)?)?;
+                return Ok(Served::Later);
+            }
+            Request::TaggedReplicate(request) => {
+                self.replicate(ReplicationRequest::of_tagged(ids, request)?)?;
+                return Ok(Served::Later);
+            }
+            Request::StopReplication(request) => {
+                self.stop_replication(ids, request.replication_id)?;
+                return Ok(Served::Later);
+            }
+            // They are not requests of a session that is active.
+            Request::AuthConnect(_)
+            | Request::Connect(_)
+            | Request::CloseSession(_)
+            | Request::ChallengeResponse(_) => return Ok(Served::Later),
         };
         Ok(Served::WithResult(result))
     }

@@ -10,4 +10,4 @@ mod subscriptions;
 pub(super) use counters::truncated;
 pub(super) use events::RecordingEvents;
 pub(super) use recorder::Recorder;
-pub(super) use recordings::{RecordingRequest, RecordingSettings, Recordings};
+pub(super) use recordings::{RecordingRequest, RecordingSettings, Recordings, SubscriptionReply};

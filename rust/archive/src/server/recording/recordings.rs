@@ -36,6 +36,16 @@ pub(in crate::server) struct RecordingRequest<'a> {
     pub is_auto_stop: bool,
 }
 
+/// The driver's reply about a subscription.
+pub(in crate::server) enum SubscriptionReply {
+    /// It has not come yet.
+    Pending,
+    /// The subscription was added.
+    Added(Subscription),
+    /// It was refused, or stopped since.
+    Refused,
+}
+
 /// Settings of the recordings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::server) struct RecordingSettings {
@@ -155,9 +165,10 @@ impl<S: Storage + Clone> Recordings<S> {
         }
         store.check_storage_space()?;
         self.subscribe(aeron, request, RecordingPurpose::New)
+            .map(drop)
     }
 
-    /// Subscribes to a stream that continues a recording.
+    /// Subscribes to a stream that continues a recording. Returns the number of the subscription.
     ///
     /// # Errors
     /// As [`start`](Self::start); also if the recording is unknown, is of another stream, or runs.
@@ -167,7 +178,7 @@ impl<S: Storage + Clone> Recordings<S> {
         store: &ArchiveStore<S>,
         recording_id: i64,
         request: &RecordingRequest<'_>,
-    ) -> Result<(), ArchiveError> {
+    ) -> Result<u64, ArchiveError> {
         let limit = self.settings.max_concurrent_recordings;
         if self.accepted_count() >= limit {
             return Err(max_recordings(format!(
@@ -186,6 +197,22 @@ impl<S: Storage + Clone> Recordings<S> {
         }
         store.check_storage_space()?;
         self.subscribe(aeron, request, RecordingPurpose::Extend { recording_id })
+    }
+
+    /// The driver's reply about a subscription that was asked for.
+    pub fn subscription_reply(&self, number: u64) -> SubscriptionReply {
+        match self.subscriptions.by_number(number) {
+            None => SubscriptionReply::Refused,
+            Some(entry) => match entry.subscription() {
+                None => SubscriptionReply::Pending,
+                Some(subscription) => SubscriptionReply::Added(subscription.clone()),
+            },
+        }
+    }
+
+    /// Stops the recordings of a subscription, if there is one with this number.
+    pub fn stop_by_number(&mut self, number: u64) {
+        self.stop_subscription(number);
     }
 
     /// Stops the recordings of a subscription.
@@ -283,7 +310,7 @@ impl<S: Storage + Clone> Recordings<S> {
         aeron: &Aeron,
         request: &RecordingRequest<'_>,
         purpose: RecordingPurpose,
-    ) -> Result<(), ArchiveError> {
+    ) -> Result<u64, ArchiveError> {
         let channel = ChannelUri::parse(request.channel)?;
         let key = channel::subscription_key(request.stream_id, &channel);
         if self.subscriptions.by_key(&key).is_some() {

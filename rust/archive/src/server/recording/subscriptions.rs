@@ -84,7 +84,7 @@ pub(in crate::server) struct NewSubscription {
 }
 
 impl RecordingSubscriptions {
-    /// Asks the driver for a subscription.
+    /// Asks the driver for a subscription. Returns its number.
     ///
     /// # Errors
     /// The command could not be sent.
@@ -93,7 +93,7 @@ impl RecordingSubscriptions {
         aeron: &Aeron,
         new: NewSubscription,
         arrivals: &ImageArrivals,
-    ) -> Result<(), ArchiveError> {
+    ) -> Result<u64, ArchiveError> {
         self.last_number += 1;
         let number = self.last_number;
         let operation = aeron.async_add_subscription_with(
@@ -113,7 +113,7 @@ impl RecordingSubscriptions {
             stripped_channel: new.stripped_channel,
             state: State::Adding(operation),
         });
-        Ok(())
+        Ok(number)
     }
 
     /// Takes the driver's replies. Calls `on_reply` with each request and the registration id of its subscription, or the refusal.

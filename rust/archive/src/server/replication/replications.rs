@@ -1,0 +1,108 @@
+//! [`Replications`]: the copies that are being made.
+
+use aeron_client::Aeron;
+use aeron_protocol::archive::ArchiveErrorCode;
+
+use super::request::ReplicationRequest;
+use super::session::{ReplicationSession, ReplicationTurn};
+use crate::server::ArchiveError;
+use crate::storage::Storage;
+
+/// Replications at most: each has a control session at its source.
+const MAX_REPLICATIONS: usize = 256;
+
+/// Settings of replications.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::server) struct ReplicationSettings {
+    /// Id of the archive, which the sources see.
+    pub archive_id: i64,
+    /// Channel over which sources replay, unless a request names one.
+    pub replication_channel: String,
+    /// Channel over which sources respond, unless a request names one.
+    pub response_channel: String,
+    /// How long a step may take, in nanoseconds.
+    pub message_timeout_ns: i64,
+    /// Term length of control channels, in bytes.
+    pub control_term_length: u32,
+    /// Whether log files of control channels are sparse.
+    pub is_control_term_sparse: bool,
+    /// Longest frame of control channels, in bytes.
+    pub control_mtu_length: u32,
+}
+
+/// The replications of an archive.
+pub(in crate::server) struct Replications {
+    settings: ReplicationSettings,
+    sessions: Vec<ReplicationSession>,
+}
+
+impl Replications {
+    pub fn new(settings: ReplicationSettings) -> Self {
+        Self {
+            settings,
+            sessions: Vec::new(),
+        }
+    }
+
+    /// Begins a replication with this id.
+    ///
+    /// # Errors
+    /// There are too many, or a channel cannot be.
+    pub fn begin(
+        &mut self,
+        id: i64,
+        request: ReplicationRequest,
+        aeron: &Aeron,
+        now_ns: i64,
+    ) -> Result<(), ArchiveError> {
+        if self.sessions.len() >= MAX_REPLICATIONS {
+            return Err(ArchiveError::generic(format!(
+                "max concurrent replications reached {MAX_REPLICATIONS}: stop some, or wait until they end"
+            )));
+        }
+        let session = ReplicationSession::new(id, request, &self.settings, aeron, now_ns)?;
+        self.sessions.push(session);
+        Ok(())
+    }
+
+    /// Ends a replication where it is.
+    ///
+    /// # Errors
+    /// There is none with this id.
+    pub fn stop<S: Storage + Clone>(
+        &mut self,
+        id: i64,
+        turn: &mut ReplicationTurn<'_, S>,
+    ) -> Result<(), ArchiveError> {
+        let Some(at) = self.sessions.iter().position(|session| session.id() == id) else {
+            return Err(ArchiveError::new(
+                ArchiveErrorCode::UnknownReplication,
+                format!("unknown replication id {id}"),
+            ));
+        };
+        self.sessions.swap_remove(at).end(turn);
+        Ok(())
+    }
+
+    /// One duty cycle of all replications. Returns the work count.
+    pub fn do_work<S: Storage + Clone>(&mut self, turn: &mut ReplicationTurn<'_, S>) -> usize {
+        let mut work = 0;
+        for at in (0..self.sessions.len()).rev() {
+            match self.sessions[at].do_work(turn) {
+                Some(count) => work += count,
+                None => {
+                    work += 1;
+                    self.sessions.swap_remove(at).end(turn);
+                }
+            }
+        }
+        work
+    }
+
+    /// Ends all replications, because the archive ends.
+    pub fn end_all<S: Storage + Clone>(&mut self, turn: &mut ReplicationTurn<'_, S>) {
+        self.sessions
+            .drain(..)
+            .for_each(|mut session| session.end(turn));
+    }
+}

@@ -1,0 +1,753 @@
+//! [`ReplicationSession`]: copies one recording of another archive.
+
+use std::sync::Arc;
+
+use aeron_client::{Aeron, Image, PendingOperation, Subscription};
+use aeron_protocol::archive::{
+    ArchiveErrorCode, NULL_VALUE, REPLAY_ALL_AND_FOLLOW, RecordingSignal, RequestIds,
+    SourceLocation,
+};
+
+use super::replications::ReplicationSettings;
+use super::request::ReplicationRequest;
+use super::streams::{has_wildcard_port, recording_channel, replay_channel};
+use crate::catalog::RecordingDescriptor;
+use crate::client::{
+    ArchiveCall, ArchiveClientContext, ArchiveSession, ConnectingSession, CredentialsSupplier,
+    ReplayParams, Ticket,
+};
+use crate::server::ArchiveError;
+use crate::server::outbox::{Outbox, SignalPlace};
+use crate::server::recording::{RecordingRequest, Recordings, SubscriptionReply};
+use crate::storage::Storage;
+use crate::store::ArchiveStore;
+
+/// Longest distance to the live stream at which its destination is added, in bytes.
+const MAX_LIVE_DISTANCE: i64 = 32 * 1024 * 1024;
+
+/// What a replication needs in a duty cycle.
+pub(in crate::server) struct ReplicationTurn<'a, S: Storage + Clone> {
+    pub aeron: &'a Aeron,
+    pub store: &'a mut ArchiveStore<S>,
+    pub recordings: &'a mut Recordings<S>,
+    pub outbox: &'a mut Outbox,
+    pub now_ns: i64,
+}
+
+/// A copy that is being made.
+pub(super) struct ReplicationSession {
+    id: i64,
+    request: ReplicationRequest,
+    /// Session and correlation id of all messages about the replication.
+    requester: RequestIds,
+    replication_channel: String,
+    message_timeout_ns: i64,
+    state: State,
+    /// When the state began, or made progress.
+    progress_ns: i64,
+    source: Option<ArchiveSession>,
+    recording: Option<Copied>,
+    replay_session_id: Option<i64>,
+    /// Whether the recording goes on when the replication ends.
+    is_merged: bool,
+}
+
+/// The recording that is copied, and its copy.
+struct Copied {
+    source: RecordingDescriptor,
+    destination_id: i64,
+    /// Position at which the replay begins.
+    replay_position: i64,
+    /// Session id of the replay.
+    session_id: i32,
+    /// Number of the subscription here, once it was asked for.
+    subscription_number: Option<u64>,
+}
+
+enum State {
+    Connecting(Box<ConnectingSession>),
+    Describing(Ticket<Option<RecordingDescriptor>>),
+    AskingPosition(Ticket<Option<i64>>),
+    Extending {
+        destination: Option<String>,
+        source_position: Option<i64>,
+    },
+    AddingDestination {
+        subscription: Subscription,
+        operation: PendingOperation<()>,
+        source_position: Option<i64>,
+    },
+    ResolvingPort {
+        subscription: Subscription,
+        source_position: Option<i64>,
+    },
+    Requesting {
+        subscription: Subscription,
+        ticket: Ticket<i64>,
+        source_position: Option<i64>,
+    },
+    AwaitingImage {
+        subscription: Subscription,
+        source_position: Option<i64>,
+    },
+    Copying(Subscription, Image),
+    CatchingUp(Live),
+    Joining(Live, Ticket<Option<i64>>),
+    Removing(Live, PendingOperation<()>),
+    Finished,
+}
+
+/// A replication that is to merge with the live stream.
+struct Live {
+    subscription: Subscription,
+    image: Image,
+    source_position: i64,
+    adding: Option<PendingOperation<()>>,
+    is_added: bool,
+}
+
+/// What a step leads to.
+enum Step {
+    /// The same state; nothing happened.
+    Wait(State),
+    /// Another state.
+    Next(State),
+    /// The copy is complete.
+    Done,
+}
+
+struct StaticCredentials(Vec<u8>);
+
+impl CredentialsSupplier for StaticCredentials {
+    fn encoded_credentials(&self) -> Vec<u8> {
+        self.0.clone()
+    }
+
+    fn on_challenge(&self, _: &[u8]) -> Vec<u8> {
+        Vec::new()
+    }
+}
+
+impl ReplicationSession {
+    /// Begins to connect to the source archive.
+    ///
+    /// # Errors
+    /// A channel cannot be, or the driver cannot be asked.
+    pub fn new(
+        id: i64,
+        request: ReplicationRequest,
+        settings: &ReplicationSettings,
+        aeron: &Aeron,
+        now_ns: i64,
+    ) -> Result<Self, ArchiveError> {
+        let response_channel = request.response_channel.as_deref();
+        let context = ArchiveClientContext {
+            control_request_stream_id: request.control_stream_id,
+            message_timeout_ns: settings.message_timeout_ns as u64,
+            control_term_buffer_length: settings.control_term_length,
+            control_term_buffer_sparse: settings.is_control_term_sparse,
+            control_mtu_length: settings.control_mtu_length,
+            client_name: format!(
+                "archive archiveId={} replicationSessionId={id}",
+                settings.archive_id
+            ),
+            credentials: Arc::new(StaticCredentials(request.encoded_credentials.clone())),
+            ..ArchiveClientContext::new(
+                &request.control_channel,
+                response_channel.unwrap_or(&settings.response_channel),
+            )
+        };
+        let connecting =
+            ConnectingSession::new(aeron, context, now_ns).map_err(connection_error)?;
+        let requester = RequestIds {
+            correlation_id: id,
+            ..request.requester
+        };
+        Ok(Self {
+            id,
+            requester,
+            replication_channel: request
+                .replication_channel
+                .clone()
+                .unwrap_or_else(|| settings.replication_channel.clone()),
+            message_timeout_ns: settings.message_timeout_ns,
+            state: State::Connecting(Box::new(connecting)),
+            progress_ns: now_ns,
+            source: None,
+            recording: None,
+            replay_session_id: None,
+            is_merged: false,
+            request,
+        })
+    }
+
+    pub fn id(&self) -> i64 {
+        self.id
+    }
+
+    /// One duty cycle. Returns the work count, `None` once the replication is over; [`end`](Self::end) is called then.
+    pub fn do_work<S: Storage + Clone>(
+        &mut self,
+        turn: &mut ReplicationTurn<'_, S>,
+    ) -> Option<usize> {
+        let outcome = self.poll_source(turn.now_ns).and_then(|work| {
+            let state = std::mem::replace(&mut self.state, State::Finished);
+            Ok((work, self.step(state, turn)?))
+        });
+        match outcome {
+            Ok((work, Step::Wait(state))) => {
+                let is_late = self.is_late(&state, turn.now_ns);
+                self.state = state;
+                if !is_late {
+                    return Some(work);
+                }
+                let timeout_ms = self.message_timeout_ns / 1_000_000;
+                let error = format!(
+                    "failed to make progress for {timeout_ms} ms: {}",
+                    self.awaited()
+                );
+                turn.outbox
+                    .refuse(self.requester, ArchiveError::generic(error));
+                None
+            }
+            Ok((work, Step::Next(state))) => {
+                self.state = state;
+                self.progress_ns = turn.now_ns;
+                Some(work + 1)
+            }
+            Ok((_, Step::Done)) => None,
+            Err(error) => {
+                turn.outbox.refuse(self.requester, error);
+                None
+            }
+        }
+    }
+
+    /// Ends the replication: its recording stops unless it has merged, the source is told, and the client of the request too.
+    pub fn end<S: Storage + Clone>(&mut self, turn: &mut ReplicationTurn<'_, S>) {
+        if let Some(number) = self.subscription_number()
+            && !self.is_merged
+        {
+            turn.recordings.stop_by_number(number);
+        }
+        if let Some(mut source) = self.source.take() {
+            if let Some(replay_session_id) = self.replay_session_id {
+                // A source that is gone has ended the replay by itself.
+                if let Ok(ticket) =
+                    source.submit(&ArchiveCall::stop_replay(replay_session_id), turn.now_ns)
+                {
+                    source.abandon(&ticket);
+                }
+            }
+            source.close();
+        }
+        let recording_id = self
+            .recording
+            .as_ref()
+            .map_or(NULL_VALUE, |recording| recording.destination_id);
+        let place = SignalPlace::recording(recording_id);
+        turn.outbox
+            .signal(self.requester, RecordingSignal::ReplicateEnd, place);
+    }
+
+    fn subscription_number(&self) -> Option<u64> {
+        self.recording.as_ref()?.subscription_number
+    }
+
+    /// Receives what the source sends. Without a request outstanding an error of the source ends the replication.
+    fn poll_source(&mut self, now_ns: i64) -> Result<usize, ArchiveError> {
+        let Some(source) = &mut self.source else {
+            return Ok(0);
+        };
+        let work = source.poll(now_ns).map_err(ArchiveError::generic)?;
+        if let Some(error) = source
+            .poll_for_error(now_ns)
+            .map_err(ArchiveError::generic)?
+        {
+            return Err(ArchiveError::generic(error));
+        }
+        Ok(work)
+    }
+
+    fn step<S: Storage + Clone>(
+        &mut self,
+        state: State,
+        turn: &mut ReplicationTurn<'_, S>,
+    ) -> Result<Step, ArchiveError> {
+        match state {
+            State::Connecting(connecting) => self.connect(connecting, turn),
+            State::Describing(ticket) => self.describe(ticket, turn),
+            State::AskingPosition(ticket) => self.take_position(ticket, turn),
+            State::Extending {
+                destination,
+                source_position,
+            } => self.await_subscription(destination, source_position, turn),
+            State::AddingDestination {
+                subscription,
+                mut operation,
+                source_position,
+            } => Ok(match operation.poll()? {
+                Some(()) => Step::Next(State::ResolvingPort {
+                    subscription,
+                    source_position,
+                }),
+                None => Step::Wait(State::AddingDestination {
+                    subscription,
+                    operation,
+                    source_position,
+                }),
+            }),
+            State::ResolvingPort {
+                subscription,
+                source_position,
+            } => self.request_replay(subscription, source_position, turn.now_ns),
+            State::Requesting {
+                subscription,
+                ticket,
+                source_position,
+            } => self.take_replay(subscription, ticket, source_position),
+            State::AwaitingImage {
+                subscription,
+                source_position,
+            } => self.await_image(subscription, source_position),
+            State::Copying(subscription, image) => self.copy(subscription, image, turn),
+            State::CatchingUp(live) => self.catch_up(live, turn.now_ns),
+            State::Joining(live, ticket) => self.join(live, ticket),
+            State::Removing(live, mut operation) => match operation.poll()? {
+                Some(()) => Ok(self.merge(&live, turn)),
+                None => Ok(Step::Wait(State::Removing(live, operation))),
+            },
+            State::Finished => Ok(Step::Done),
+        }
+    }
+
+    fn connect<S: Storage + Clone>(
+        &mut self,
+        mut connecting: Box<ConnectingSession>,
+        turn: &ReplicationTurn<'_, S>,
+    ) -> Result<Step, ArchiveError> {
+        let Some(mut source) = connecting.poll(turn.now_ns).map_err(connection_error)? else {
+            return Ok(Step::Wait(State::Connecting(connecting)));
+        };
+        let call = ArchiveCall::list_recording(self.request.source_recording_id);
+        let ticket = source
+            .submit(&call, turn.now_ns)
+            .map_err(ArchiveError::generic)?;
+        self.source = Some(source);
+        Ok(Step::Next(State::Describing(ticket)))
+    }
+
+    fn describe<S: Storage + Clone>(
+        &mut self,
+        ticket: Ticket<Option<RecordingDescriptor>>,
+        turn: &mut ReplicationTurn<'_, S>,
+    ) -> Result<Step, ArchiveError> {
+        let Some(found) = self.take(&ticket)? else {
+            return Ok(Step::Wait(State::Describing(ticket)));
+        };
+        let source_id = self.request.source_recording_id;
+        let source = found.ok_or_else(|| {
+            ArchiveError::new(
+                ArchiveErrorCode::UnknownRecording,
+                format!("unknown src recording id {source_id}"),
+            )
+        })?;
+        let io_length = self.request.file_io_max_length;
+        if (1..source.mtu_length).contains(&io_length) {
+            return Err(ArchiveError::generic(format!(
+                "fileIoMaxLength={io_length} < mtuLength={}",
+                source.mtu_length
+            )));
+        }
+        let copied = self.prepare_copy(source, turn)?;
+        let (source_stop, replay_position) = (copied.source.stop_position, copied.replay_position);
+        let (start, destination_id) = (copied.source.start_position, copied.destination_id);
+        self.recording = Some(copied);
+        let is_live = self.request.live_destination.is_some();
+        if is_live && source_stop != NULL_VALUE {
+            return Err(ArchiveError::generic(
+                "cannot live merge without active source recording",
+            ));
+        }
+        if source_stop == replay_position || source_stop == start {
+            let place = SignalPlace {
+                position: replay_position,
+                ..SignalPlace::recording(destination_id)
+            };
+            turn.outbox
+                .signal(self.requester, RecordingSignal::Sync, place);
+            return Ok(Step::Done);
+        }
+        if is_live {
+            let call = ArchiveCall::recording_position(source_id);
+            return Ok(Step::Next(State::AskingPosition(
+                self.submit(&call, turn.now_ns)?,
+            )));
+        }
+        self.extend(None, turn)
+    }
+
+    /// Adds the copy to the catalog, or finds the recording that is extended.
+    fn prepare_copy<S: Storage + Clone>(
+        &self,
+        source: RecordingDescriptor,
+        turn: &mut ReplicationTurn<'_, S>,
+    ) -> Result<Copied, ArchiveError> {
+        let session_id = self.request.session_id.unwrap_or(source.session_id);
+        let (destination_id, replay_position) = match self.request.destination_recording_id {
+            None => {
+                let id = turn.store.add_replica(&source)?;
+                let place = SignalPlace {
+                    position: source.start_position,
+                    ..SignalPlace::recording(id)
+                };
+                turn.outbox
+                    .signal(self.requester, RecordingSignal::Replicate, place);
+                (id, source.start_position)
+            }
+            Some(id) => {
+                let destination = turn.store.recording(id)?;
+                if destination.start_position == destination.stop_position {
+                    turn.store.replace_by_replica(id, &source)?;
+                    (id, source.start_position)
+                } else {
+                    (id, destination.stop_position)
+                }
+            }
+        };
+        Ok(Copied {
+            source,
+            destination_id,
+            replay_position,
+            session_id,
+            subscription_number: None,
+        })
+    }
+
+    fn take_position<S: Storage + Clone>(
+        &mut self,
+        ticket: Ticket<Option<i64>>,
+        turn: &mut ReplicationTurn<'_, S>,
+    ) -> Result<Step, ArchiveError> {
+        let Some(position) = self.take(&ticket)? else {
+            return Ok(Step::Wait(State::AskingPosition(ticket)));
+        };
+        match position {
+            Some(position) => self.extend(Some(position), turn),
+            None => Err(ArchiveError::generic(
+                "cannot live merge without active source recording",
+            )),
+        }
+    }
+
+    /// Subscribes to the replay, which extends the copy.
+    fn extend<S: Storage + Clone>(
+        &mut self,
+        source_position: Option<i64>,
+        turn: &mut ReplicationTurn<'_, S>,
+    ) -> Result<Step, ArchiveError> {
+        let copied = copied(&mut self.recording)?;
+        let channel = recording_channel(
+            &self.request,
+            &self.replication_channel,
+            copied.session_id,
+            self.id,
+        )?;
+        let request = RecordingRequest {
+            requester: self.requester,
+            channel: &channel.channel,
+            stream_id: copied.source.stream_id,
+            source_location: SourceLocation::Remote,
+            is_auto_stop: true,
+        };
+        let number =
+            turn.recordings
+                .extend(turn.aeron, turn.store, copied.destination_id, &request)?;
+        copied.subscription_number = Some(number);
+        Ok(Step::Next(State::Extending {
+            destination: channel.destination,
+            source_position,
+        }))
+    }
+
+    fn await_subscription<S: Storage + Clone>(
+        &mut self,
+        destination: Option<String>,
+        source_position: Option<i64>,
+        turn: &ReplicationTurn<'_, S>,
+    ) -> Result<Step, ArchiveError> {
+        let number = copied(&mut self.recording)?
+            .subscription_number
+            .unwrap_or_default();
+        let subscription = match turn.recordings.subscription_reply(number) {
+            SubscriptionReply::Pending => {
+                return Ok(Step::Wait(State::Extending {
+                    destination,
+                    source_position,
+                }));
+            }
+            // The client has been told why.
+            SubscriptionReply::Refused => return Ok(Step::Done),
+            SubscriptionReply::Added(subscription) => subscription,
+        };
+        Ok(Step::Next(match destination {
+            None => State::ResolvingPort {
+                subscription,
+                source_position,
+            },
+            Some(destination) => State::AddingDestination {
+                operation: subscription.async_add_destination(&destination)?,
+                subscription,
+                source_position,
+            },
+        }))
+    }
+
+    fn request_replay(
+        &mut self,
+        subscription: Subscription,
+        source_position: Option<i64>,
+        now_ns: i64,
+    ) -> Result<Step, ArchiveError> {
+        let endpoint = subscription.resolved_endpoint();
+        if endpoint.is_none() && has_wildcard_port(&self.replication_channel) {
+            return Ok(Step::Wait(State::ResolvingPort {
+                subscription,
+                source_position,
+            }));
+        }
+        let copied = copied(&mut self.recording)?;
+        let channel = replay_channel(
+            &self.request,
+            &self.replication_channel,
+            endpoint.as_deref(),
+            copied.session_id,
+        )?;
+        let length = match self.request.stop_position {
+            Some(stop_position) => stop_position - copied.replay_position,
+            None => REPLAY_ALL_AND_FOLLOW,
+        };
+        let params = ReplayParams {
+            file_io_max_length: self.request.file_io_max_length,
+            ..ReplayParams::range(copied.replay_position, length)
+        };
+        let call = ArchiveCall::start_replay(
+            copied.source.recording_id,
+            &channel,
+            copied.source.stream_id,
+            &params,
+        );
+        Ok(Step::Next(State::Requesting {
+            ticket: self.submit(&call, now_ns)?,
+            subscription,
+            source_position,
+        }))
+    }
+
+    fn take_replay(
+        &mut self,
+        subscription: Subscription,
+        ticket: Ticket<i64>,
+        source_position: Option<i64>,
+    ) -> Result<Step, ArchiveError> {
+        let Some(replay_session_id) = self.take(&ticket)? else {
+            return Ok(Step::Wait(State::Requesting {
+                subscription,
+                ticket,
+                source_position,
+            }));
+        };
+        self.replay_session_id = Some(replay_session_id);
+        Ok(Step::Next(State::AwaitingImage {
+            subscription,
+            source_position,
+        }))
+    }
+
+    fn await_image(
+        &self,
+        subscription: Subscription,
+        source_position: Option<i64>,
+    ) -> Result<Step, ArchiveError> {
+        let session_id = self.replay_session_id.unwrap_or_default() as i32;
+        let Some(image) = subscription.image_by_session_id(session_id) else {
+            return Ok(Step::Wait(State::AwaitingImage {
+                subscription,
+                source_position,
+            }));
+        };
+        Ok(Step::Next(match source_position {
+            None => State::Copying(subscription, image),
+            Some(source_position) => State::CatchingUp(Live {
+                subscription,
+                image,
+                source_position,
+                adding: None,
+                is_added: false,
+            }),
+        }))
+    }
+
+    /// Waits until the copy is complete.
+    fn copy<S: Storage + Clone>(
+        &mut self,
+        subscription: Subscription,
+        image: Image,
+        turn: &mut ReplicationTurn<'_, S>,
+    ) -> Result<Step, ArchiveError> {
+        let copied = copied(&mut self.recording)?;
+        let (position, source_stop) = (image.position(), copied.source.stop_position);
+        if source_stop != NULL_VALUE && position >= source_stop {
+            let place = SignalPlace {
+                recording_id: copied.destination_id,
+                subscription_id: subscription.registration_id(),
+                position,
+            };
+            turn.outbox
+                .signal(self.requester, RecordingSignal::Sync, place);
+            return Ok(Step::Done);
+        }
+        let is_at_stop = self
+            .request
+            .stop_position
+            .is_some_and(|stop| position >= stop);
+        match is_at_stop || image.is_closed() || image.is_end_of_stream() {
+            true => Ok(Step::Done),
+            false => Ok(Step::Wait(State::Copying(subscription, image))),
+        }
+    }
+
+    /// Waits until the copy is where the source was, then asks where the source is.
+    fn catch_up(&mut self, live: Live, now_ns: i64) -> Result<Step, ArchiveError> {
+        if live.image.is_closed() {
+            return Err(ArchiveError::generic(
+                "replication image closed unexpectedly",
+            ));
+        }
+        if live.image.position() < live.source_position {
+            return Ok(Step::Wait(State::CatchingUp(live)));
+        }
+        let call = ArchiveCall::recording_position(self.request.source_recording_id);
+        let ticket = self.submit(&call, now_ns)?;
+        Ok(Step::Next(State::Joining(live, ticket)))
+    }
+
+    /// Adds the live stream when the copy is near it, and leaves the replay when the live stream has reached the copy.
+    fn join(&mut self, mut live: Live, ticket: Ticket<Option<i64>>) -> Result<Step, ArchiveError> {
+        if live.image.is_closed() {
+            return Err(ArchiveError::generic(
+                "replication image closed unexpectedly",
+            ));
+        }
+        if let Some(adding) = &mut live.adding
+            && adding.poll()?.is_some()
+        {
+            live.adding = None;
+            live.is_added = true;
+        }
+        let Some(position) = self.take(&ticket)? else {
+            return Ok(Step::Wait(State::Joining(live, ticket)));
+        };
+        let Some(source_position) = position else {
+            return Err(ArchiveError::generic(
+                "cannot live merge without active source recording",
+            ));
+        };
+        live.source_position = source_position;
+        let distance = source_position - live.image.position();
+        let near = (live.image.term_buffer_length() as i64 / 4).min(MAX_LIVE_DISTANCE);
+        if !live.is_added {
+            if live.adding.is_none() && distance <= near {
+                let destination = self.request.live_destination.as_deref().unwrap_or_default();
+                live.adding = Some(live.subscription.async_add_destination(destination)?);
+            }
+        } else if distance <= 0 && live.image.active_transport_count() >= 2 {
+            let destination = self.replay_destination()?;
+            let operation = live.subscription.async_remove_destination(&destination)?;
+            return Ok(Step::Next(State::Removing(live, operation)));
+        }
+        Ok(Step::Next(State::CatchingUp(live)))
+    }
+
+    fn merge<S: Storage + Clone>(
+        &mut self,
+        live: &Live,
+        turn: &mut ReplicationTurn<'_, S>,
+    ) -> Step {
+        self.is_merged = true;
+        if let Some(copied) = &self.recording {
+            let place = SignalPlace {
+                position: live.image.position(),
+                ..SignalPlace::recording(copied.destination_id)
+            };
+            turn.outbox
+                .signal(self.requester, RecordingSignal::Merge, place);
+        }
+        Step::Done
+    }
+
+    fn replay_destination(&mut self) -> Result<String, ArchiveError> {
+        let session_id = copied(&mut self.recording)?.session_id;
+        let channel = recording_channel(
+            &self.request,
+            &self.replication_channel,
+            session_id,
+            self.id,
+        )?;
+        Ok(channel.destination.unwrap_or_default())
+    }
+
+    fn submit<T>(&mut self, call: &ArchiveCall<T>, now_ns: i64) -> Result<Ticket<T>, ArchiveError> {
+        let source = self.source.as_mut().ok_or_else(disconnected)?;
+        source.submit(call, now_ns).map_err(ArchiveError::generic)
+    }
+
+    fn take<T>(&mut self, ticket: &Ticket<T>) -> Result<Option<T>, ArchiveError> {
+        let source = self.source.as_mut().ok_or_else(disconnected)?;
+        source
+            .take(ticket)
+            .transpose()
+            .map_err(ArchiveError::generic)
+    }
+
+    /// Whether a state that must make progress has made none. Requests and connections have deadlines of their own.
+    fn is_late(&self, state: &State, now_ns: i64) -> bool {
+        let must_advance = matches!(
+            state,
+            State::Extending { .. }
+                | State::AddingDestination { .. }
+                | State::ResolvingPort { .. }
+                | State::AwaitingImage { .. }
+                | State::Removing(..)
+        );
+        must_advance && now_ns - self.progress_ns > self.message_timeout_ns
+    }
+
+    fn awaited(&self) -> &'static str {
+        match &self.state {
+            State::Extending { .. } => "the driver has not added the subscription",
+            State::AddingDestination { .. } => "the driver has not added the destination",
+            State::ResolvingPort { .. } => {
+                "the driver has not resolved the port of the replication channel"
+            }
+            State::AwaitingImage { .. } => "the replay of the source has not come",
+            State::Removing(..) => "the driver has not removed the destination",
+            _ => "the source has not answered",
+        }
+    }
+}
+
+fn copied(recording: &mut Option<Copied>) -> Result<&mut Copied, ArchiveError> {
+    recording.as_mut().ok_or_else(disconnected)
+}
+
+fn disconnected() -> ArchiveError {
+    ArchiveError::generic("the source archive is not connected")
+}
+
+fn connection_error(error: crate::client::ArchiveClientError) -> ArchiveError {
+    ArchiveError::new(
+        ArchiveErrorCode::ReplicationConnectionFailure,
+        format!("Replication connection failed={error}"),
+    )
+}

@@ -1,0 +1,84 @@
+//! The channels of a replication: of the recording here, and of the replay at the source.
+
+use aeron_protocol::uri::{ChannelUri, UriError, key};
+
+use super::request::ReplicationRequest;
+
+/// The channel that the recording subscribes to, and the destination that is added to it by hand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RecordingChannel {
+    /// Channel of the subscription.
+    pub channel: String,
+    /// Destination of the replay, if destinations are added by hand.
+    pub destination: Option<String>,
+}
+
+/// The channel of the recording that receives a replay with this session id.
+///
+/// # Errors
+/// The channel cannot be parsed.
+pub(super) fn recording_channel(
+    request: &ReplicationRequest,
+    replication_channel: &str,
+    session_id: i32,
+    replication_id: i64,
+) -> Result<RecordingChannel, UriError> {
+    let mut channel = ChannelUri::parse(replication_channel)?;
+    channel.put(key::REJOIN, "false")?;
+    channel.put(key::SESSION_ID, &session_id.to_string())?;
+    if !request.has_manual_destinations() {
+        let channel = channel.to_string();
+        return Ok(RecordingChannel {
+            channel,
+            destination: None,
+        });
+    }
+    let endpoint = channel.remove(key::ENDPOINT).unwrap_or_default();
+    let destination = ChannelUri::parse(replication_channel)?.destination(&endpoint)?;
+    let tags = format!(
+        "{},{}",
+        request.channel_tag_id.unwrap_or(replication_id),
+        request.subscription_tag_id.unwrap_or(replication_id)
+    );
+    channel.put(key::TAGS, &tags)?;
+    channel.put(key::CONTROL_MODE, "manual")?;
+    if request.live_destination.is_some() {
+        // The live stream has a session id too: that of the recorded publication, which is the same.
+        channel.put(key::SESSION_ID, &session_id.to_string())?;
+    }
+    Ok(RecordingChannel {
+        channel: channel.to_string(),
+        destination: Some(destination.to_string()),
+    })
+}
+
+/// The channel of the replay at the source: the replication channel with the port that the driver chose.
+///
+/// # Errors
+/// The channel cannot be parsed, or the port is not resolved.
+pub(super) fn replay_channel(
+    request: &ReplicationRequest,
+    replication_channel: &str,
+    resolved_endpoint: Option<&str>,
+    session_id: i32,
+) -> Result<String, UriError> {
+    let mut channel = ChannelUri::parse(replication_channel)?;
+    if let Some(endpoint) = resolved_endpoint {
+        channel.replace_endpoint_wildcard_port(endpoint)?;
+    }
+    channel.put(key::SESSION_ID, &session_id.to_string())?;
+    if request.live_destination.is_some() {
+        channel.put(key::LINGER, "0")?;
+        channel.put(key::EOS, "false")?;
+    }
+    Ok(channel.to_string())
+}
+
+/// Whether the driver chooses the port of the channel.
+pub(super) fn has_wildcard_port(channel: &str) -> bool {
+    ChannelUri::parse(channel).is_ok_and(|channel| {
+        channel
+            .get(key::ENDPOINT)
+            .is_some_and(|endpoint| endpoint.ends_with(":0"))
+    })
+}

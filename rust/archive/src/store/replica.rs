@@ -1,0 +1,40 @@
+//! Entries of recordings that are copied from another archive.
+
+use super::{ArchiveStore, StoreError};
+use crate::catalog::RecordingDescriptor;
+use crate::storage::Storage;
+
+impl<S: Storage + Clone> ArchiveStore<S> {
+    /// Adds an empty recording that a copy of `source` will extend. Returns its id.
+    ///
+    /// # Errors
+    /// The descriptor is impossible, or the file system refuses.
+    pub fn add_replica(&mut self, source: &RecordingDescriptor) -> Result<i64, StoreError> {
+        Ok(self.catalog.add(empty_copy(source))?)
+    }
+
+    /// Makes an empty recording one that a copy of `source` will extend.
+    ///
+    /// # Errors
+    /// The recording does not exist, the descriptor is impossible, or the file system refuses; then nothing changed.
+    pub fn replace_by_replica(
+        &mut self,
+        recording_id: i64,
+        source: &RecordingDescriptor,
+    ) -> Result<(), StoreError> {
+        self.recording(recording_id)?;
+        let replica = empty_copy(source);
+        Ok(self.catalog.replace(&self.storage, recording_id, replica)?)
+    }
+}
+
+/// The descriptor of a recording of the same stream that has no bytes yet.
+fn empty_copy(source: &RecordingDescriptor) -> RecordingDescriptor {
+    RecordingDescriptor {
+        control_session_id: 0,
+        correlation_id: 0,
+        stop_timestamp_ms: source.start_timestamp_ms,
+        stop_position: source.start_position,
+        ..source.clone()
+    }
+}

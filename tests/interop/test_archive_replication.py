@@ -1,0 +1,173 @@
+"""Replication: the real client has an archive copy a recording of another one; each archive is the real one or ours."""
+
+import time
+
+import pytest
+
+from interop.archive_peers import ACTIVE_RECORDING, UNKNOWN_RECORDING
+from interop.peers import PeerError
+from ports import free_port
+
+_TERM_LENGTH = 64 * 1024
+_CHANNEL = f"aeron:ipc?term-length={_TERM_LENGTH}"
+_LENGTHS = (10, 3000, 0, 1400, 7)
+_COUNT = 400
+_TIMEOUT_S = 20
+
+# (source, destination): the real ones among themselves show that a test is right.
+_WAYS = [("java", "ours"), ("ours", "java"), ("ours", "ours"), ("java", "java")]
+each_way = pytest.mark.parametrize("ways", _WAYS, ids=["-to-".join(way) for way in _WAYS])
+
+
+class Pair:
+    """A source with a recording, and a destination, on one driver, each with a client."""
+
+    def __init__(self, source, destination, stream):
+        (self.source_archive, self.source), (self.archive, self.client) = source, destination
+        self.stream = stream
+
+    def record(self, count=_COUNT, *, is_stopped=True):
+        """Records messages at the source: publication, recording, position."""
+        subscription = self.source.start_recording(_CHANNEL, self.stream)
+        publication = self.source.peer.add_publication(_CHANNEL, self.stream, exclusive=True)
+        recording = self.source.await_signal("START")["recording"]
+        self.publish(publication, recording, count)
+        if is_stopped:
+            self.source.stop_recording(subscription)
+            self.source.await_signal("STOP", recording=recording)
+        return publication, recording, publication.state()["position"]
+
+    def publish(self, publication, recording, count):
+        publication.await_connected()
+        publication.start_publish(count, _LENGTHS)
+        assert publication.peer.answer()["sent"] == count
+        self.source.await_recorded(recording, publication.state()["position"])
+
+    def replicate(self, recording, **params):
+        return self.client.replicate(recording, self.source_archive, **params)
+
+    def signals(self, last="STOP"):
+        """Signals up to and with the last one of a replication."""
+        seen = []
+        deadline = time.monotonic() + _TIMEOUT_S
+        while not seen or seen[-1]["signal"] != last:
+            assert time.monotonic() < deadline, f"no {last} within {_TIMEOUT_S} s, only {seen}: {self.client.errors()}"
+            seen += self.client.signals()
+            time.sleep(0.02)
+        return seen
+
+    def replayed(self, recording, count):
+        """Whether a replay of the copy has all messages."""
+        subscription = self.client.replay(recording, "aeron:ipc", self.stream + 10_000)
+        received = subscription.receive(count, _LENGTHS)
+        assert received["faults"] == []
+        return received["received"]
+
+
+@pytest.fixture
+def pair(drivers, start_archive, archive_client, stream):
+    """`pair(ways)`: two archives of these kinds on one driver."""
+
+    def start(ways):
+        driver = drivers("ours")
+        archives = [start_archive(kind, driver) for kind in ways]
+        return Pair(*((archive, archive_client(driver, archive)) for archive in archives), stream)
+
+    return start
+
+
+@each_way
+def test_a_recording_is_copied_with_all_that_is_known_of_it(pair, ways):
+    """07-113"""
+    both = pair(ways)
+    _, recording, position = both.record()
+    replication = both.replicate(recording)
+    signals = both.signals()
+    assert [signal["signal"] for signal in signals] == ["REPLICATE", "EXTEND", "SYNC", "REPLICATE_END", "STOP"]
+    assert {signal["correlation"] for signal in signals} == {replication}
+    copy = both.client.list_recording(signals[0]["recording"])
+    original = both.source.list_recording(recording)
+    for name in ("start", "stop", "initial_term", "term_length", "mtu", "session", "stream", "stripped", "source"):
+        assert copy[name] == original[name], name
+    assert copy["stop"] == position
+    assert both.replayed(copy["recording"], _COUNT) == _COUNT
+
+
+@each_way
+def test_a_copy_that_stopped_early_is_completed_and_then_in_sync(pair, ways):
+    """07-114, 07-115"""
+    both = pair(ways)
+    _, recording, position = both.record()
+    middle = position // 2 // 32 * 32
+    both.replicate(recording, position=middle)
+    signals = both.signals()
+    assert "SYNC" not in {signal["signal"] for signal in signals}
+    copy = signals[0]["recording"]
+    assert middle <= signals[-1]["position"] < middle + 2 * 1408
+    both.replicate(recording, destination=copy)
+    completed = [signal["signal"] for signal in both.signals()]
+    assert completed == ["EXTEND", "SYNC", "REPLICATE_END", "STOP"]
+    assert both.client.stop_position(copy) == position
+    both.replicate(recording, destination=copy)
+    assert [signal["signal"] for signal in both.signals("REPLICATE_END")] == ["SYNC", "REPLICATE_END"]
+    assert both.replayed(copy, _COUNT) == _COUNT
+
+
+@each_way
+def test_what_cannot_be_copied_has_the_error_code_of_the_real_archive(pair, ways):
+    """07-116, 07-117, 07-120"""
+    both = pair(ways)
+    _, recording, _ = both.record()
+    with pytest.raises(PeerError) as refused:
+        both.replicate(recording, destination=77)
+    assert refused.value.code == UNKNOWN_RECORDING
+    both.replicate(recording + 77)
+    assert [signal["signal"] for signal in both.signals("REPLICATE_END")] == ["REPLICATE_END"]
+    assert any("unknown src recording id" in error["text"] for error in both.client.errors())
+    active = both.client.start_recording(_CHANNEL, both.stream + 1)
+    both.client.peer.add_publication(_CHANNEL, both.stream + 1, exclusive=True)
+    started = both.client.await_signal("START")
+    with pytest.raises(PeerError) as refused:
+        both.replicate(recording, destination=started["recording"])
+    assert refused.value.code == ACTIVE_RECORDING
+    both.client.stop_recording(active)
+    assert not both.client.stop_replication(12_345)
+
+
+@each_way
+def test_a_copy_merges_with_the_live_stream_and_goes_on(pair, ways):
+    """07-118"""
+    both = pair(ways)
+    control = free_port()
+    channel = f"aeron:udp?control=127.0.0.1:{control}|control-mode=dynamic|ssc=true|term-length=64k"
+    both.source.start_recording(channel, both.stream)
+    publication = both.source.peer.add_publication(channel, both.stream, exclusive=True)
+    recording = both.source.await_signal("START")["recording"]
+    both.publish(publication, recording, _COUNT)
+    live = f"aeron:udp?endpoint=127.0.0.1:{free_port()}|control=127.0.0.1:{control}"
+    replication = both.replicate(recording, live=live)
+    signals = both.signals("REPLICATE_END")
+    assert [signal["signal"] for signal in signals] == ["REPLICATE", "EXTEND", "MERGE", "REPLICATE_END"]
+    assert {signal["correlation"] for signal in signals} == {replication}
+    copy = signals[0]["recording"]
+    both.publish(publication, recording, _COUNT)
+    position = publication.state()["position"]
+    both.client.await_recorded(copy, position)
+    publication.close()
+    assert both.client.await_signal("STOP")["position"] == position
+    assert both.replayed(copy, 2 * _COUNT) == 2 * _COUNT
+
+
+@each_way
+def test_a_replication_that_is_stopped_keeps_what_was_copied(pair, ways):
+    """07-120"""
+    both = pair(ways)
+    publication, recording, position = both.record(is_stopped=False)
+    replication = both.replicate(recording)
+    copy = both.signals("EXTEND")[0]["recording"]
+    both.client.await_recorded(copy, position)
+    assert both.client.stop_replication(replication)
+    assert [signal["signal"] for signal in both.signals()] == ["REPLICATE_END", "STOP"]
+    both.publish(publication, recording, _COUNT)
+    assert both.client.stop_position(copy) == position
+    assert not both.client.stop_replication(replication)
