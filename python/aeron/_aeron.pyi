@@ -71,6 +71,7 @@ __all__ = [
     "_close_all",
     "_ended_archives",
     "_left_directories",
+    "aeronarchive_main",
     "aeronmd_main",
     "async_connect",
     "default_directory",
@@ -844,6 +845,7 @@ class SleepingIdleStrategy(IdleStrategy):
 class SleepingMillisIdleStrategy(IdleStrategy):
     def __new__(cls, period_ms: int = 1) -> Self: ...
 
+def aeronarchive_main(arguments: list[str] | None = None) -> int: ...
 def aeronmd_main(arguments: list[str] | None = None) -> int: ...
 def _batch_of_columns(
     stream_id: int, payload: bytes, offsets: bytes, positions: bytes, session_ids: bytes, reserved_values: bytes

@@ -26,5 +26,5 @@ each_triple = pytest.mark.parametrize(("driver", "publisher", "subscriber"), TRI
 each_kind = pytest.mark.parametrize("exclusive", [False, True], ids=["concurrent", "exclusive"])
 
 # (archive, driver): the real archive shows that a test is right, ours is the one that is tested.
-ARCHIVES = [("java", "ours")]
+ARCHIVES = [("ours", "ours"), ("ours", "c"), ("java", "ours")]
 each_archive = pytest.mark.parametrize("kinds", ARCHIVES, ids=["-on-".join(kinds) for kinds in ARCHIVES])

@@ -18,6 +18,7 @@ use crate::argument;
 use crate::errors::raise;
 use crate::exit::{self, Closable};
 use crate::fork::OfProcess;
+use crate::program;
 use crate::waiting::{DEFAULT_MAX_IDLE_PARK_NS, Patience, interruptible};
 
 /// How often the end of a drain is looked for.
@@ -479,19 +480,6 @@ pub fn aeronmd_main(
     py: Python<'_>,
     #[pyo3(from_py_with = argument::arguments)] arguments: Option<Vec<String>>,
 ) -> PyResult<i32> {
-    let arguments = match arguments {
-        Some(arguments) => arguments,
-        None => py
-            .import("sys")?
-            .getattr("argv")?
-            .extract::<Vec<String>>()?
-            .split_off(1),
-    };
-    // The driver has its own handler; Python's would raise KeyboardInterrupt once the driver has ended in order.
-    let signal = py.import("_signal")?;
-    signal.call_method1(
-        "signal",
-        (signal.getattr("SIGINT")?, signal.getattr("SIG_DFL")?),
-    )?;
+    let arguments = program::begin(py, arguments)?;
     Ok(py.detach(|| command_line::run(arguments)))
 }

@@ -4,6 +4,7 @@
 //! no behaviour to the client and the driver; what they own is the border: buffers, exceptions, the GIL, forks and the end of
 //! the interpreter.
 
+mod archive;
 mod argument;
 mod arrow;
 mod batch;
@@ -33,6 +34,7 @@ mod loss_report;
 mod offer;
 mod operations;
 mod pipeline;
+mod program;
 mod publication;
 mod results;
 mod signals;
@@ -101,6 +103,7 @@ fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(archive::aeronarchive_main, module)?)?;
     module.add_function(wrap_pyfunction!(batch::batch_of_columns, module)?)?;
     module.add_function(wrap_pyfunction!(client::async_connect, module)?)?;
     module.add_function(wrap_pyfunction!(cnc_file::default_directory, module)?)?;

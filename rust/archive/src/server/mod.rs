@@ -4,6 +4,7 @@ mod agents;
 mod archive;
 mod assembly;
 mod authentication;
+pub mod command_line;
 mod conductor;
 pub mod context;
 mod control;

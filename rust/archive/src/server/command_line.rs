@@ -1,0 +1,246 @@
+//! The `aeronarchive` command: an archive in the foreground.
+
+use std::fmt::Display;
+
+use aeron_agent::properties::Dialect;
+use aeron_agent::sources::{Sources, SourcesError};
+use aeron_agent::version::{COMMIT, TEXT as VERSION};
+use aeron_agent::{Shutdown, ShutdownSignalBarrier, console};
+
+use super::Archive;
+use super::context::ArchiveContext;
+
+const FAILURE: i32 = 1;
+
+const USAGE: &str = "Usage: aeronarchive [-v][-Dname=value] [--dir directory] [--archive-dir directory] [--with-driver] [properties-file ...]";
+
+const HELP: &str = "
+Runs an archive in the foreground until SIGINT or SIGTERM ends it, or its driver ends. The archive works with the media driver of a directory, or
+with a driver of its own in the same process.
+
+Settings are AERON_* environment variables, then -Daeron.name=value, then Java properties files: later ones win, and the options
+for directories win over them all. The exit status is the signal's number (2, 15), 0 if the driver has ended, 1 after a failure.
+
+  -v                       print the version
+  -Dname=value             set a property, such as -Daeron.archive.control.channel=aeron:udp?endpoint=localhost:8010
+  --dir directory          directory of the media driver
+  --archive-dir directory  directory of the recordings
+  --with-driver            run a media driver too; it ends with the archive
+  -h, --help               print this text";
+
+/// What the arguments of the command ask for.
+#[derive(Debug)]
+pub enum Command {
+    /// An archive with these settings.
+    Run(RunArchive),
+    /// A text, and nothing else.
+    Show(String),
+}
+
+/// The settings of an archive, and whether a driver is to run with it.
+#[derive(Debug)]
+pub struct RunArchive {
+    /// Settings of the archive, and of its driver.
+    pub sources: Sources,
+    /// Run a driver in the same process.
+    pub is_with_driver: bool,
+}
+
+impl Command {
+    /// Reads the arguments of the command, over the environment of the process.
+    ///
+    /// # Errors
+    /// A text that says which argument is wrong.
+    pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self, String> {
+        let mut sources = Sources::environment().with_dialect(Dialect::Java);
+        let mut late = Late::default();
+        let mut is_with_driver = false;
+        let mut arguments = arguments.into_iter();
+        while let Some(argument) = arguments.next() {
+            match argument.as_str() {
+                "-v" => return Ok(Self::Show(version_line())),
+                "-h" | "--help" => return Ok(Self::Show(format!("{USAGE}\n{HELP}"))),
+                "-D" => define(&mut sources, &arguments.next().unwrap_or_default())?,
+                "--dir" => late.set("aeron.dir", "dir", arguments.next())?,
+                "--archive-dir" => {
+                    late.set("aeron.archive.dir", "archive-dir", arguments.next())?;
+                }
+                "--with-driver" => is_with_driver = true,
+                option if option.starts_with("-D") => define(&mut sources, &option[2..])?,
+                option if option.starts_with('-') => {
+                    let option = option.trim_start_matches('-');
+                    return Err(format!(
+                        "aeronarchive: invalid option -- '{option}'\n{USAGE}"
+                    ));
+                }
+                _ => late.files.push(argument),
+            }
+        }
+        late.apply(&mut sources)
+            .map_err(|error| format!("ERROR: {error}"))?;
+        Ok(Self::Run(RunArchive {
+            sources,
+            is_with_driver,
+        }))
+    }
+}
+
+/// What wins over every `-D`, wherever it stands.
+#[derive(Default)]
+struct Late {
+    files: Vec<String>,
+    definitions: Vec<String>,
+}
+
+impl Late {
+    fn set(&mut self, property: &str, option: &str, value: Option<String>) -> Result<(), String> {
+        let Some(value) = value else {
+            return Err(format!(
+                "aeronarchive: option requires an argument -- '{option}'\n{USAGE}"
+            ));
+        };
+        self.definitions.push(format!("{property}={value}"));
+        Ok(())
+    }
+
+    fn apply(self, sources: &mut Sources) -> Result<(), SourcesError> {
+        for file in self.files {
+            sources.load_file(&file)?;
+        }
+        for definition in self.definitions {
+            sources.define(&definition)?;
+        }
+        Ok(())
+    }
+}
+
+fn define(sources: &mut Sources, definition: &str) -> Result<(), String> {
+    sources
+        .define(definition)
+        .map_err(|error| error.to_string())
+}
+
+fn version_line() -> String {
+    format!("aeronarchive <aeron version={VERSION} commit={COMMIT}>")
+}
+
+/// Runs an archive until a signal comes, its driver ends, or `is_over` returns true. Returns the exit status of the process, which
+/// `aeronarchive --help` documents.
+pub fn run_archive(
+    sources: &Sources,
+    signals: &ShutdownSignalBarrier,
+    is_over: impl Fn() -> bool,
+) -> i32 {
+    let mut context = ArchiveContext::default();
+    if let Err(error) = context.apply(sources) {
+        return fail(format_args!("ERROR: {error}"));
+    }
+    let mut archive = match Archive::launch_with_main_loop(context) {
+        Ok(archive) => archive,
+        Err(error) => return fail(format_args!("ERROR: {}", one_line(&error))),
+    };
+    while signals.received().is_none() && !archive.is_terminated() && !is_over() {
+        let work_count = archive.do_work();
+        archive.idle(work_count);
+    }
+    console::say("Shutting down archive...");
+    archive.close();
+    match signals.received() {
+        Some(Shutdown::Signal(number)) => number,
+        _ => 0,
+    }
+}
+
+/// Prints why the command failed. Returns the exit status for that.
+pub fn fail(reason: impl Display) -> i32 {
+    console::warn(reason);
+    FAILURE
+}
+
+/// The lines of an error as one line, for tools that read stderr by lines.
+pub fn one_line(error: &impl Display) -> String {
+    error.to_string().replace('\n', ": ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(arguments: &[&str]) -> Result<Command, String> {
+        Command::parse(arguments.iter().map(|argument| argument.to_string()))
+    }
+
+    #[track_caller]
+    fn context_of(arguments: &[&str]) -> ArchiveContext {
+        let Command::Run(run) = parse(arguments).unwrap() else {
+            panic!("the archive is not to run");
+        };
+        let mut context = ArchiveContext::default();
+        context.apply(&run.sources).unwrap();
+        context
+    }
+
+    #[test]
+    fn properties_files_win_over_definitions_and_options_over_both() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(
+            file.path(),
+            "aeron.archive.id=2\naeron.archive.dir=/b\naeron.dir=/c",
+        )
+        .unwrap();
+        let context = context_of(&[
+            "--archive-dir",
+            "/a",
+            file.path().to_str().unwrap(),
+            "-Daeron.archive.id=1",
+            "-D",
+            "aeron.archive.control.stream.id=77",
+            "--dir",
+            "/d",
+        ]);
+        assert_eq!((context.archive_id, context.control_stream_id), (2, 77));
+        assert_eq!(context.archive_dir.to_str(), Some("/a"));
+        assert_eq!(context.aeron_dir.to_str(), Some("/d"));
+    }
+
+    #[test]
+    fn a_driver_of_its_own_is_an_option() {
+        for (arguments, expected) in [(&[][..], false), (&["--with-driver"], true)] {
+            let Command::Run(run) = parse(arguments).unwrap() else {
+                panic!("the archive is not to run");
+            };
+            assert_eq!(run.is_with_driver, expected);
+        }
+    }
+
+    #[test]
+    fn help_and_version_are_texts_and_other_options_errors() {
+        let Command::Show(help) = parse(&["-h"]).unwrap() else {
+            panic!("no help");
+        };
+        assert!(help.starts_with("Usage: aeronarchive"));
+        let Command::Show(version) = parse(&["-v"]).unwrap() else {
+            panic!("no version");
+        };
+        assert!(version.starts_with("aeronarchive <aeron version="));
+        let wrong: [(&[&str], &str); 4] = [
+            (
+                &["--wrong"],
+                "aeronarchive: invalid option -- 'wrong'\nUsage: ",
+            ),
+            (
+                &["--dir"],
+                "aeronarchive: option requires an argument -- 'dir'\nUsage: ",
+            ),
+            (&["-Dnothing"], "malformed define: nothing"),
+            (
+                &["/no/such/file"],
+                "ERROR: loading properties from /no/such/file ",
+            ),
+        ];
+        for (arguments, text) in wrong {
+            let error = parse(arguments).unwrap_err();
+            assert!(error.starts_with(text), "{error}");
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The first steps of a command whose program is native.
+
+use pyo3::prelude::*;
+
+/// Returns the arguments after the program's name, from `sys.argv` if there are none given, and leaves SIGINT to the program.
+///
+/// The program has its own handler. Python's would raise `KeyboardInterrupt` after the program has ended in order.
+pub fn begin(py: Python<'_>, arguments: Option<Vec<String>>) -> PyResult<Vec<String>> {
+    let arguments = match arguments {
+        Some(arguments) => arguments,
+        None => py
+            .import("sys")?
+            .getattr("argv")?
+            .extract::<Vec<String>>()?
+            .split_off(1),
+    };
+    let signal = py.import("_signal")?;
+    signal.call_method1(
+        "signal",
+        (signal.getattr("SIGINT")?, signal.getattr("SIG_DFL")?),
+    )?;
+    Ok(arguments)
+}
