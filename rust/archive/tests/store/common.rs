@@ -1,9 +1,12 @@
 //! What the tests of the store share.
 
-use aeron_archive::memory_storage::MemoryStorage;
+use aeron_archive::memory_storage::{Fault, MemoryStorage};
 use aeron_archive::recorder::RecorderSession;
+use aeron_archive::segments::SegmentFileName;
+use aeron_archive::storage::Storage;
 use aeron_archive::store::{
-    ArchiveStore, Continuation, NewRecording, RecoveredRecording, StoreError, StoreOptions,
+    ArchiveStore, Continuation, DeleteOperation, NewRecording, RecordingActivity,
+    RecoveredRecording, StoreError, StoreOptions,
 };
 use aeron_archive::stream::RecordedStream;
 
@@ -116,4 +119,65 @@ pub fn frames(storage: &MemoryStorage, store: &Store, id: i64) -> Vec<Seen> {
 pub fn refusal<T: std::fmt::Debug>(result: Result<T, StoreError>) -> (i32, String) {
     let error = result.expect_err("a refusal");
     (error.archive_error_code().value(), error.to_string())
+}
+
+/// No replay and no recorder.
+pub const IDLE: RecordingActivity = RecordingActivity {
+    recorded_position: None,
+    lowest_replay_position: None,
+};
+
+/// A replay that is at this position.
+pub fn replayed_at(position: i64) -> RecordingActivity {
+    RecordingActivity {
+        lowest_replay_position: Some(position),
+        ..IDLE
+    }
+}
+
+/// Bases of the segment files of a recording, the lowest first.
+pub fn bases(storage: &MemoryStorage, id: i64) -> Vec<i64> {
+    let names = storage.names().unwrap();
+    let files = names.iter().filter_map(|name| SegmentFileName::parse(name));
+    let mut bases: Vec<i64> = files
+        .filter(|file| file.recording_id == id)
+        .map(|file| file.base)
+        .collect();
+    bases.sort_unstable();
+    bases
+}
+
+/// Deletes all files of an operation. Returns the number that the operation counts.
+pub fn delete_all(
+    store: &mut Store,
+    operation: Result<DeleteOperation, StoreError>,
+) -> Result<usize, StoreError> {
+    let mut operation = operation?;
+    while operation.step(store)? {}
+    Ok(operation.count())
+}
+
+/// Runs `operation` on what `prepare` makes, killing the process at each step that writes, and once without a kill. Calls `check` with the
+/// store that is opened after that, and whether `operation` had reported success.
+pub fn killed_at_each_step(
+    prepare: impl Fn() -> (MemoryStorage, Store),
+    operation: impl Fn(&mut Store) -> Result<(), StoreError>,
+    check: impl Fn(&MemoryStorage, Store, bool),
+) {
+    for progress in 0..3 {
+        let mut step = 0;
+        loop {
+            let (storage, mut store) = prepare();
+            storage.fail_at(storage.steps() + step, Fault::Kill { progress });
+            let is_done = operation(&mut store).is_ok();
+            let is_killed = storage.is_killed();
+            assert!(is_done || is_killed, "a refusal without a kill");
+            storage.restart();
+            check(&storage, open(&storage).0, is_done);
+            if !is_killed {
+                break;
+            }
+            step += 1;
+        }
+    }
 }

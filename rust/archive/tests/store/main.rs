@@ -1,7 +1,12 @@
 //! The store: recordings that begin, go on, end and are recovered, and the operations that move their ends.
 
+mod attaching;
+mod channels;
 mod common;
+mod detaching;
+mod migrating;
 mod opening;
+mod purging;
 mod recording;
 #[path = "../recordings/stream.rs"]
 #[allow(
@@ -9,3 +14,4 @@ mod recording;
     reason = "made for the tests of recordings, which use all of it"
 )]
 mod stream;
+mod truncating;

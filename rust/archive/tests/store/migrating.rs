@@ -1,0 +1,233 @@
+//! Recordings whose segments move to another recording.
+
+use aeron_archive::memory_storage::{Fault, MemoryStorage};
+use aeron_archive::storage::Storage;
+use aeron_archive::store::{ArchiveStore, Migration, NewRecording, StoreError};
+
+use crate::common::*;
+use crate::stream::{INITIAL_TERM_ID, MTU_LENGTH, SEGMENT_LENGTH, STREAM_ID, TERM_LENGTH};
+
+/// Position at which the recordings meet.
+const JOIN: i64 = 2 * SEGMENT_LENGTH;
+
+/// A store with recording 0 up to `JOIN`, and recording 1 from there on.
+fn prepared() -> (MemoryStorage, Store) {
+    let (storage, mut store) = empty();
+    recorded(&mut store, 1024, 300);
+    let end = store.truncate(0, JOIN);
+    delete_all(&mut store, end).unwrap();
+    recorded(&mut store, JOIN, 200);
+    (storage, store)
+}
+
+fn migrate(store: &mut Store, source: i64, destination: i64) -> Result<Migration, StoreError> {
+    let Migration {
+        moved,
+        mut deletion,
+    } = store.migrate_segments(source, destination)?;
+    while deletion.step(store)? {}
+    Ok(Migration { moved, deletion })
+}
+
+/// All data frames of both recordings: position and payload.
+fn messages(storage: &MemoryStorage, store: &Store) -> Vec<(i64, Vec<u8>)> {
+    let mut all: Vec<_> = [0, 1]
+        .iter()
+        .flat_map(|&id| frames(storage, store, id))
+        .map(|frame| (frame.0, frame.1))
+        .collect();
+    all.sort();
+    all
+}
+
+/// 07-111
+#[test]
+fn the_segments_of_an_earlier_recording_come_before_those_of_the_destination() {
+    let (storage, mut store) = prepared();
+    let before = messages(&storage, &store);
+    let end = positions(&store, 1).1;
+    let migration = migrate(&mut store, 0, 1).unwrap();
+    assert_eq!((migration.moved, migration.deletion.count()), (2, 0));
+    assert_eq!(positions(&store, 0), (1024, 1024));
+    assert_eq!(positions(&store, 1), (1024, end));
+    assert_eq!(bases(&storage, 0), []);
+    assert_eq!(bases(&storage, 1).len(), 4);
+    assert_eq!(messages(&storage, &store), before);
+}
+
+/// 07-111
+#[test]
+fn the_segments_of_a_later_recording_come_after_those_of_the_destination() {
+    let (storage, mut store) = prepared();
+    let before = messages(&storage, &store);
+    let end = positions(&store, 1).1;
+    assert_eq!(migrate(&mut store, 1, 0).unwrap().moved, 2);
+    assert_eq!(positions(&store, 0), (1024, end));
+    assert_eq!(positions(&store, 1), (JOIN, JOIN));
+    assert_eq!(bases(&storage, 1), []);
+    assert_eq!(messages(&storage, &store), before);
+    let mut session = store.extend_recording(0, &continuation(end)).unwrap();
+    record(&mut session, 100);
+    stop(&mut store, &session);
+    assert_eq!(messages(&storage, &store)[..before.len()], before);
+}
+
+/// 07-111, 07-112: a recording that ends with its segment has an empty file after that.
+#[test]
+fn the_empty_last_file_of_the_source_is_deleted() {
+    let (storage, mut store) = prepared();
+    storage
+        .create(&format!("0-{JOIN}.rec"), SEGMENT_LENGTH as u64)
+        .unwrap();
+    let migration = migrate(&mut store, 0, 1).unwrap();
+    assert_eq!((migration.moved, migration.deletion.count()), (2, 1));
+    assert_eq!(bases(&storage, 0), []);
+}
+
+/// 07-111: the recorder of the destination is not disturbed.
+#[test]
+fn segments_come_before_a_destination_that_is_recorded() {
+    let (storage, mut store) = empty();
+    recorded(&mut store, 0, 300);
+    let end = store.truncate(0, JOIN);
+    delete_all(&mut store, end).unwrap();
+    let mut session = store.start_recording(image(JOIN)).unwrap();
+    record(&mut session, 10);
+    migrate(&mut store, 0, 1).unwrap();
+    assert_eq!(positions(&store, 1), (0, -1));
+    record(&mut session, 300);
+    stop(&mut store, &session);
+    let count = frames(&storage, &store, 1)
+        .iter()
+        .filter(|frame| !frame.4)
+        .count();
+    assert_eq!(count, 248 + 310);
+}
+
+/// 07-111
+#[test]
+fn recordings_that_do_not_fit_together_are_not_joined() {
+    let other = |change: fn(&mut NewRecording)| {
+        let (storage, mut store) = prepared();
+        let mut new = image(JOIN);
+        change(&mut new);
+        let session = store.start_recording(new).unwrap();
+        stop(&mut store, &session);
+        let (code, text) = refusal(store.migrate_segments(0, 2));
+        assert_eq!((code, positions(&store, 0)), (0, (1024, JOIN)));
+        assert_eq!(bases(&storage, 0).len(), 2);
+        assert!(text.starts_with("invalid migrate: "), "{text}");
+        text
+    };
+    assert!(other(|new| new.term_length = 2 * TERM_LENGTH as i32).contains("term length"));
+    assert!(other(|new| new.term_length = 4 * TERM_LENGTH as i32).contains("segment length"));
+    assert!(other(|new| new.initial_term_id = INITIAL_TERM_ID - 1).contains("initial term id"));
+    assert!(other(|new| new.stream_id = STREAM_ID + 1).contains("stream id"));
+    assert!(other(|new| new.mtu_length = MTU_LENGTH as i32 * 2).contains("MTU length"));
+    other(|new| new.join_position += SEGMENT_LENGTH);
+    other(|new| new.join_position = 1024);
+}
+
+/// 07-111: both recordings have files that begin where they meet, or could have.
+#[test]
+fn recordings_that_meet_amid_a_segment_are_not_joined() {
+    for join in [JOIN - 1056, JOIN - TERM_LENGTH] {
+        let (_, mut store) = empty();
+        let mut session = store.start_recording(image(0)).unwrap();
+        while session.recorded_position() < join {
+            record(&mut session, 1);
+        }
+        let join = session.recorded_position();
+        stop(&mut store, &session);
+        recorded(&mut store, join, 10);
+        let (code, text) = refusal(store.migrate_segments(0, 1));
+        assert_eq!(code, 0);
+        assert!(text.starts_with("invalid migrate: "), "{text}");
+        assert_eq!(positions(&store, 1).0, join);
+    }
+}
+
+/// 07-111
+#[test]
+fn a_recording_that_is_unknown_recorded_or_the_same_is_not_migrated() {
+    let (_, mut store) = prepared();
+    let session = store.start_recording(image(JOIN)).unwrap();
+    assert_eq!(refusal(store.migrate_segments(7, 1)).0, 5);
+    assert_eq!(refusal(store.migrate_segments(0, 7)).0, 5);
+    assert_eq!(refusal(store.migrate_segments(0, 0)).0, 0);
+    assert_eq!(refusal(store.migrate_segments(2, 0)).0, 0);
+    drop(session);
+}
+
+/// 07-111
+#[test]
+fn nothing_moves_if_a_file_is_missing_or_in_the_way() {
+    let (storage, mut store) = prepared();
+    storage.remove("0-0.rec").unwrap();
+    assert!(refusal(store.migrate_segments(0, 1)).1.contains("0-0.rec"));
+    let (other, mut blocked) = prepared();
+    other.put("1-0.rec", b"in the way");
+    assert!(
+        refusal(blocked.migrate_segments(0, 1))
+            .1
+            .contains("1-0.rec")
+    );
+    for (storage, store) in [(storage, store), (other, blocked)] {
+        assert_eq!(positions(&store, 0), (1024, JOIN));
+        assert_eq!(positions(&store, 1).0, JOIN);
+        assert_eq!(bases(&storage, 0).last(), Some(&SEGMENT_LENGTH));
+    }
+}
+
+/// 07-111: nothing of either recording is lost, and no file stands in the way of what is recorded next.
+#[test]
+fn a_kill_amid_a_migration_leaves_both_recordings_as_before_or_as_after() {
+    let (storage, store) = prepared();
+    let before = messages(&storage, &store);
+    for (source, destination) in [(0, 1), (1, 0)] {
+        let (_, mut moved) = prepared();
+        migrate(&mut moved, source, destination).unwrap();
+        let ends = [
+            [0, 1].map(|id| positions(&store, id)),
+            [0, 1].map(|id| positions(&moved, id)),
+        ];
+        killed_at_each_step(
+            prepared,
+            |store| migrate(store, source, destination).map(drop),
+            |storage, mut store, is_done| {
+                let found = [0, 1].map(|id| positions(&store, id));
+                assert!(found == ends[1] || found == ends[0] && !is_done);
+                assert_eq!(messages(storage, &store), before);
+                assert_eq!(names_of_notes(storage), [""; 0]);
+                let id = if found == ends[1] { destination } else { 1 };
+                let end = positions(&store, id).1;
+                store.extend_recording(id, &continuation(end)).unwrap();
+            },
+        );
+    }
+}
+
+/// 07-111: a second kill, while the store is opened.
+#[test]
+fn a_migration_is_finished_by_the_store_that_opens_next_even_if_that_is_killed() {
+    let (storage, store) = prepared();
+    let before = messages(&storage, &store);
+    for (first, second) in (0..6).flat_map(|first| (0..8).map(move |second| (first, second))) {
+        let (storage, mut store) = prepared();
+        storage.fail_at(storage.steps() + first, Fault::Kill { progress: 1 });
+        let _ = migrate(&mut store, 0, 1);
+        storage.restart();
+        storage.fail_at(storage.steps() + second, Fault::Kill { progress: 1 });
+        let _ = ArchiveStore::open(storage.clone(), options(), OPENED_MS);
+        storage.restart();
+        let (store, _) = open(&storage);
+        assert_eq!(messages(&storage, &store), before);
+        assert_eq!(names_of_notes(&storage), [""; 0]);
+    }
+}
+
+fn names_of_notes(storage: &MemoryStorage) -> Vec<String> {
+    let mut names = storage.names().unwrap();
+    names.retain(|name| name.ends_with(".note"));
+    names
+}

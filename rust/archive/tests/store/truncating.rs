@@ -1,0 +1,158 @@
+//! Recordings whose end is given up.
+
+use aeron_archive::memory_storage::MemoryStorage;
+use aeron_archive::store::StoreError;
+
+use crate::common::*;
+use crate::stream::{SEGMENT_LENGTH, TERM_LENGTH, is_zero_from};
+
+const START: i64 = 1024;
+/// Length of the frames that `record` records.
+const FRAME: i64 = 1056;
+
+/// A store with a recording of three segments.
+fn prepared() -> (MemoryStorage, Store) {
+    let (storage, mut store) = empty();
+    recorded(&mut store, START, 300);
+    assert_eq!(bases(&storage, 0), [0, SEGMENT_LENGTH, 2 * SEGMENT_LENGTH]);
+    (storage, store)
+}
+
+fn truncate(store: &mut Store, position: i64) -> Result<usize, StoreError> {
+    let operation = store.truncate(0, position);
+    delete_all(store, operation)
+}
+
+/// 07-108, 07-112
+#[test]
+fn a_truncated_recording_ends_at_the_frame_and_its_file_holds_nothing_after_it() {
+    let (storage, mut store) = prepared();
+    let before = frames(&storage, &store, 0);
+    let position = SEGMENT_LENGTH + 3 * FRAME;
+    assert_eq!(truncate(&mut store, position).unwrap(), 1);
+    assert_eq!(positions(&store, 0), (START, position));
+    assert_eq!(bases(&storage, 0), [0, SEGMENT_LENGTH]);
+    let name = format!("0-{SEGMENT_LENGTH}.rec");
+    assert!(is_zero_from(&storage, &name, 3 * FRAME));
+    assert_eq!(storage.bytes(&name).unwrap().len(), SEGMENT_LENGTH as usize);
+    let after = frames(&storage, &store, 0);
+    assert_eq!(after, before[..after.len()]);
+    assert_eq!(store.recording(0).unwrap().stop_timestamp_ms, STOPPED_MS);
+}
+
+/// 07-108: to a segment base, to the stop position, to padding, to the start.
+#[test]
+fn a_recording_is_truncated_to_any_frame_and_to_both_of_its_ends() {
+    let (storage, mut store) = prepared();
+    let stop = positions(&store, 0).1;
+    assert_eq!(truncate(&mut store, stop).unwrap(), 0);
+    assert_eq!(bases(&storage, 0).len(), 3);
+    assert_eq!(truncate(&mut store, SEGMENT_LENGTH).unwrap(), 2);
+    assert_eq!(bases(&storage, 0), [0]);
+    let padding = START + (TERM_LENGTH - START) / FRAME * FRAME;
+    assert_eq!(truncate(&mut store, padding).unwrap(), 0);
+    assert_eq!(positions(&store, 0), (START, padding));
+    assert_eq!(truncate(&mut store, START).unwrap(), 1);
+    assert_eq!(positions(&store, 0), (START, START));
+    assert_eq!(bases(&storage, 0), []);
+}
+
+/// 07-108
+#[test]
+fn a_position_that_cannot_be_an_end_is_refused_and_nothing_changes() {
+    let (storage, mut store) = prepared();
+    let active = store.start_recording(image(0)).unwrap();
+    let stop = positions(&store, 0).1;
+    assert_eq!(
+        refusal(store.truncate(7, START)),
+        (5, "unknown recording id: 7".into())
+    );
+    assert_eq!(
+        refusal(store.truncate(1, 0)),
+        (2, "cannot truncate active recording: 1".into())
+    );
+    for position in [START - 32, stop + 32, START + 1, -32, -1] {
+        let text = format!("invalid position {position}: start={START} stop={stop} alignment=32");
+        assert_eq!(refusal(store.truncate(0, position)), (16, text));
+    }
+    let position = START + 32;
+    assert_eq!(
+        refusal(store.truncate(0, position)),
+        (
+            0,
+            format!("{position} position not aligned to a data header")
+        )
+    );
+    assert_eq!(positions(&store, 0), (START, stop));
+    assert_eq!(bases(&storage, 0).len(), 3);
+    drop(active);
+}
+
+/// 07-108: one delete operation of a recording at a time; other recordings are free.
+#[test]
+fn nothing_else_is_deleted_or_extended_until_the_files_are_gone() {
+    let (_, mut store) = prepared();
+    recorded(&mut store, 0, 1);
+    let stop = 3 * FRAME + START;
+    let mut operation = store.truncate(0, stop).unwrap();
+    assert_eq!((operation.count(), operation.is_done()), (2, false));
+    let busy = || {
+        (
+            0,
+            "another delete operation in progress for recording id: 0".to_owned(),
+        )
+    };
+    assert_eq!(refusal(store.truncate(0, START)), busy());
+    assert_eq!(refusal(store.purge_recording(0, &IDLE)), busy());
+    assert_eq!(refusal(store.delete_detached_segments(0)), busy());
+    assert_eq!(
+        refusal(store.extend_recording(0, &continuation(stop))),
+        (
+            0,
+            "cannot extend recording 0 due to an outstanding delete operation".to_owned()
+        )
+    );
+    let other = store.purge_recording(1, &IDLE);
+    delete_all(&mut store, other).unwrap();
+
+    assert!(operation.step(&mut store).unwrap());
+    assert!(!operation.step(&mut store).unwrap());
+    assert!(operation.is_done());
+    store.extend_recording(0, &continuation(stop)).unwrap();
+}
+
+/// 07-108: the same request again finishes what the kill interrupted, and the recording can go on.
+#[test]
+fn a_kill_amid_a_truncation_leaves_the_old_end_or_the_new_one() {
+    for position in [
+        START,
+        START + 2 * FRAME,
+        SEGMENT_LENGTH,
+        SEGMENT_LENGTH + 3 * FRAME,
+    ] {
+        let (storage, store) = prepared();
+        let old_end = positions(&store, 0).1;
+        let before = frames(&storage, &store, 0);
+        killed_at_each_step(
+            prepared,
+            |store| truncate(store, position).map(drop),
+            |storage, mut store, is_done| {
+                let end = positions(&store, 0).1;
+                assert!(end == position || end == old_end && !is_done);
+                let after = frames(storage, &store, 0);
+                assert_eq!(after, before[..after.len()]);
+                truncate(&mut store, position).unwrap();
+                let mut session = store.extend_recording(0, &continuation(position)).unwrap();
+                record(&mut session, 300);
+                stop(&mut store, &session);
+                assert_eq!(
+                    frames(storage, &store, 0)
+                        .iter()
+                        .filter(|frame| !frame.4 && frame.0 >= position)
+                        .count(),
+                    300
+                );
+            },
+        );
+    }
+}
