@@ -3,7 +3,7 @@
 use std::io;
 
 use super::open::recorded_stream;
-use super::removal::is_frame_header;
+use super::removal::header_fault;
 use super::{ArchiveStore, StoreError};
 use crate::storage::{Access, Storage, StorageFile};
 use crate::stream::RecordedStream;
@@ -72,9 +72,13 @@ impl<S: Storage + Clone> ArchiveStore<S> {
                 continue;
             };
             let position = base + (begin + index * FRAME_ALIGNMENT) as i64;
-            return match is_frame_header(stream, position, &headers[index]) {
-                true => Ok(Some(position)),
-                false => Err(StoreError::ForeignSegmentFile { name, position }),
+            return match header_fault(stream, position, &headers[index]) {
+                None => Ok(Some(position)),
+                Some(fault) => Err(StoreError::ForeignSegmentFile {
+                    name,
+                    position,
+                    fault,
+                }),
             };
         }
         Err(StoreError::EmptySegmentFile { name })

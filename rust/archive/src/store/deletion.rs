@@ -71,8 +71,9 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     }
 
     /// # Errors
-    /// [`StoreError::DeleteInProgress`].
+    /// [`StoreError::DeleteInProgress`], [`StoreError::HalfMigrated`].
     pub(super) fn check_not_deleting(&self, recording_id: i64) -> Result<(), StoreError> {
+        self.check_not_half_migrated(recording_id)?;
         match self.deleting_up_to(recording_id) {
             Some(_) => Err(StoreError::DeleteInProgress { recording_id }),
             None => Ok(()),

@@ -5,6 +5,7 @@ use std::io;
 use aeron_protocol::archive::ArchiveErrorCode;
 
 use crate::catalog::CatalogError;
+use crate::frame::FrameFault;
 use crate::purge::PurgeError;
 use crate::recorder::RecorderError;
 use crate::recovery::RecoveryError;
@@ -51,7 +52,7 @@ pub enum StoreError {
         recorded: i32,
     },
     /// A recording that is being recorded was to be extended.
-    #[error("cannot extend active recording for {recording_id}")]
+    #[error("cannot extend active recording {recording_id}")]
     ExtendsActive {
         /// The recording.
         recording_id: i64,
@@ -63,19 +64,19 @@ pub enum StoreError {
         recording_id: i64,
     },
     /// A recording that is being recorded was to be truncated.
-    #[error("cannot truncate active recording: {recording_id}")]
+    #[error("cannot truncate active recording")]
     TruncatesActive {
         /// The recording.
         recording_id: i64,
     },
     /// A recording that is being recorded was to be purged.
-    #[error("cannot purge active recording: {recording_id}")]
+    #[error("cannot purge active recording {recording_id}")]
     PurgesActive {
         /// The recording.
         recording_id: i64,
     },
     /// A recording that is being replayed was to be purged.
-    #[error("cannot purge recording with active replay: {recording_id}")]
+    #[error("cannot purge recording with active replay {recording_id}")]
     PurgesReplayed {
         /// The recording.
         recording_id: i64,
@@ -101,13 +102,13 @@ pub enum StoreError {
     NewStart(#[from] PurgeError),
     /// A replay reads what was to be detached.
     #[error(
-        "invalid detach: replay in progress - newStartPosition={new_start} replayPosition={position}"
+        "invalid detach: replay in progress - newStartPosition={new_start} upperBound={upper_bound}"
     )]
     DetachesReplayed {
         /// Position of the request.
         new_start: i64,
-        /// Position of the replay.
-        position: i64,
+        /// Base of the segment that the replay reads.
+        upper_bound: i64,
     },
     /// Files of the recording are being deleted.
     #[error("another delete operation in progress for recording id: {recording_id}")]
@@ -124,7 +125,7 @@ pub enum StoreError {
         source: io::Error,
     },
     /// A file that was to be attached has another length than the recording's segments.
-    #[error("{name}: fileLength={file_length} not equal to segmentLength={segment_length}")]
+    #[error("fileLength={file_length} not equal to segmentLength={segment_length}: {name}")]
     SegmentFileLength {
         /// Name of the file.
         name: String,
@@ -134,15 +135,17 @@ pub enum StoreError {
         segment_length: i64,
     },
     /// The first frame of a file that was to be attached is not of the recording.
-    #[error("{name}: the frame at position {position} is not one of this place of the stream")]
+    #[error("{}: position {position} of {name}", describe(.fault))]
     ForeignSegmentFile {
         /// Name of the file.
         name: String,
         /// Position of the frame.
         position: i64,
+        /// What is wrong with the frame.
+        fault: FrameFault,
     },
     /// A file that was to be attached has no frame in its first term.
-    #[error("{name}: no frame in the first term")]
+    #[error("fragment not found in first term of segment {name}")]
     EmptySegmentFile {
         /// Name of the file.
         name: String,
@@ -153,18 +156,44 @@ pub enum StoreError {
         /// What does not fit.
         reason: String,
     },
+    /// A recording whose segments were to be moved is recorded.
+    #[error("recording {recording_id} is still active")]
+    MigratesActive {
+        /// The recording.
+        recording_id: i64,
+    },
+    /// A migration to or from the recording could not be finished.
+    #[error(
+        "migration of the segments of recording {recording_id} has failed midway: start the archive again to finish it"
+    )]
+    HalfMigrated {
+        /// The recording.
+        recording_id: i64,
+    },
+    /// A segment that was to be moved has no file.
+    #[error("missing src segment file {name}")]
+    MissingSegmentFile {
+        /// Name of the file.
+        name: String,
+    },
+    /// A file has the name that a segment was to get.
+    #[error("preexisting dst segment file {name}: remove it, if it holds nothing of a recording")]
+    PreexistingSegmentFile {
+        /// Name of the file.
+        name: String,
+    },
     /// An image does not continue the recording.
     #[error(
-        "cannot extend recording {recording_id}: {field} {image} of the image is not the {recorded_field} {recorded} of the recording"
+        "cannot extend recording {recording_id} image.{image_field}={image} != rec.{recorded_field}={recorded}"
     )]
     InvalidExtension {
         /// The recording.
         recording_id: i64,
-        /// The field of the image.
-        field: &'static str,
+        /// The field of the image, as Aeron's archive names it.
+        image_field: &'static str,
         /// Its value.
         image: i64,
-        /// The field of the recording.
+        /// The field of the recording, as Aeron's archive names it.
         recorded_field: &'static str,
         /// Its value.
         recorded: i64,
@@ -246,5 +275,17 @@ impl RecorderError {
             Self::Full { .. } => ArchiveErrorCode::StorageSpace,
             _ => ArchiveErrorCode::Generic,
         }
+    }
+}
+
+/// Describes a frame that is not of a recording, in the words of Aeron's archive where it has some.
+fn describe(fault: &FrameFault) -> String {
+    match fault {
+        FrameFault::Field {
+            field,
+            found,
+            expected,
+        } => format!("{field} does not match: actual={found} expected={expected}"),
+        other => other.to_string(),
     }
 }

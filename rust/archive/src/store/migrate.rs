@@ -38,7 +38,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     /// # Errors
     /// One of the recordings does not exist or has files that are being deleted, the source is recorded, the streams differ, the recordings do
     /// not meet at a segment base, or files are missing or in the way: nothing changed then. If the file system refuses, the migration is
-    /// finished when the store is opened again.
+    /// finished when the store is opened again; until then the ends of both recordings stay where they are.
     pub fn migrate_segments(
         &mut self,
         source: i64,
@@ -46,16 +46,14 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     ) -> Result<Migration, StoreError> {
         let from = self.recording(source)?;
         let to = self.recording(destination)?;
+        for descriptor in [from, to] {
+            self.check_not_half_migrated(descriptor.recording_id)?;
+        }
         check_alike(from, to)?;
         let join_position = join_position(from, to)?;
-        for descriptor in [from, to] {
+        for (role, descriptor) in [("src", from), ("dst", to)] {
             if descriptor.segment_base(join_position) != join_position {
-                return Err(StoreError::Migrate {
-                    reason: format!(
-                        "join position {join_position} is not a segment base of recording {}",
-                        descriptor.recording_id
-                    ),
-                });
+                return Err(not_a_segment_base(join_position, descriptor, role));
             }
             self.check_not_deleting(descriptor.recording_id)?;
         }
@@ -68,7 +66,10 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         self.storage
             .create(&route.note(), 0)
             .map_err(|error| StoreError::storage(&route.note(), "create it", error))?;
-        self.finish_migration(route)?;
+        if let Err(error) = self.finish_migration(route) {
+            self.half_migrated.extend([source, destination]);
+            return Err(error);
+        }
         let count = empty.len();
         Ok(Migration {
             moved: bases.len(),
@@ -76,14 +77,32 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         })
     }
 
-    /// Finishes the migrations that a kill has interrupted.
+    /// Finishes the migrations that a kill or an error has interrupted.
     pub(super) fn finish_migrations(&mut self) -> Result<(), StoreError> {
         for name in self.names()? {
-            if let Some(route) = Route::parse(&name) {
+            if let Some(route) = Route::parse(&name)
+                && self.has_both(route)
+            {
                 self.finish_migration(route)?;
             }
         }
         Ok(())
+    }
+
+    /// Whether both recordings exist. The note of a recording that was marked invalid waits until the recording is valid again.
+    fn has_both(&self, route: Route) -> bool {
+        [route.source, route.destination]
+            .iter()
+            .all(|&recording_id| self.recording(recording_id).is_ok())
+    }
+
+    /// # Errors
+    /// [`StoreError::HalfMigrated`].
+    pub(super) fn check_not_half_migrated(&self, recording_id: i64) -> Result<(), StoreError> {
+        match self.half_migrated.contains(&recording_id) {
+            true => Err(StoreError::HalfMigrated { recording_id }),
+            false => Ok(()),
+        }
     }
 
     /// Makes the steps of a migration that were not made yet.
@@ -127,16 +146,11 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         for &base in bases {
             let name = segment_name(from.recording_id, base);
             if !present.iter().any(|file| file.name == name) {
-                return Err(StoreError::Migrate {
-                    reason: format!("missing source segment file {name}"),
-                });
+                return Err(StoreError::MissingSegmentFile { name });
             }
             let name = segment_name(to.recording_id, base);
-            // What begins at the destination's end holds nothing.
-            if base != to.stop_position && taken.iter().any(|file| file.name == name) {
-                return Err(StoreError::Migrate {
-                    reason: format!("destination segment file {name} exists"),
-                });
+            if taken.iter().any(|file| file.name == name) {
+                return Err(StoreError::PreexistingSegmentFile { name });
             }
         }
         present.retain(|file| file.base == from.stop_position);
@@ -173,21 +187,22 @@ impl Route {
 }
 
 fn check_alike(from: &RecordingDescriptor, to: &RecordingDescriptor) -> Result<(), StoreError> {
-    let refuse = |reason| Err(StoreError::Migrate { reason });
     if from.is_unfinished() {
-        return refuse(format!("source recording {} is active", from.recording_id));
+        return Err(StoreError::MigratesActive {
+            recording_id: from.recording_id,
+        });
     }
     let fields = [
-        ("segment length", from.segment_length, to.segment_length),
-        ("term length", from.term_length, to.term_length),
-        ("initial term id", from.initial_term_id, to.initial_term_id),
-        ("stream id", from.stream_id, to.stream_id),
-        ("MTU length", from.mtu_length, to.mtu_length),
+        ("SegmentFileLength", from.segment_length, to.segment_length),
+        ("TermBufferLength", from.term_length, to.term_length),
+        ("InitialTermId", from.initial_term_id, to.initial_term_id),
+        ("StreamId", from.stream_id, to.stream_id),
+        ("MtuLength", from.mtu_length, to.mtu_length),
     ];
     match fields.into_iter().find(|(_, from, to)| from != to) {
-        Some((field, from, to)) => refuse(format!(
-            "{field} {from} of the source is not the {to} of the destination"
-        )),
+        Some((field, from, to)) => Err(StoreError::Migrate {
+            reason: format!("src{field}={from} dst{field}={to}"),
+        }),
         None => Ok(()),
     }
 }
@@ -204,15 +219,26 @@ fn join_position(from: &RecordingDescriptor, to: &RecordingDescriptor) -> Result
     }
     Err(StoreError::Migrate {
         reason: format!(
-            "recordings {} and {} are not contiguous: source {}..{}, destination {}..{}",
-            from.recording_id,
-            to.recording_id,
-            from.start_position,
-            from.stop_position,
-            to.start_position,
-            to.stop_position
+            "src and dst are not contiguous srcStartPosition={} srcStopPosition={} dstStartPosition={} dstStopPosition={}",
+            from.start_position, from.stop_position, to.start_position, to.stop_position
         ),
     })
+}
+
+fn not_a_segment_base(
+    join_position: i64,
+    recording: &RecordingDescriptor,
+    role: &str,
+) -> StoreError {
+    StoreError::Migrate {
+        reason: format!(
+            "join position is not on segment boundary of {role} recording seamPosition={join_position} startPosition={} stopPosition={} termBufferLength={} segmentFileLength={}",
+            recording.start_position,
+            recording.stop_position,
+            recording.term_length,
+            recording.segment_length
+        ),
+    }
 }
 
 /// Bases of the segments that hold something of a recording that has ended.

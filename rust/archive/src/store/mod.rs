@@ -24,7 +24,7 @@ pub use options::StoreOptions;
 pub use recording::{Continuation, NewRecording};
 pub use removal::RecordingActivity;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::{Catalog, CatalogEntry, RecordingDescriptor, RecordingState};
 use crate::storage::Storage;
@@ -37,6 +37,8 @@ pub struct ArchiveStore<S: Storage> {
     options: StoreOptions,
     /// Recordings with files that are being deleted, and the base of the highest of these.
     deleting: BTreeMap<i64, i64>,
+    /// Recordings of a migration that failed midway.
+    half_migrated: BTreeSet<i64>,
 }
 
 impl<S: Storage + Clone> ArchiveStore<S> {

@@ -1,6 +1,6 @@
 //! Opening a store: the catalog, the end of each recording whose recorder was killed, and what a kill has left of other operations.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use super::deletion::{remove, segment_files_where};
@@ -56,6 +56,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             catalog,
             options,
             deleting: BTreeMap::new(),
+            half_migrated: BTreeSet::new(),
         };
         store.finish_migrations()?;
         Ok((store, ends.iter().map(RecoveredRecording::new).collect()))

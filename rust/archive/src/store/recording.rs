@@ -169,6 +169,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         if descriptor.is_unfinished() {
             return Err(StoreError::ExtendsActive { recording_id });
         }
+        self.check_not_half_migrated(recording_id)?;
         match self.deleting_up_to(recording_id) {
             Some(position) if position >= descriptor.stop_position => {
                 Err(StoreError::ExtendsDeleted { recording_id })
@@ -223,35 +224,35 @@ impl Continuation {
     fn check(&self, recording: &RecordingDescriptor) -> Result<(), StoreError> {
         let fields = [
             (
-                "join position",
+                "joinPosition",
                 self.join_position,
-                "stop position",
+                "stopPosition",
                 recording.stop_position,
             ),
             (
-                "initial term id",
+                "initialTermId",
                 self.initial_term_id.into(),
-                "initial term id",
+                "initialTermId",
                 recording.initial_term_id.into(),
             ),
             (
-                "term length",
+                "termBufferLength",
                 self.term_length.into(),
-                "term length",
+                "termBufferLength",
                 recording.term_length.into(),
             ),
             (
-                "MTU length",
+                "mtuLength",
                 self.mtu_length.into(),
-                "MTU length",
+                "mtuLength",
                 recording.mtu_length.into(),
             ),
         ];
-        for (field, image, recorded_field, recorded) in fields {
+        for (image_field, image, recorded_field, recorded) in fields {
             if image != recorded {
                 return Err(StoreError::InvalidExtension {
                     recording_id: recording.recording_id,
-                    field,
+                    image_field,
                     image,
                     recorded_field,
                     recorded,

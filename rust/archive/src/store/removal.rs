@@ -24,7 +24,7 @@ pub struct RecordingActivity {
 
 impl<S: Storage + Clone> ArchiveStore<S> {
     /// Gives up all that is recorded from `position` on, which becomes the stop position. The caller ends replays of the recording before it
-    /// deletes the files.
+    /// deletes the files. Files that an earlier truncation left after the stop position are deleted too, and not counted.
     ///
     /// # Errors
     /// The recording does not exist, is recorded, or has files that are being deleted; `position` is not in it or no frame begins there; or
@@ -50,9 +50,11 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         self.check_not_deleting(recording_id)?;
         let mut files = self.segment_files(recording_id)?;
         let base = descriptor.segment_base(position);
+        let mut count = files.len();
         let mut cut_file = None;
         if position != descriptor.start_position {
             files.retain(|file| file.base >= position);
+            count = count_segments_from(&descriptor, position);
             if position != base && position != descriptor.stop_position {
                 cut_file = Some(self.open_at_frame(&descriptor, position)?);
             }
@@ -64,7 +66,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
                 StoreError::storage(&segment_name(&descriptor, base), "cut it", source)
             })?;
         }
-        Ok(self.delete_files(recording_id, files.len(), files))
+        Ok(self.delete_files(recording_id, count, files))
     }
 
     /// Gives up a whole recording. Its id is never used again.
@@ -150,6 +152,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         activity: &RecordingActivity,
     ) -> Result<i64, StoreError> {
         let descriptor = self.recording(recording_id)?;
+        self.check_not_half_migrated(recording_id)?;
         let end = match descriptor.is_unfinished() {
             true => activity
                 .recorded_position
@@ -164,7 +167,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             Some(position) if descriptor.segment_base(position) < new_start => {
                 Err(StoreError::DetachesReplayed {
                     new_start,
-                    position,
+                    upper_bound: descriptor.segment_base(position),
                 })
             }
             _ => Ok(descriptor.first_segment_base()),
@@ -195,25 +198,33 @@ impl<S: Storage + Clone> ArchiveStore<S> {
                 Ok(file)
             })
             .map_err(|source| StoreError::storage(&name, "read it", source))?;
-        match is_frame_header(&stream, position, &header) {
-            true => Ok(file),
-            false => Err(StoreError::NotADataHeader { position }),
+        match header_fault(&stream, position, &header) {
+            None => Ok(file),
+            Some(_) => Err(StoreError::NotADataHeader { position }),
         }
     }
 }
 
-/// Whether the header is that of a frame at this place of the stream.
-pub(super) fn is_frame_header(
+/// Says why the header is not that of a frame at this place of the stream, if it is not.
+pub(super) fn header_fault(
     stream: &RecordedStream,
     position: i64,
     header: &[u8; HEADER_LENGTH],
-) -> bool {
+) -> Option<FrameFault> {
     match stream.rules().check(position, header) {
-        Ok(_) => true,
+        Ok(_) => None,
         // The rest of the frame was not read.
-        Err(FrameFault::Incomplete { .. }) => true,
-        Err(_) => false,
+        Err(FrameFault::Incomplete { .. }) => None,
+        Err(fault) => Some(fault),
     }
+}
+
+/// Number of segments that begin at `position` or later, up to the one of the stop position, whether they have files or not.
+fn count_segments_from(descriptor: &RecordingDescriptor, position: i64) -> usize {
+    let last = descriptor.segment_base(descriptor.stop_position);
+    let segment_length = i64::from(descriptor.segment_length);
+    let first = descriptor.segment_base(position + segment_length - 1);
+    ((last + segment_length - first) / segment_length) as usize
 }
 
 fn segment_name(descriptor: &RecordingDescriptor, base: i64) -> String {

@@ -1,5 +1,6 @@
 //! Recordings whose segments move to another recording.
 
+use aeron_archive::catalog::Catalog;
 use aeron_archive::memory_storage::{Fault, MemoryStorage};
 use aeron_archive::storage::Storage;
 use aeron_archive::store::{ArchiveStore, Migration, NewRecording, StoreError};
@@ -84,6 +85,19 @@ fn the_empty_last_file_of_the_source_is_deleted() {
     assert_eq!(bases(&storage, 0), []);
 }
 
+/// 07-111: as in the real archive. Truncating the destination to its end deletes the file.
+#[test]
+fn the_empty_last_file_of_the_destination_is_in_the_way() {
+    let (storage, mut store) = prepared();
+    storage
+        .create(&format!("0-{JOIN}.rec"), SEGMENT_LENGTH as u64)
+        .unwrap();
+    assert_eq!(refusal(store.migrate_segments(1, 0)).0, 0);
+    let end = store.truncate(0, JOIN);
+    assert_eq!(delete_all(&mut store, end).unwrap(), 1);
+    assert_eq!(migrate(&mut store, 1, 0).unwrap().moved, 2);
+}
+
 /// 07-111: the recorder of the destination is not disturbed.
 #[test]
 fn segments_come_before_a_destination_that_is_recorded() {
@@ -119,12 +133,30 @@ fn recordings_that_do_not_fit_together_are_not_joined() {
         assert!(text.starts_with("invalid migrate: "), "{text}");
         text
     };
-    assert!(other(|new| new.term_length = 2 * TERM_LENGTH as i32).contains("term length"));
-    assert!(other(|new| new.term_length = 4 * TERM_LENGTH as i32).contains("segment length"));
-    assert!(other(|new| new.initial_term_id = INITIAL_TERM_ID - 1).contains("initial term id"));
-    assert!(other(|new| new.stream_id = STREAM_ID + 1).contains("stream id"));
-    assert!(other(|new| new.mtu_length = MTU_LENGTH as i32 * 2).contains("MTU length"));
-    other(|new| new.join_position += SEGMENT_LENGTH);
+    assert!(
+        other(|new| new.term_length = 2 * TERM_LENGTH as i32)
+            .ends_with("srcTermBufferLength=65536 dstTermBufferLength=131072")
+    );
+    assert!(
+        other(|new| new.term_length = 4 * TERM_LENGTH as i32)
+            .ends_with("srcSegmentFileLength=131072 dstSegmentFileLength=262144")
+    );
+    assert!(
+        other(|new| new.initial_term_id = INITIAL_TERM_ID - 1)
+            .ends_with("srcInitialTermId=2147483647 dstInitialTermId=2147483646")
+    );
+    assert!(
+        other(|new| new.stream_id = STREAM_ID + 1).ends_with("srcStreamId=1001 dstStreamId=1002")
+    );
+    assert!(
+        other(|new| new.mtu_length = MTU_LENGTH as i32 * 2)
+            .ends_with("srcMtuLength=1408 dstMtuLength=2816")
+    );
+    let gap = other(|new| new.join_position += SEGMENT_LENGTH);
+    assert_eq!(
+        gap,
+        "invalid migrate: src and dst are not contiguous srcStartPosition=1024 srcStopPosition=262144 dstStartPosition=393216 dstStopPosition=393216"
+    );
     other(|new| new.join_position = 1024);
 }
 
@@ -140,9 +172,18 @@ fn recordings_that_meet_amid_a_segment_are_not_joined() {
         let join = session.recorded_position();
         stop(&mut store, &session);
         recorded(&mut store, join, 10);
-        let (code, text) = refusal(store.migrate_segments(0, 1));
-        assert_eq!(code, 0);
-        assert!(text.starts_with("invalid migrate: "), "{text}");
+        let is_base_of_later = join % TERM_LENGTH == 0;
+        for (source, destination, role) in [
+            (0, 1, "src"),
+            (1, 0, if is_base_of_later { "dst" } else { "src" }),
+        ] {
+            let (code, text) = refusal(store.migrate_segments(source, destination));
+            assert_eq!(code, 0);
+            let expected = format!(
+                "invalid migrate: join position is not on segment boundary of {role} recording seamPosition={join} "
+            );
+            assert!(text.starts_with(&expected), "{text}");
+        }
         assert_eq!(positions(&store, 1).0, join);
     }
 }
@@ -155,7 +196,10 @@ fn a_recording_that_is_unknown_recorded_or_the_same_is_not_migrated() {
     assert_eq!(refusal(store.migrate_segments(7, 1)).0, 5);
     assert_eq!(refusal(store.migrate_segments(0, 7)).0, 5);
     assert_eq!(refusal(store.migrate_segments(0, 0)).0, 0);
-    assert_eq!(refusal(store.migrate_segments(2, 0)).0, 0);
+    assert_eq!(
+        refusal(store.migrate_segments(2, 0)),
+        (0, "recording 2 is still active".to_owned())
+    );
     drop(session);
 }
 
@@ -164,14 +208,16 @@ fn a_recording_that_is_unknown_recorded_or_the_same_is_not_migrated() {
 fn nothing_moves_if_a_file_is_missing_or_in_the_way() {
     let (storage, mut store) = prepared();
     storage.remove("0-0.rec").unwrap();
-    assert!(refusal(store.migrate_segments(0, 1)).1.contains("0-0.rec"));
+    assert_eq!(
+        refusal(store.migrate_segments(0, 1)),
+        (0, "missing src segment file 0-0.rec".to_owned())
+    );
     let (other, mut blocked) = prepared();
     other.put("1-0.rec", b"in the way");
-    assert!(
-        refusal(blocked.migrate_segments(0, 1))
-            .1
-            .contains("1-0.rec")
-    );
+    let (code, text) = refusal(blocked.migrate_segments(0, 1));
+    assert_eq!(code, 0);
+    let expected = "preexisting dst segment file 1-0.rec";
+    assert!(text.starts_with(expected), "{text}");
     for (storage, store) in [(storage, store), (other, blocked)] {
         assert_eq!(positions(&store, 0), (1024, JOIN));
         assert_eq!(positions(&store, 1).0, JOIN);
@@ -224,6 +270,50 @@ fn a_migration_is_finished_by_the_store_that_opens_next_even_if_that_is_killed()
         assert_eq!(messages(&storage, &store), before);
         assert_eq!(names_of_notes(&storage), [""; 0]);
     }
+}
+
+/// 07-111: until the store is opened again, nothing moves an end of either recording.
+#[test]
+fn a_migration_that_fails_midway_is_finished_at_the_next_opening() {
+    let (storage, store) = prepared();
+    let before = messages(&storage, &store);
+    for step in 1..6 {
+        let (storage, mut store) = prepared();
+        let denied = Fault::Error(std::io::ErrorKind::PermissionDenied);
+        storage.fail_at(storage.steps() + step, denied);
+        assert!(migrate(&mut store, 0, 1).is_err(), "step {step}");
+        let half = "has failed midway: start the archive again to finish it";
+        for text in [
+            refusal(store.extend_recording(0, &continuation(JOIN))).1,
+            refusal(store.truncate(0, 1024)).1,
+            refusal(store.purge_recording(1, &IDLE)).1,
+            refusal(store.detach_segments(1, JOIN + SEGMENT_LENGTH, &IDLE)).1,
+            refusal(store.attach_segments(1)).1,
+            refusal(store.migrate_segments(1, 0)).1,
+        ] {
+            assert!(text.ends_with(half), "step {step}: {text}");
+        }
+        let (store, _) = open(&storage);
+        assert_eq!(positions(&store, 0), (1024, 1024));
+        assert_eq!(messages(&storage, &store), before);
+        assert_eq!(names_of_notes(&storage), [""; 0]);
+    }
+}
+
+/// 07-66, 07-111: a tool may mark the recording between the two lives of the archive.
+#[test]
+fn a_half_made_migration_waits_for_a_recording_that_is_invalid() {
+    let (storage, mut store) = prepared();
+    let before = messages(&storage, &store);
+    storage.fail_at(storage.steps() + 2, Fault::Kill { progress: 1 });
+    assert!(migrate(&mut store, 0, 1).is_err());
+    storage.restart();
+    Catalog::open(&storage, 0).unwrap().invalidate(0).unwrap();
+    assert_eq!(open(&storage).0.recordings().count(), 1);
+    Catalog::open(&storage, 0).unwrap().revalidate(0).unwrap();
+    let (store, _) = open(&storage);
+    assert_eq!(positions(&store, 1).0, 1024);
+    assert_eq!(messages(&storage, &store), before);
 }
 
 fn names_of_notes(storage: &MemoryStorage) -> Vec<String> {

@@ -78,11 +78,11 @@ fn a_recording_in_use_is_not_purged() {
     let active = store.start_recording(image(0)).unwrap();
     assert_eq!(
         refusal(store.purge_recording(0, &replayed_at(4096))),
-        (2, "cannot purge recording with active replay: 0".to_owned())
+        (2, "cannot purge recording with active replay 0".to_owned())
     );
     assert_eq!(
         refusal(store.purge_recording(2, &IDLE)),
-        (2, "cannot purge active recording: 2".to_owned())
+        (2, "cannot purge active recording 2".to_owned())
     );
     assert_eq!(store.recordings().count(), 3);
     assert_eq!(bases(&storage, 0).len(), 3);

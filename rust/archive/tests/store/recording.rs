@@ -164,8 +164,18 @@ fn a_recording_is_extended_by_what_continues_it_only() {
     let id = recorded(&mut store, 0, 10);
     let stop_position = positions(&store, id).1;
     assert_eq!(refusal(store.check_extension(7, STREAM_ID)).0, 5);
-    assert_eq!(refusal(store.check_extension(id, STREAM_ID + 1)).0, 5);
-    assert_eq!(refusal(store.check_extension(0, STREAM_ID)).0, 2);
+    let expected = format!(
+        "cannot extend recording 1 with streamId={} for existing streamId=1001",
+        STREAM_ID + 1
+    );
+    assert_eq!(
+        refusal(store.check_extension(id, STREAM_ID + 1)),
+        (5, expected)
+    );
+    assert_eq!(
+        refusal(store.check_extension(0, STREAM_ID)),
+        (2, "cannot extend active recording 0".to_owned())
+    );
     assert_eq!(refusal(store.extend_recording(7, &continuation(0))).0, 5);
     assert_eq!(refusal(store.extend_recording(0, &continuation(0))).0, 2);
     let good = continuation(stop_position);
@@ -192,6 +202,12 @@ fn a_recording_is_extended_by_what_continues_it_only() {
         );
         assert_eq!(positions(&store, id).1, stop_position);
     }
+    assert_eq!(
+        refusal(store.extend_recording(id, &continuation(0))).1,
+        format!(
+            "cannot extend recording 1 image.joinPosition=0 != rec.stopPosition={stop_position}"
+        )
+    );
     store.extend_recording(id, &good).unwrap();
     drop(active);
 }
