@@ -41,9 +41,10 @@ class ArchiveTool:
         if "DELETED" not in self.succeed("describe-all"):
             self.succeed("dump")
 
-    def verify(self, answer="n"):
-        """Verifies every frame; answers whether it asked about a last frame."""
-        shown = self.succeed("verify", "-a", answer=answer)
+    def verify(self, answer="n", checksum=None):
+        """Verifies every frame, with a checksum its value too; answers whether it asked about a last frame."""
+        arguments = ("-checksum", checksum) if checksum else ()
+        shown = self.succeed("verify", "-a", *arguments, answer=answer)
         assert "ERR" not in shown
         return "straddles a page boundary" in shown
 

@@ -1,4 +1,4 @@
-"""Archives that our bricks made before the real `ArchiveTool`, and one that the real archive made before our reader."""
+"""Archives of our store and of its parts before the real `ArchiveTool`, and those of the real archive before ours."""
 
 import shutil
 import struct
@@ -138,6 +138,38 @@ def test_the_tool_takes_what_our_recovery_leaves(bricks, written, state, known):
     assert _segments(recovered) == segments
 
 
+_MAINTAINED = ("extended", "other-channels", "truncated", "detached", "given-up", "migrated")
+
+
+@pytest.mark.parametrize("checksum", [None, "CRC-32C"])
+@pytest.mark.parametrize("state", _MAINTAINED)
+def test_the_tool_takes_what_operations_of_our_store_left(written, state, checksum):
+    """07-51, 07-59, 07-63, 07-69, 07-108 to 07-111: with checksums the tool checks each frame and entry."""
+    tool = ArchiveTool(written(state + ("-with-checksums" if checksum else "")))
+    before, segments = tool.positions(), _segments(tool.directory)
+    tool.show()
+    assert not tool.verify(checksum=checksum)
+    assert tool.positions() == before
+    assert _segments(tool.directory) == segments
+
+
+@pytest.mark.parametrize("checksum", [None, "CRC-32C"])
+def test_the_tool_finds_the_end_of_extended_recordings_that_we_find(bricks, written, checksum):
+    """07-59, 07-77, 07-80: their frames are of two sessions."""
+    tool = ArchiveTool(written("extending" + ("-with-checksums" if checksum else "")))
+    expected = {id: messages[:2] for id, messages in _messages(bricks("read", tool.directory, "--any-session")).items()}
+    assert not tool.verify(checksum=checksum)
+    assert tool.positions() == expected
+
+
+def test_the_tool_takes_frames_and_entries_for_broken_if_another_checksum_is_asked_for(written):
+    """07-51: so the other tests show that the tool has looked."""
+    tool = ArchiveTool(written("extended-with-checksums"))
+    result = tool.run("verify", "-a", "-checksum", "CRC-32")
+    assert result.returncode == 255
+    assert "ERR" in result.stdout
+
+
 @pytest.fixture
 def real_archive(drivers, tmp_path):
     """`real_archive(directory, **settings)`: the real archive beside our driver, as a process, and its directory."""
@@ -176,6 +208,21 @@ def test_the_real_archive_goes_on_with_what_a_killed_recorder_left(bricks, writt
     _set_activity(directory, int(time.time() * 1000) - 11_000)
     archive, _ = real_archive(directory)
     for id, (start, stop, messages) in _messages(bricks("read", recovered)).items():
+        replayed = archive.call("replay", recording=id)
+        assert (replayed["start"], replayed["stop"]) == (start, stop)
+        assert replayed["count"] == len(messages)
+        assert replayed["checksum"] == zlib.crc32(b"".join(messages))
+
+
+@pytest.mark.parametrize("state", [*_MAINTAINED, "truncated-to-a-segment"])
+def test_the_real_archive_goes_on_with_what_operations_of_our_store_left(bricks, written, real_archive, state):
+    """07-70: it replays the messages that we read."""
+    directory = written(state)
+    recordings = _messages(bricks("read", directory, "--any-session"))
+    archive, _ = real_archive(directory)
+    for id, (start, stop, messages) in recordings.items():
+        if start == stop:
+            continue
         replayed = archive.call("replay", recording=id)
         assert (replayed["start"], replayed["stop"]) == (start, stop)
         assert replayed["count"] == len(messages)
@@ -250,6 +297,79 @@ def test_our_reader_reads_frames_whose_session_id_is_a_checksum(bricks, real_arc
     archive.call("close")
     [(_, _, messages)] = _messages(bricks("read", directory, "--any-session")).values()
     assert messages == _pattern()
+
+
+def test_the_tool_refuses_what_the_real_archive_truncated_to_a_segment(
+    drivers, start_archive, archive_client, written, stream
+):
+    """07-108: the file that would hold the stop position is deleted. What we truncated there is refused, too."""
+    driver = drivers("ours")
+    archive = start_archive("java", driver)
+    client = archive_client(driver, archive)
+    publication = client.add_recorded_publication(_CHANNEL, stream, exclusive=True)
+    recording = client.await_signal("START")["recording"]
+    publication.start_publish(_COUNT, _LENGTHS)
+    assert client.peer.answer()["sent"] == _COUNT
+    client.await_recorded(recording, publication.state()["position"])
+    client.stop_recording_publication(publication)
+    client.await_signal("STOP")
+    assert client.truncate(recording, _SEGMENT_LENGTH) > 0
+    client.await_signal("DELETE")
+    client.close()
+    archive.stop()
+    for directory in (archive.directory, written("truncated-to-a-segment")):
+        assert list(_segments(directory)) == ["0-0.rec"]
+        result = ArchiveTool(directory).run("verify", "-a")
+        assert result.returncode == 255
+        assert f"stopPosition={_SEGMENT_LENGTH} exceed max segment file position" in result.stdout
+
+
+def test_our_store_goes_on_with_what_operations_of_the_real_archive_left(
+    bricks, drivers, start_archive, archive_client, stream
+):
+    """07-59, 07-69, 07-70, 07-108, 07-110, 07-111"""
+    driver = drivers("ours")
+    archive = start_archive("java", driver)
+    client = archive_client(driver, archive)
+
+    def record(start=0, extended=None):
+        at = f"init-term-id=7|term-id={7 + start // 65536}|term-offset={start % 65536}"
+        channel = f"{_CHANNEL}|mtu=1408|{at}"
+        subscription = (
+            client.start_recording(channel, stream)
+            if extended is None
+            else client.extend_recording(extended, channel, stream)
+        )
+        publication = client.peer.add_publication(channel, stream, exclusive=True)
+        recording = client.await_signal("START" if extended is None else "EXTEND")["recording"]
+        publication.await_connected()
+        publication.start_publish(_COUNT, _LENGTHS)
+        assert client.peer.answer()["sent"] == _COUNT
+        client.await_recorded(recording, publication.state()["position"])
+        client.stop_recording(subscription)
+        client.await_signal("STOP")
+        publication.close()
+        return recording
+
+    extended, shortened, truncated, earlier = [record() for _ in range(4)]
+    record(client.stop_position(extended), extended)
+    client.purge_segments(shortened, _SEGMENT_LENGTH)
+    client.truncate(truncated, _SEGMENT_LENGTH)
+    client.truncate(earlier, 2 * _SEGMENT_LENGTH)
+    later = record(2 * _SEGMENT_LENGTH)
+    client.migrate_segments(earlier, later)
+    client.update_channel(shortened, f"aeron:ipc?alias={'x' * 500}")
+    client.update_channel(later, "aeron:ipc")
+    expected = {it["recording"]: (it["start"], it["stop"], it["original"]) for it in client.list_recordings()}
+    client.close()
+    archive.stop()
+    shown = [line.split() for line in bricks("open", archive.directory)]
+    assert {int(id): (int(start), int(stop), channel) for id, start, stop, channel in shown} == expected
+    messages = {id: it[2] for id, it in _messages(bricks("read", archive.directory, "--any-session")).items()}
+    assert messages[extended] == 2 * _pattern()
+    assert messages[later][-_COUNT:] == _pattern()
+    assert len(messages[shortened]) > 0
+    ArchiveTool(archive.directory).succeed("describe")
 
 
 def test_the_tool_cannot_dump_what_the_real_archive_purged(real_archive, stream):

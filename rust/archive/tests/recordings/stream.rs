@@ -34,6 +34,7 @@ pub fn recorded_stream(start_position: i64) -> RecordedStream {
 pub struct Publisher {
     position: i64,
     term_length: i64,
+    session_id: i32,
 }
 
 impl Publisher {
@@ -45,7 +46,13 @@ impl Publisher {
         Self {
             position,
             term_length,
+            session_id: SESSION_ID,
         }
+    }
+
+    /// The same stream of another session.
+    pub fn of_session(self, session_id: i32) -> Self {
+        Self { session_id, ..self }
     }
 
     pub fn position(&self) -> i64 {
@@ -103,7 +110,7 @@ impl Publisher {
         bytes.extend([0, flags]);
         bytes.extend(frame_type.to_le_bytes());
         bytes.extend(((self.position % self.term_length) as i32).to_le_bytes());
-        bytes.extend(SESSION_ID.to_le_bytes());
+        bytes.extend(self.session_id.to_le_bytes());
         bytes.extend(STREAM_ID.to_le_bytes());
         bytes.extend(term_id.to_le_bytes());
         bytes.extend(reserved.to_le_bytes());

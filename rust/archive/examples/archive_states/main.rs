@@ -1,11 +1,12 @@
-//! Makes archive directories in the states that lives and deaths of a recorder leave, for other archives' tools to judge;
-//! recovers such a directory, and reads any.
+//! Makes archive directories in the states that lives and deaths of a recorder leave, and in those that the operations of a store leave
+//! (`maintained.rs`), for other archives' tools to judge; recovers such a directory, and reads any.
 //!
 //! usage: archive_states write STATE DIRECTORY
 //!        archive_states recover DIRECTORY [KNOWN_POSITION]
 //!        archive_states read DIRECTORY [--any-session]
+//!        archive_states open DIRECTORY
 //!
-//! `recover` prints recording id, start and stop position of each recording that it finished, `read` position and payload, in
+//! `open` opens a store and prints recording id, start and stop position and original channel of each recording. `recover` prints recording id, start and stop position of each recording that it finished, `read` position and payload, in
 //! hexadecimal digits, of each frame of data of each recording.
 
 use aeron_archive::catalog::{Catalog, DEFAULT_CAPACITY, NULL_VALUE, RecordingDescriptor};
@@ -24,11 +25,12 @@ use stream::{
     payload,
 };
 
+mod maintained;
 #[allow(
     dead_code,
     reason = "made for the tests of the crate, which use all of it"
 )]
-#[path = "../tests/recordings/stream.rs"]
+#[path = "../../tests/recordings/stream.rs"]
 mod stream;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -58,11 +60,15 @@ fn main() -> Result<()> {
         ["recover", directory, known] => recover_all(&Directory::new(directory), known.parse()?),
         ["read", directory] => read_all(&Directory::new(directory), false),
         ["read", directory, "--any-session"] => read_all(&Directory::new(directory), true),
-        _ => Err("usage: archive_states write STATE DIRECTORY | recover DIRECTORY [KNOWN_POSITION] | read DIRECTORY [--any-session]".into()),
+        ["open", directory] => maintained::open(Directory::new(directory)),
+        _ => Err("usage: archive_states write STATE DIRECTORY | recover DIRECTORY [KNOWN_POSITION] | read DIRECTORY [--any-session] | open DIRECTORY".into()),
     }
 }
 
 fn write(state: &str, storage: Directory) -> Result<()> {
+    if let Some(operation) = maintained::operation(state) {
+        return maintained::write(operation, storage);
+    }
     let mut archive = Archive::create(storage)?;
     match state {
         "stopped" => archive.stopped()?,
@@ -84,17 +90,23 @@ fn write(state: &str, storage: Directory) -> Result<()> {
     }
 }
 
+/// Makes the mark file of a directory that this process owns.
+fn own(storage: &Directory) -> Result<MarkFile<File>> {
+    let now_ms = now_ms()?;
+    let owner = Owner::without_server(
+        std::process::id().into(),
+        now_ms,
+        "/dev/shm/aeron".to_owned(),
+    );
+    let mut mark_file = MarkFile::take(storage, &owner, now_ms)?;
+    mark_file.ready(now_ms)?;
+    Ok(mark_file)
+}
+
 impl Archive {
     fn create(storage: Directory) -> Result<Self> {
-        let now_ms = now_ms()?;
-        let owner = Owner::without_server(
-            std::process::id().into(),
-            now_ms,
-            "/dev/shm/aeron".to_owned(),
-        );
-        let mut mark_file = MarkFile::take(&storage, &owner, now_ms)?;
         let catalog = Catalog::create(&storage, DEFAULT_CAPACITY)?;
-        mark_file.ready(now_ms)?;
+        let mark_file = own(&storage)?;
         Ok(Self {
             storage,
             catalog,
