@@ -43,7 +43,7 @@ fn replay(real: &Catalog<MemoryStorage>, capacity: u64) -> MemoryStorage {
     storage
 }
 
-/// 08-17
+/// 08-17, 07-70
 #[test]
 fn the_same_recordings_give_the_same_bytes_as_in_a_real_archive() {
     for bytes in [RUNNING, ENDED] {
@@ -52,7 +52,7 @@ fn the_same_recordings_give_the_same_bytes_as_in_a_real_archive() {
     }
 }
 
-/// 08-17
+/// 08-17, 07-70
 #[test]
 fn a_catalog_of_a_real_archive_is_read() {
     let running = real(RUNNING);
@@ -94,7 +94,7 @@ fn a_new_catalog_is_a_header_and_zeros() {
     assert_eq!(storage.names().unwrap(), [CATALOG]);
 }
 
-/// 08-17
+/// 08-17, 07-63
 #[test]
 fn an_entry_is_padded_to_64_bytes_and_has_no_checksum() {
     let storage = MemoryStorage::new();

@@ -4,6 +4,7 @@ use crate::stream::*;
 use aeron_archive::memory_storage::MemoryStorage;
 use aeron_archive::recorder::{RecorderError, RecorderSession};
 use aeron_archive::storage::{Access, Storage, StorageFile, SyncLevel};
+use aeron_archive::stream::{RecordedStream, StreamDescription};
 
 /// Records messages of 1000 bytes, and returns where they end.
 fn record(session: &mut RecorderSession<&MemoryStorage>, publisher: &mut Publisher, count: usize) {
@@ -39,6 +40,29 @@ fn a_session_goes_on_where_the_one_before_ended_07_59() {
             assert_eq!(messages, first_count + 200);
         }
     }
+}
+
+#[test]
+fn a_session_takes_frames_of_the_image_that_continues_the_recording_only_07_59() {
+    let storage = MemoryStorage::new();
+    let stream = recorded_stream(0);
+    let mut first = RecorderSession::create(&storage, stream, SyncLevel::None).unwrap();
+    record(&mut first, &mut Publisher::new(0), 3);
+    let stop = first.recorded_position();
+    let description = StreamDescription {
+        session_id: SESSION_ID + 1,
+        ..description(0)
+    };
+    let other = RecordedStream::new(&description).unwrap();
+    let mut second = RecorderSession::reopen(&storage, other, stop, SyncLevel::None).unwrap();
+    let of_first = Publisher::new(stop).data(0xC0, b"of the first session");
+    assert!(second.append(&of_first, |_| {}).is_err());
+    let mut publisher = Publisher::new(stop).of_session(SESSION_ID + 1);
+    record(&mut second, &mut publisher, 3);
+    let end = second.recorded_position();
+    assert!(read(&storage, other, 0, end).is_err());
+    let seen = read(&storage, stream.any_session(), 0, end).unwrap();
+    assert_eq!(seen.len(), 6);
 }
 
 #[test]

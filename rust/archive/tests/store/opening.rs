@@ -1,6 +1,7 @@
 //! Stores of processes that were killed.
 
 use aeron_archive::catalog::NULL_VALUE;
+use aeron_archive::checksum::Checksum;
 use aeron_archive::memory_storage::{Fault, MemoryStorage};
 use aeron_archive::recovery::OnTornFragment;
 use aeron_archive::storage::{Access, Storage, StorageFile, SyncLevel};
@@ -86,6 +87,59 @@ fn a_torn_frame_is_cut_if_the_options_say_so() {
     assert_eq!(recovered, []);
 }
 
+/// 07-80: a last frame with an empty page, which may be torn.
+#[test]
+fn a_frame_that_may_be_torn_is_accepted_by_its_checksum() {
+    let storage = MemoryStorage::new();
+    let options = StoreOptions {
+        record_checksum: Some(Checksum::Crc32c),
+        ..options()
+    };
+    let (mut store, _) = ArchiveStore::open(storage.clone(), options, OPENED_MS).unwrap();
+    let mut session = store.start_recording(image(0)).unwrap();
+    record(&mut session, 3);
+    let position = session.recorded_position();
+    let frame = Publisher::new(position).data(0xC0, &[0; 12_000]);
+    session.append(&frame, |_| {}).unwrap();
+    let end = session.publish().unwrap();
+    drop((store, session));
+    assert!(open_with(&storage, OnTornFragment::Refuse).is_err());
+    let (_, recovered) = ArchiveStore::open(storage.clone(), options, OPENED_MS).unwrap();
+    let expected = RecoveredRecording {
+        recording_id: 0,
+        stop_position: end,
+        is_torn: false,
+    };
+    assert_eq!(recovered, [expected]);
+}
+
+/// 07-67
+#[test]
+fn a_catalog_of_another_major_version_refuses_the_start_and_is_left_as_it_is() {
+    let (storage, mut store) = empty();
+    recorded(&mut store, 0, 1);
+    drop(store);
+    assert!(storage.flip_bit("archive.catalog", 2, 2));
+    let before = contents(&storage);
+    let refusal = open_with(&storage, OnTornFragment::Refuse).unwrap_err();
+    assert!(refusal.contains("version"), "{refusal}");
+    assert!(contents(&storage) == before);
+}
+
+/// 07-68
+#[test]
+fn a_catalog_capacity_out_of_range_refuses_the_start() {
+    for catalog_capacity in [31, 1 << 31] {
+        let options = StoreOptions {
+            catalog_capacity,
+            ..options()
+        };
+        let storage = MemoryStorage::new();
+        assert!(ArchiveStore::open(storage.clone(), options, 0).is_err());
+        assert_eq!(contents(&storage), []);
+    }
+}
+
 /// 07-77
 #[test]
 fn a_recording_without_a_file_ends_where_it_starts() {
@@ -98,7 +152,7 @@ fn a_recording_without_a_file_ends_where_it_starts() {
     assert_eq!(positions(&store, 0).1, TERM_LENGTH + 96);
 }
 
-/// 07-81
+/// Unlike the real archive, which does not start then.
 #[test]
 fn names_that_no_archive_gives_are_skipped() {
     let (storage, mut store) = empty();

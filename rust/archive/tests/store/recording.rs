@@ -7,7 +7,9 @@ use aeron_archive::storage::Storage;
 use aeron_archive::store::{ArchiveStore, Continuation, StoreOptions};
 
 use crate::common::*;
-use crate::stream::{INITIAL_TERM_ID, SEGMENT_LENGTH, SESSION_ID, STREAM_ID, TERM_LENGTH};
+use crate::stream::{
+    INITIAL_TERM_ID, Publisher, SEGMENT_LENGTH, SESSION_ID, STREAM_ID, TERM_LENGTH,
+};
 
 /// 07-44, 07-48
 #[test]
@@ -46,7 +48,7 @@ fn segments_are_as_long_as_a_term_at_least() {
     assert_eq!(lengths, [8 * TERM_LENGTH as i32, TERM_LENGTH as i32]);
 }
 
-/// 07-55, 07-64
+/// 07-55, 07-64, 07-81
 #[test]
 fn a_stopped_recording_has_its_stop_position_and_time_and_ids_go_on() {
     let (storage, mut store) = empty();
@@ -138,7 +140,7 @@ fn an_extended_recording_goes_on_in_the_same_file_under_another_session() {
     }
 }
 
-/// 07-59: the first frames are of one session, the others of the next one.
+/// 07-59, 07-77: the first frames are of one session, the others of the next one.
 #[test]
 fn a_recording_of_two_sessions_is_recovered_as_a_whole() {
     let (storage, mut store) = empty();
@@ -148,12 +150,18 @@ fn a_recording_of_two_sessions_is_recovered_as_a_whole() {
         session_id: SESSION_ID + 1,
         ..continuation(stop_position)
     };
-    let session = store.extend_recording(id, &other).unwrap();
+    let mut session = store.extend_recording(id, &other).unwrap();
     assert_eq!(store.recording(id).unwrap().session_id, SESSION_ID + 1);
+    let mut publisher = Publisher::new(stop_position).of_session(SESSION_ID + 1);
+    session
+        .append(&publisher.data(0xC0, b"of the second"), |_| {})
+        .unwrap();
+    let end = session.publish().unwrap();
     drop((store, session));
     let (store, recovered) = open(&storage);
-    assert_eq!(recovered[0].stop_position, stop_position);
-    assert_eq!(positions(&store, id), (0, stop_position));
+    assert_eq!(recovered[0].stop_position, end);
+    assert_eq!(positions(&store, id), (0, end));
+    assert_eq!(frames(&storage, &store, id).len(), 11);
 }
 
 /// 07-57, 07-58
@@ -227,7 +235,7 @@ fn a_recording_is_not_extended_into_a_file_that_is_there() {
     assert_eq!(positions(&store, id).1, stop_position);
 }
 
-/// 07-51
+/// 07-51, 07-63
 #[test]
 fn frames_and_entries_get_the_checksum_that_the_options_name() {
     let storage = MemoryStorage::new();
@@ -276,7 +284,7 @@ fn a_kill_amid_an_extension_loses_nothing() {
             let before = frames(&storage, &store, id);
             storage.fail_at(storage.steps() + step, Fault::Kill { progress });
             if let Ok(mut session) = store.extend_recording(id, &continuation(stop_position)) {
-                let mut publisher = crate::stream::Publisher::new(stop_position);
+                let mut publisher = Publisher::new(stop_position);
                 let block = publisher.offer(b"one more").concat();
                 if session.append(&block, |_| {}).is_ok() {
                     let _ = session.publish();
