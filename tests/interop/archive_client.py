@@ -3,10 +3,16 @@
 The operations of the client are those of the example program `archive_client`.
 """
 
+import struct
+from contextlib import suppress
+
 from interop import toolchain
 from interop.peers import Peer
 from interop.processes import Process
+from interop.waiting import eventually
 from ports import free_port
+
+_START_TIMEOUT_S = 60
 
 SEGMENT_LENGTH = 128 * 1024
 IPC = "aeron:ipc"
@@ -39,6 +45,15 @@ class RealArchive:
         *java, program = toolchain.java_peer_command("io.aeron.archive.Archive")
         flags = (f"-D{name}={value}" for name, value in properties.items())
         self.process = Process((*java, *flags, program), log=log)
+        eventually(self._is_ready, _START_TIMEOUT_S)
+
+    def _is_ready(self):
+        """Whether the archive has written its first heartbeat, which is the last step before it takes requests."""
+        assert self.process.exit_code is None, f"the archive did not start\n{self.process.output()}"
+        with suppress(FileNotFoundError, struct.error):
+            (heartbeat_ms,) = struct.unpack_from("<q", (self.directory / "archive-mark.dat").read_bytes(), 16)
+            return heartbeat_ms > 0
+        return False
 
     def segments(self, recording):
         """Bases of the recording's segment files."""
@@ -56,11 +71,9 @@ class ArchiveClient(Peer):
         super().__init__("our-archive-client", log)
 
     def connect(self, archive, *, request=IPC, response=IPC, **settings):
-        """Connects a new Aeron client, and by it a client of the archive."""
-        directory = archive.driver.directory
-        return self.call(
-            "connect", dir=directory, request=request, response=response, stream=archive.stream, **settings
-        )
+        """Connects a new Aeron client, and by it a client of the archive, which may still be starting."""
+        channels = {"request": request, "response": response, "stream": archive.stream}
+        return self.call("connect", dir=archive.driver.directory, **channels, **{"timeout_ms": 30_000, **settings})
 
     def reconnect(self, archive, *, request=IPC, response=IPC, **settings):
         """As `connect`, with the Aeron client that there is."""
