@@ -98,7 +98,9 @@ class Archive:
 def archive_command(kind, settings):
     """How an archive of a kind is started."""
     if kind == "java":
-        return toolchain.java_command(settings, "io.aeron.archive.Archive")
+        # With the classes of the tests on its path, for an authenticator.
+        *java, program = toolchain.java_peer_command("io.aeron.archive.Archive")
+        return (*java, *(f"-D{name}={value}" for name, value in settings.items()), program)
     if kind == "ours":
         program = Path(sys.executable).parent / "aeronarchive"
         return (program, *(f"-D{name}={value}" for name, value in settings.items()))

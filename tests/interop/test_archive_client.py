@@ -1,4 +1,4 @@
-"""Our Rust client of an archive before the real archive."""
+"""Our Rust client of an archive before archives: the real one, and ours."""
 
 import time
 from pathlib import Path
@@ -6,8 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from interop.archive_client import ANY_PORT, IPC, SEGMENT_LENGTH, ArchiveClient, RealArchive
 from interop.conftest import _started
+from interop.kinds import ARCHIVES
+from interop.our_archive_client import ANY_PORT, IPC, SEGMENT_LENGTH, OurArchiveClient, SharedArchive
 from interop.peers import PeerError
 from interop.waiting import eventually
 from ports import free_port
@@ -25,9 +26,9 @@ _AUTHENTICATION_REJECTED = 10
 _PUBLISHER_LIMIT, _CONTROL_SESSION = 1, 113
 
 
-@pytest.fixture(scope="module")
-def archives(drivers, tmp_path_factory):
-    """`archives(name, driver, **settings)`: a real archive that the tests of this module share."""
+@pytest.fixture(scope="module", params=sorted({archive for archive, _ in ARCHIVES}))
+def archives(request, drivers, tmp_path_factory):
+    """`archives(name, driver, settings)`: an archive that the tests of this module share."""
     running = {}
 
     def get(name, driver="java", settings=None):
@@ -35,12 +36,13 @@ def archives(drivers, tmp_path_factory):
             directory = tmp_path_factory.mktemp(f"archive-{name}")
             number = len(running)
             running[name] = _started(
-                lambda: RealArchive(
+                lambda: SharedArchive(
+                    request.param,
                     drivers(driver),
                     directory / "files",
-                    directory / "errors.txt",
+                    directory / "errors",
+                    10 + number,
                     id=100 + number,
-                    stream=10 + number,
                     settings=settings,
                 )
             )
@@ -48,7 +50,7 @@ def archives(drivers, tmp_path_factory):
 
     yield get
     for archive in running.values():
-        archive.kill()
+        archive.remove()
 
 
 @pytest.fixture
@@ -62,7 +64,7 @@ def start_client(tmp_path):
     started = []
 
     def start():
-        client = _started(lambda: ArchiveClient(tmp_path / f"client-{len(started)}.txt"))
+        client = _started(lambda: OurArchiveClient(tmp_path / f"client-{len(started)}.txt"))
         started.append(client)
         return client
 
@@ -148,16 +150,16 @@ def test_a_client_records_lists_and_replays_over_ipc(client, archive, stream):
 
 _CONNECTIONS = {
     "ipc": lambda archive: {"request": IPC, "response": IPC},
-    "port-0": lambda archive: {"request": archive.control, "response": ANY_PORT},
+    "port-0": lambda archive: {"request": archive.control_channel, "response": ANY_PORT},
     "udp": lambda archive: {
-        "request": archive.control + "|term-length=128k|mtu=4k",
+        "request": archive.control_channel + "|term-length=128k|mtu=4k",
         "response": f"aeron:udp?endpoint=localhost:{free_port()}",
     },
     "response-channel": lambda archive: {
-        "request": archive.control,
+        "request": archive.control_channel,
         "response": f"aeron:udp?control-mode=response|control=localhost:{free_port()}",
     },
-    "invoker": lambda archive: {"request": archive.control, "response": ANY_PORT, "invoker": True},
+    "invoker": lambda archive: {"request": archive.control_channel, "response": ANY_PORT, "invoker": True},
 }
 
 
@@ -184,7 +186,7 @@ def _session_counters(client, connected):
 def test_request_and_response_stream_have_the_same_session_id(start_client, archive):
     """07-123"""
     client = start_client()
-    [counter] = _session_counters(client, client.connect(archive, request=archive.control, response=ANY_PORT))
+    [counter] = _session_counters(client, client.connect(archive, request=archive.control_channel, response=ANY_PORT))
     request_session = int(counter["label"].split(" sessionId=")[1].split()[0])
     limits = client.call("counters", type=_PUBLISHER_LIMIT)["counters"]
     response = [it for it in limits if it["registration"] == counter["reference"]]
@@ -635,7 +637,7 @@ def _source(archives, start_client, stream):
 def test_a_recording_is_replicated(client, archives, start_client, stream):
     """07-113, 07-114"""
     source, _, recording = _source(archives, start_client, stream)
-    of = {"recording": recording.id, "stream": source.stream, "channel": source.control, "response": ANY_PORT}
+    of = {"recording": recording.id, "stream": source.stream, "channel": source.control_channel, "response": ANY_PORT}
     replication = client.ask("replicate", **of)
     copy = _await_signal(client, "ReplicateEnd", correlation=replication)["recording"]
     eventually(lambda: client.ask("stop_position", recording=copy) == recording.position)
@@ -651,7 +653,7 @@ def test_a_replication_is_stopped_and_fails(client, archives, start_client, stre
     """07-116, 07-120"""
     source, other, _ = _source(archives, start_client, stream)
     active = _record(other, stream, count=3, stop=False)
-    of = {"stream": source.stream, "channel": source.control}
+    of = {"stream": source.stream, "channel": source.control_channel}
     replication = client.ask("replicate", recording=active.id, **of)
     _await_signal(client, "Extend", correlation=replication)
     client.ask("stop_replication", replication=replication)
@@ -679,7 +681,7 @@ def test_a_client_that_lost_its_archive_closes_with_the_next_call(start_client, 
     """07-128"""
     archive = archives("dying")
     client = start_client()
-    client.connect(archive, request=archive.control, response=ANY_PORT)
+    client.connect(archive, request=archive.control_channel, response=ANY_PORT)
     assert client.ask("list_recordings") == []
     archive.process.terminate()
     eventually(lambda: client.call("state")["state"] == "disconnected")
