@@ -48,6 +48,7 @@ def archives(request, drivers, tmp_path_factory):
             )
         return running[name]
 
+    get.kind = request.param
     yield get
     for archive in running.values():
         archive.remove()
@@ -223,24 +224,28 @@ def test_a_client_gives_up_on_an_archive_that_does_not_answer(start_client, arch
         archive.process.resume()
 
 
-_AUTHENTICATION = {"aeron.archive.authenticator.supplier": "ChallengingAuthenticator"}
+@pytest.fixture
+def secured(archives):
+    """An archive that wants credentials."""
+    if archives.kind != "java":
+        pytest.skip("only the real archive runs the authenticator of these tests")
+    return archives("secured", settings={"aeron.archive.authenticator.supplier": "ChallengingAuthenticator"})
 
 
-def test_credentials_and_the_answer_to_a_challenge_are_accepted(start_client, archives):
+def test_credentials_and_the_answer_to_a_challenge_are_accepted(start_client, secured):
     """07-27, 07-13"""
-    archive = archives("secured", settings=_AUTHENTICATION)
     client = start_client()
-    assert client.connect(archive, credentials="secret")["archive"] == archive.id
-    assert client.reconnect(archive, credentials="ask", challenged=":answer")["archive"] == archive.id
+    assert client.connect(secured, credentials="secret")["archive"] == secured.id
+    assert client.reconnect(secured, credentials="ask", challenged=":answer")["archive"] == secured.id
     assert client.ask("list_recordings") == []
 
 
 @pytest.mark.parametrize("credentials", [{}, {"credentials": "wrong"}, {"credentials": "ask", "challenged": "?"}])
-def test_wrong_credentials_are_refused(start_client, archives, credentials):
+def test_wrong_credentials_are_refused(start_client, secured, credentials):
     """07-26, 07-125"""
     client = start_client()
     with pytest.raises(PeerError, match="authentication rejected") as refused:
-        client.connect(archives("secured", settings=_AUTHENTICATION), **credentials)
+        client.connect(secured, **credentials)
     assert refused.value.code == _AUTHENTICATION_REJECTED
 
 
