@@ -12,7 +12,7 @@ use aeron_protocol::uri::{ChannelUri, key};
 use super::agents::{ConductorAgent, RecorderAgent, ReplayerAgent};
 use super::conductor::{ArchiveConductor, Clocks};
 use super::context::{ArchiveChoices, ArchiveContext, ArchiveThreadingMode};
-use super::control::ControlStreams;
+use super::control::{ControlStreams, GoneImages};
 use super::counters::{
     ArchiveCounters, CounterLabels, TransferCounters, TransferMeter, is_archive_there,
 };
@@ -204,16 +204,19 @@ fn labels(context: &ArchiveContext, archive_id: i64) -> CounterLabels<'_> {
 
 /// Subscribes to the control streams. Waits for the driver.
 fn subscribe(aeron: &Aeron, context: &ArchiveContext) -> Result<ControlStreams, ArchiveStartError> {
+    let gone = GoneImages::new();
+    let add = |channel: &str, stream_id| {
+        aeron.async_add_subscription_with(channel, stream_id, gone.handlers())
+    };
     let mut subscriptions = Vec::new();
     if context.control_channel_enabled {
-        let channel = control_channel(context)?;
-        subscriptions.push(aeron.async_add_subscription(&channel, context.control_stream_id)?);
+        subscriptions.push(add(&control_channel(context)?, context.control_stream_id)?);
     }
-    subscriptions.push(aeron.async_add_subscription(
+    subscriptions.push(add(
         &context.local_control_channel,
         context.local_control_stream_id,
     )?);
-    let mut streams = ControlStreams::new(subscriptions);
+    let mut streams = ControlStreams::new(subscriptions, gone);
     while !streams.poll_ready()? {
         std::thread::sleep(START_POLL_INTERVAL);
     }

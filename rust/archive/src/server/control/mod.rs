@@ -10,4 +10,4 @@ mod streams;
 
 pub(super) use responses::{Response, ResponseStream, Sent};
 pub(super) use session::{ControlSession, Opening, SessionEnd, SessionTurn};
-pub(super) use streams::ControlStreams;
+pub(super) use streams::{ControlStreams, GoneImages};

@@ -211,9 +211,10 @@ impl ControlSession {
         if self.counter.is_none() {
             self.counter = opening.counter.poll().map_err(failed)?;
         }
-        let (Some(_), Some(counter)) = (&self.responses, &self.counter) else {
+        let (Some(responses), Some(counter)) = (&self.responses, &self.counter) else {
             return Ok(0);
         };
+        counter.set_reference_id(responses.publication().registration_id());
         counter.set(opening.control_session_id);
         self.deadline_ns = Some(now_ns.saturating_add(opening.connect_timeout_ns));
         self.state = State::Connecting;

@@ -1,6 +1,11 @@
 //! [`ControlStreams`]: the subscriptions over which requests come.
 
-use aeron_client::{Action, FragmentAssembler, Image, PendingOperation, Subscription};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use aeron_client::{
+    Action, FragmentAssembler, Image, PendingOperation, Subscription, SubscriptionHandlers,
+};
 
 use crate::server::ArchiveError;
 
@@ -14,6 +19,34 @@ const MAX_REQUEST_LENGTH: usize = 64 * 1024;
 pub(in crate::server) struct ControlStreams {
     streams: Vec<ControlStream>,
     request: Vec<u8>,
+    /// Sessions of images that are gone.
+    gone: Option<Receiver<i32>>,
+}
+
+/// Tells the streams which images are gone. Requests of which only a part came are then forgotten.
+#[derive(Debug)]
+pub(in crate::server) struct GoneImages {
+    sender: Sender<i32>,
+    receiver: Receiver<i32>,
+}
+
+impl GoneImages {
+    pub fn new() -> Self {
+        let (sender, receiver) = channel();
+        Self { sender, receiver }
+    }
+
+    /// Handlers for a subscription of requests.
+    pub fn handlers(&self) -> SubscriptionHandlers {
+        let sender = self.sender.clone();
+        SubscriptionHandlers {
+            // If nobody receives, the archive has ended.
+            unavailable_image: Some(Arc::new(move |image: &Image| {
+                let _ = sender.send(image.session_id());
+            })),
+            ..SubscriptionHandlers::default()
+        }
+    }
 }
 
 struct ControlStream {
@@ -28,7 +61,10 @@ enum StreamState {
 
 impl ControlStreams {
     /// The streams of subscriptions that were asked for.
-    pub fn new(subscriptions: impl IntoIterator<Item = PendingOperation<Subscription>>) -> Self {
+    pub fn new(
+        subscriptions: impl IntoIterator<Item = PendingOperation<Subscription>>,
+        gone: GoneImages,
+    ) -> Self {
         let stream = |subscription| ControlStream {
             state: StreamState::Adding(subscription),
             assembler: FragmentAssembler::default(),
@@ -36,6 +72,7 @@ impl ControlStreams {
         Self {
             streams: subscriptions.into_iter().map(stream).collect(),
             request: Vec::new(),
+            gone: Some(gone.receiver),
         }
     }
 
@@ -64,6 +101,7 @@ impl ControlStreams {
         &mut self,
         mut on_request: impl FnMut(&Image, &[u8]),
     ) -> Result<usize, ArchiveError> {
+        self.forget_gone_images();
         let mut outcome = Ok(0);
         for stream in &mut self.streams {
             let StreamState::Open(subscription) = &stream.state else {
@@ -90,5 +128,13 @@ impl ControlStreams {
             }
         }
         outcome
+    }
+
+    fn forget_gone_images(&mut self) {
+        for session_id in self.gone.iter().flat_map(Receiver::try_iter) {
+            for stream in &mut self.streams {
+                stream.assembler.free_session_buffer(session_id);
+            }
+        }
     }
 }
