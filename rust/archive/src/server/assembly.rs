@@ -11,7 +11,9 @@ use aeron_protocol::uri::{ChannelUri, key};
 
 use super::agents::{ConductorAgent, RecorderAgent, ReplayerAgent};
 use super::conductor::{ArchiveConductor, Clocks};
-use super::context::{ArchiveChoices, ArchiveContext, ArchiveThreadingMode};
+use super::context::{
+    ArchiveChoices, ArchiveContext, ArchiveThreadingMode, AuthenticatorKind, AuthorisationKind,
+};
 use super::control::{ControlStreams, GoneImages};
 use super::counters::{
     ArchiveCounters, CounterLabels, TransferCounters, TransferMeter, is_archive_there,
@@ -24,7 +26,8 @@ use super::replication::{ReplicationSettings, Replications};
 use super::reports::MarkFileReports;
 use super::sessions::{ControlSessions, SessionSettings};
 use super::startup::{ArchiveDirectories, ArchiveStartError, TakenDirectory};
-use super::{AcceptAll, AllowAll, ArchiveError};
+use super::users::{RoleService, Users, UsersAuthenticator};
+use super::{AcceptAll, AllowAll, ArchiveError, Authenticator, AuthorisationService, DenyAll};
 use crate::channel::ControlStreamDefaults;
 use crate::recovery::OnTornFragment;
 use crate::storage::Directory;
@@ -75,9 +78,7 @@ impl Assembly {
             clocks,
         } = foundation;
         let aeron = connect(context, archive_id)?;
-        if is_archive_there(aeron.counters_reader(), archive_id) {
-            return Err(ArchiveStartError::ArchiveIdInUse { archive_id });
-        }
+        await_archive_id(&aeron, archive_id, clocks)?;
         let (now_ms, now_ns) = (clocks.epoch.time_ms(), clocks.nano.nano_time());
         let counters = ArchiveCounters::add(&aeron, &labels(context, archive_id), now_ns)?;
         let storage = Directory::new(directories.archive.clone());
@@ -106,6 +107,7 @@ impl Assembly {
             max_concurrent_recordings: context.max_concurrent_recordings as usize,
             block_limit: context.file_io_max_length,
         };
+        let sessions = sessions(context, archive_id, Security::of(choices)?);
         let reports = MarkFileReports::new(directory.ready(now_ms)?, counters.errors.clone());
         let conductor = ArchiveConductor {
             archive_id,
@@ -113,7 +115,7 @@ impl Assembly {
             replays,
             replications: Replications::new(replication_settings(context, archive_id)),
             deletions: Deletions::default(),
-            sessions: sessions(context, archive_id),
+            sessions,
             outbox: Outbox::default(),
             reports: Box::new(reports),
             clocks: clocks.clone(),
@@ -187,6 +189,26 @@ fn connect(context: &ArchiveContext, archive_id: i64) -> Result<Aeron, ArchiveSt
         ..aeron_client::Context::default()
     };
     Ok(Aeron::connect(client)?)
+}
+
+/// Waits until the driver has freed the counters of an archive with this id that was killed: for up to the client liveness timeout.
+///
+/// # Errors
+/// The archive with this id lives.
+fn await_archive_id(
+    aeron: &Aeron,
+    archive_id: i64,
+    clocks: &Clocks,
+) -> Result<(), ArchiveStartError> {
+    let deadline_ns = clocks.nano.nano_time() + aeron.inter_service_timeout().as_nanos() as i64;
+    while is_archive_there(aeron.counters_reader(), archive_id) {
+        if clocks.nano.nano_time() >= deadline_ns {
+            return Err(ArchiveStartError::ArchiveIdInUse { archive_id });
+        }
+        aeron.do_work();
+        std::thread::sleep(START_POLL_INTERVAL);
+    }
+    Ok(())
 }
 
 fn labels(context: &ArchiveContext, archive_id: i64) -> CounterLabels<'_> {
@@ -303,7 +325,7 @@ fn store_options(context: &ArchiveContext, choices: &ArchiveChoices) -> StoreOpt
     }
 }
 
-fn sessions(context: &ArchiveContext, archive_id: i64) -> ControlSessions {
+fn sessions(context: &ArchiveContext, archive_id: i64, security: Security) -> ControlSessions {
     let settings = SessionSettings {
         archive_id,
         connect_timeout_ns: context.connect_timeout_ns,
@@ -317,9 +339,44 @@ fn sessions(context: &ArchiveContext, archive_id: i64) -> ControlSessions {
     ControlSessions::new(
         settings,
         first_session_id(),
-        Box::new(AcceptAll),
-        Box::new(AllowAll),
+        security.authenticator,
+        security.authorisation,
     )
+}
+
+/// Who may connect, and what clients may ask for.
+struct Security {
+    authenticator: Box<dyn Authenticator>,
+    authorisation: Box<dyn AuthorisationService>,
+}
+
+impl Security {
+    /// Reads the users file, if there is one.
+    fn of(choices: &ArchiveChoices) -> Result<Self, ArchiveStartError> {
+        let users = match &choices.authenticator {
+            AuthenticatorKind::AcceptAll => None,
+            AuthenticatorKind::UsersFile(path) => Some(Arc::new(Users::load(path)?)),
+        };
+        let authorisation: Box<dyn AuthorisationService> = match (choices.authorisation, &users) {
+            (AuthorisationKind::AllowAll, _) => Box::new(AllowAll),
+            (AuthorisationKind::Roles, Some(users)) => {
+                Box::new(RoleService::new(Arc::clone(users)))
+            }
+            // Without users nobody has a role.
+            (AuthorisationKind::DenyAll, _) | (AuthorisationKind::Roles, None) => Box::new(DenyAll),
+        };
+        let authenticator: Box<dyn Authenticator> = match users {
+            None => Box::new(AcceptAll),
+            Some(users) => Box::new(
+                UsersAuthenticator::start(users)
+                    .map_err(|source| ArchiveStartError::Thread { source })?,
+            ),
+        };
+        Ok(Self {
+            authenticator,
+            authorisation,
+        })
+    }
 }
 
 /// A random non-negative 32-bit number: the ids of an archive that is started again differ from those before.

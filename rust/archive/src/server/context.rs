@@ -162,12 +162,14 @@ settings! {
     /// Length of the distinct error log in the mark file.
     error_buffer_length: usize = MIB as usize, "aeron.archive.error.buffer.length" Size(MIB, MAX_I32);
 
-    /// Who may connect: empty for everybody, or the class name of Aeron's sample, which reads `aeron.archive.users.file`.
+    /// Who may connect: if empty, the users of `aeron.archive.users.file`, or everybody without such a file. The class name of Aeron's
+    /// sample requires the file.
     authenticator_supplier: String = String::new(), "aeron.archive.authenticator.supplier" Text;
-    /// What clients may ask for: `ALLOW_ALL` or `DENY_ALL`.
-    authorisation_service_supplier: String = "ALLOW_ALL".into(),
+    /// What clients may ask for: `ALLOW_ALL` or `DENY_ALL`; if empty, what the roles in `aeron.archive.users.file` allow, or everything
+    /// without such a file.
+    authorisation_service_supplier: String = String::new(),
         "aeron.archive.authorisation.service.supplier" Text;
-    /// Properties file of users: the credentials of each, and the name that the archive knows the user by.
+    /// TOML file of users, their secrets and their roles; mode 0600.
     users_file: Option<PathBuf> = None, "aeron.archive.users.file" Text;
 }
 

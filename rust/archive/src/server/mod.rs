@@ -21,6 +21,7 @@ mod replication;
 mod reports;
 mod sessions;
 mod startup;
+pub mod users;
 
 pub use archive::Archive;
 pub use authentication::{

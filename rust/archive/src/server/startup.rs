@@ -12,6 +12,7 @@ use aeron_protocol::archive::NULL_VALUE;
 
 use super::ArchiveError;
 use super::context::{ArchiveConfigurationError, ArchiveContext};
+use super::users::UsersFileError;
 use crate::mark_file::Owner;
 use crate::ownership::{OwnedDirectory, OwnershipError, OwnershipRequest};
 use crate::store::StoreError;
@@ -51,6 +52,9 @@ pub enum ArchiveStartError {
     /// The channel of a control stream cannot be.
     #[error("control channel: {0}")]
     ControlChannel(#[from] ArchiveError),
+    /// The users file is refused.
+    #[error(transparent)]
+    Users(#[from] UsersFileError),
     /// A thread cannot be made.
     #[error("cannot start a thread: {source}")]
     Thread {

@@ -11,7 +11,7 @@ use crate::checksum::Checksum;
 
 /// Longest frames are whole multiples of it.
 const FRAME_ALIGNMENT: usize = 32;
-const ACCEPT_ALL: [&str; 2] = ["", "io.aeron.security.DefaultAuthenticatorSupplier"];
+const ACCEPT_ALL: &str = "io.aeron.security.DefaultAuthenticatorSupplier";
 const USERS_FILE: &str = "io.aeron.samples.archive.SampleAuthenticatorSupplier";
 const CONTROL_CHANNEL_REMEDY: &str = "set it to a UDP channel such as aeron:udp?endpoint=localhost:8010, or turn aeron.archive.control.channel.enabled off";
 
@@ -187,29 +187,31 @@ impl ArchiveContext {
     }
 
     fn authenticator(&self) -> Result<AuthenticatorKind, ArchiveConfigurationError> {
-        let supplier = self.authenticator_supplier.as_str();
-        if ACCEPT_ALL.contains(&supplier) {
-            return Ok(AuthenticatorKind::AcceptAll);
-        }
-        if supplier != USERS_FILE {
-            return Err(self.refusal(
+        let users = self.users_file.clone().map(AuthenticatorKind::UsersFile);
+        match (self.authenticator_supplier.as_str(), users) {
+            ("" | USERS_FILE, Some(users)) => Ok(users),
+            ("" | ACCEPT_ALL, None) => Ok(AuthenticatorKind::AcceptAll),
+            (ACCEPT_ALL, Some(_)) => Err(self.refusal(
+                "authenticator_supplier",
+                "accepts everybody, and aeron.archive.users.file is set",
+                "leave out one of the two",
+            )),
+            (USERS_FILE, None) => Err(self.refusal(
+                "users_file",
+                format!("is not set, and {USERS_FILE} accepts the users in it"),
+                "set it to a TOML file of users, secrets and roles",
+            )),
+            _ => Err(self.refusal(
                 "authenticator_supplier",
                 "is a class that cannot run here",
                 format!("use {USERS_FILE} with aeron.archive.users.file, or leave it out to accept everybody"),
-            ));
-        }
-        match &self.users_file {
-            Some(file) => Ok(AuthenticatorKind::UsersFile(file.clone())),
-            None => Err(self.refusal(
-                "users_file",
-                format!("is not set, and {USERS_FILE} accepts the users in it"),
-                "set it to a properties file of credentials and user names",
             )),
         }
     }
 
     fn authorisation(&self) -> Result<AuthorisationKind, ArchiveConfigurationError> {
         match self.authorisation_service_supplier.as_str() {
+            "" if self.users_file.is_some() => Ok(AuthorisationKind::Roles),
             "" | "ALLOW_ALL" => Ok(AuthorisationKind::AllowAll),
             "DENY_ALL" => Ok(AuthorisationKind::DenyAll),
             _ => Err(self.refusal(
@@ -354,7 +356,7 @@ mod tests {
         );
         check_refused(
             |context| context.authenticator_supplier = USERS_FILE.into(),
-            "aeron.archive.users.file= is not set, and io.aeron.samples.archive.SampleAuthenticatorSupplier accepts the users in it: set it to a properties file of credentials and user names",
+            "aeron.archive.users.file= is not set, and io.aeron.samples.archive.SampleAuthenticatorSupplier accepts the users in it: set it to a TOML file of users, secrets and roles",
         );
         check_refused(
             |context| context.authorisation_service_supplier = "com.acme.Rights".into(),
@@ -371,6 +373,25 @@ mod tests {
     }
 
     #[test]
+    fn a_users_file_is_enough_to_refuse_others_and_to_apply_roles() {
+        let context = ArchiveContext {
+            users_file: Some("users.toml".into()),
+            ..valid()
+        };
+        let choices = context.conclude().unwrap();
+        let users = AuthenticatorKind::UsersFile("users.toml".into());
+        assert_eq!(choices.authenticator, users);
+        assert_eq!(choices.authorisation, AuthorisationKind::Roles);
+        check_refused(
+            |context| {
+                context.users_file = Some("users.toml".into());
+                context.authenticator_supplier = ACCEPT_ALL.into();
+            },
+            "aeron.archive.authenticator.supplier=io.aeron.security.DefaultAuthenticatorSupplier accepts everybody, and aeron.archive.users.file is set: leave out one of the two",
+        );
+    }
+
+    #[test]
     fn idle_strategies_and_checksums_have_short_names_and_class_names() {
         let context = ArchiveContext {
             idle_strategy: "org.agrona.concurrent.YieldingIdleStrategy".into(),
@@ -378,7 +399,7 @@ mod tests {
             record_checksum: "org.agrona.checksum.Crc32c".into(),
             replay_checksum: "CRC-32".into(),
             authenticator_supplier: USERS_FILE.into(),
-            users_file: Some("users.properties".into()),
+            users_file: Some("users.toml".into()),
             authorisation_service_supplier: "DENY_ALL".into(),
             ..valid()
         };
@@ -388,7 +409,7 @@ mod tests {
             replayer_idle_strategy: IdleStrategySpec::BusySpin,
             record_checksum: Some(Checksum::Crc32c),
             replay_checksum: Some(Checksum::Crc32),
-            authenticator: AuthenticatorKind::UsersFile("users.properties".into()),
+            authenticator: AuthenticatorKind::UsersFile("users.toml".into()),
             authorisation: AuthorisationKind::DenyAll,
         };
         assert_eq!(context.conclude().unwrap(), expected);

@@ -20,7 +20,7 @@ pub enum AuthenticatorKind {
     /// Everybody.
     #[default]
     AcceptAll,
-    /// The users of a properties file.
+    /// The users of this file ([`Users`](crate::server::users::Users)).
     UsersFile(PathBuf),
 }
 
@@ -32,6 +32,8 @@ pub enum AuthorisationKind {
     AllowAll,
     /// Nothing.
     DenyAll,
+    /// What the role of the user allows ([`Role`](crate::server::users::Role)).
+    Roles,
 }
 
 impl ArchiveThreadingMode {

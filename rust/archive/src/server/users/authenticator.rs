@@ -1,0 +1,305 @@
+//! [`UsersAuthenticator`]: accepts the users of a file.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+use super::verifier::{Check, PasswordVerifier};
+use super::{Proof, Users};
+use crate::server::{AuthenticationDecision, Authenticator};
+
+/// Bytes of a challenge.
+const CHALLENGE_LENGTH: usize = 32;
+const SEPARATOR: u8 = b':';
+
+/// Accepts clients that prove to be users of a file. The principal is the name of the user.
+pub(in crate::server) struct UsersAuthenticator {
+    users: Arc<Users>,
+    verifier: PasswordVerifier,
+    attempts: HashMap<i64, Attempt>,
+}
+
+/// How far the authentication of a session is.
+enum Attempt {
+    /// The password is being checked. `None` if there is no such user.
+    Verifying {
+        name: Option<String>,
+    },
+    /// The client has to sign the challenge.
+    Challenged {
+        /// `None` if there is no such user.
+        signer: Option<Signer>,
+        challenge: [u8; CHALLENGE_LENGTH],
+    },
+    Accepted {
+        name: String,
+    },
+    Rejected,
+}
+
+/// A user that signs challenges.
+struct Signer {
+    name: String,
+    key: Vec<u8>,
+}
+
+impl UsersAuthenticator {
+    /// An authenticator with a thread that checks passwords.
+    ///
+    /// # Errors
+    /// The system refuses the thread.
+    pub fn start(users: Arc<Users>) -> io::Result<Self> {
+        Ok(Self {
+            users,
+            verifier: PasswordVerifier::start()?,
+            attempts: HashMap::new(),
+        })
+    }
+
+    fn attempt_of(&self, control_session_id: i64, credentials: &[u8]) -> Attempt {
+        let colon = credentials.iter().position(|byte| *byte == SEPARATOR);
+        match colon {
+            Some(at) => self.begin_check(
+                control_session_id,
+                &credentials[..at],
+                &credentials[at + 1..],
+            ),
+            None if credentials.is_empty() => Attempt::Rejected,
+            None => self.challenge(credentials),
+        }
+    }
+
+    fn begin_check(&self, control_session_id: i64, name: &[u8], password: &[u8]) -> Attempt {
+        let found = std::str::from_utf8(name)
+            .ok()
+            .and_then(|name| Some((name, self.users.get(name)?)));
+        let (name, hash) = match found {
+            Some((name, user)) => match &user.proof {
+                Proof::Password(hash) => (Some(name.to_owned()), Some(&**hash)),
+                Proof::Key(_) => (None, self.users.any_password_hash()),
+            },
+            None => (None, self.users.any_password_hash()),
+        };
+        let Some(hash) = hash else {
+            return Attempt::Rejected;
+        };
+        let check = Check {
+            control_session_id,
+            password: password.to_vec(),
+            hash: hash.clone(),
+        };
+        match self.verifier.begin(check) {
+            true => Attempt::Verifying { name },
+            false => Attempt::Rejected,
+        }
+    }
+
+    /// A name that nobody has is challenged too: the challenge does not tell who is a user.
+    fn challenge(&self, name: &[u8]) -> Attempt {
+        let signer =
+            std::str::from_utf8(name)
+                .ok()
+                .and_then(|name| match &self.users.get(name)?.proof {
+                    Proof::Key(key) => Some(Signer {
+                        name: name.to_owned(),
+                        key: key.clone(),
+                    }),
+                    Proof::Password(_) => None,
+                });
+        let mut challenge = [0; CHALLENGE_LENGTH];
+        match getrandom::fill(&mut challenge) {
+            Ok(()) => Attempt::Challenged { signer, challenge },
+            Err(_) => Attempt::Rejected,
+        }
+    }
+
+    fn take_results(&mut self) {
+        while let Some((control_session_id, is_right)) = self.verifier.poll() {
+            // A session that has ended meanwhile is not there.
+            if let Some(attempt) = self.attempts.get_mut(&control_session_id)
+                && let Attempt::Verifying { name } = attempt
+            {
+                *attempt = match name.take().filter(|_| is_right) {
+                    Some(name) => Attempt::Accepted { name },
+                    None => Attempt::Rejected,
+                };
+            }
+        }
+    }
+}
+
+impl Authenticator for UsersAuthenticator {
+    fn on_connect_request(&mut self, control_session_id: i64, encoded_credentials: &[u8], _: i64) {
+        let attempt = self.attempt_of(control_session_id, encoded_credentials);
+        self.attempts.insert(control_session_id, attempt);
+    }
+
+    fn on_challenge_response(
+        &mut self,
+        control_session_id: i64,
+        encoded_credentials: &[u8],
+        _: i64,
+    ) {
+        let Some(attempt) = self.attempts.get_mut(&control_session_id) else {
+            return;
+        };
+        if let Attempt::Challenged { signer, challenge } = attempt {
+            let signed = signer
+                .take()
+                .filter(|signer| is_signature(&signer.key, challenge, encoded_credentials));
+            *attempt = match signed {
+                Some(Signer { name, .. }) => Attempt::Accepted { name },
+                None => Attempt::Rejected,
+            };
+        }
+    }
+
+    fn on_connected_session(&mut self, control_session_id: i64, _: i64) -> AuthenticationDecision {
+        self.take_results();
+        match self.attempts.get(&control_session_id) {
+            Some(Attempt::Verifying { .. }) => AuthenticationDecision::Pending,
+            Some(Attempt::Challenged { challenge, .. }) => {
+                AuthenticationDecision::Challenge(challenge.to_vec())
+            }
+            Some(Attempt::Accepted { name }) => {
+                AuthenticationDecision::Authenticate(name.clone().into_bytes())
+            }
+            Some(Attempt::Rejected) | None => AuthenticationDecision::Reject,
+        }
+    }
+
+    fn on_challenged_session(
+        &mut self,
+        control_session_id: i64,
+        now_ms: i64,
+    ) -> AuthenticationDecision {
+        match self.attempts.get(&control_session_id) {
+            Some(Attempt::Challenged { .. }) => AuthenticationDecision::Pending,
+            _ => self.on_connected_session(control_session_id, now_ms),
+        }
+    }
+
+    fn on_session_ended(&mut self, control_session_id: i64) {
+        self.attempts.remove(&control_session_id);
+    }
+}
+
+fn is_signature(key: &[u8], challenge: &[u8], signature: &[u8]) -> bool {
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else {
+        return false;
+    };
+    mac.update(challenge);
+    mac.verify_slice(signature).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use AuthenticationDecision as Decision;
+
+    const SESSION: i64 = 7;
+    const KEY: [u8; 16] = [0xA5; 16];
+    // The vector of passlib's documentation with other parameters would take no less time to make than to check.
+    const PASSWORD: &[u8] = b"password";
+    const SECRET: &str =
+        "$scrypt$ln=16,r=8,p=1$aM15713r3Xsvxbi31lqr1Q$nFNh2CVHVjNldFVKDHDlm4CbdRSCdEBsjjJxD+iCs5E";
+
+    fn authenticator() -> UsersAuthenticator {
+        let key = "a5".repeat(16);
+        let text = format!(
+            "[[user]]\nname = \"ann\"\nrole = \"read\"\nsecret = \"{SECRET}\"\n[[user]]\nname = \"bob\"\nrole = \"read\"\nkey = \"{key}\""
+        );
+        UsersAuthenticator::start(Arc::new(Users::parse(&text).unwrap())).unwrap()
+    }
+
+    fn decision(authenticator: &mut UsersAuthenticator, credentials: &[u8]) -> Decision {
+        authenticator.on_connect_request(SESSION, credentials, 0);
+        loop {
+            match authenticator.on_connected_session(SESSION, 0) {
+                Decision::Pending => thread_yield(),
+                decision => return decision,
+            }
+        }
+    }
+
+    fn thread_yield() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+
+    /// 07-26
+    #[test]
+    fn the_password_of_a_user_is_accepted_and_nothing_else() {
+        let mut authenticator = authenticator();
+        let mut decide = |credentials: &[u8]| decision(&mut authenticator, credentials);
+        let right = [b"ann:", PASSWORD].concat();
+        assert_eq!(decide(&right), Decision::Authenticate(b"ann".to_vec()));
+        for wrong in [
+            &b""[..],
+            b":",
+            b"ann:",
+            b"ann:passwort",
+            b"bob:password",
+            b"nobody:password",
+            b"\xFF:password",
+        ] {
+            assert_eq!(decide(wrong), Decision::Reject, "{wrong:?}");
+        }
+    }
+
+    /// 07-27
+    #[test]
+    fn a_user_with_a_key_signs_a_challenge() {
+        let mut authenticator = authenticator();
+        let Decision::Challenge(challenge) = decision(&mut authenticator, b"bob") else {
+            panic!("no challenge");
+        };
+        assert_eq!(
+            authenticator.on_challenged_session(SESSION, 0),
+            Decision::Pending
+        );
+        let mut mac = Hmac::<Sha256>::new_from_slice(&KEY).unwrap();
+        mac.update(&challenge);
+        authenticator.on_challenge_response(SESSION, &mac.finalize().into_bytes(), 0);
+        assert_eq!(
+            authenticator.on_challenged_session(SESSION, 0),
+            Decision::Authenticate(b"bob".to_vec())
+        );
+    }
+
+    #[test]
+    fn challenges_differ_and_tell_nobody_who_is_a_user() {
+        let mut authenticator = authenticator();
+        let mut challenges = Vec::new();
+        for name in [&b"bob"[..], b"bob", b"nobody", b"ann"] {
+            let Decision::Challenge(challenge) = decision(&mut authenticator, name) else {
+                panic!("no challenge");
+            };
+            assert_eq!(challenge.len(), CHALLENGE_LENGTH);
+            assert!(!challenges.contains(&challenge));
+            let mut mac = Hmac::<Sha256>::new_from_slice(&[]).unwrap();
+            mac.update(&challenge);
+            authenticator.on_challenge_response(SESSION, &mac.finalize().into_bytes(), 0);
+            let decision = authenticator.on_challenged_session(SESSION, 0);
+            assert_eq!(decision, Decision::Reject);
+            challenges.push(challenge);
+        }
+    }
+
+    #[test]
+    fn a_session_that_ended_is_forgotten() {
+        let mut authenticator = authenticator();
+        assert!(matches!(
+            decision(&mut authenticator, b"bob"),
+            Decision::Challenge(_)
+        ));
+        authenticator.on_session_ended(SESSION);
+        assert!(authenticator.attempts.is_empty());
+        assert_eq!(
+            authenticator.on_connected_session(SESSION, 0),
+            Decision::Reject
+        );
+    }
+}

@@ -1,0 +1,291 @@
+//! [`Users`]: the content of a users file.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use scrypt::Params;
+use scrypt::phc::PasswordHash;
+use toml::{Table, Value};
+
+use super::Role;
+
+/// Permissions of group and others.
+const SHARED_PERMISSIONS: u32 = 0o077;
+const KEY_LENGTHS: std::ops::RangeInclusive<usize> = 16..=64;
+/// Memory that the check of one password may take, in bytes.
+const MAX_SCRYPT_MEMORY: u64 = 256 * 1024 * 1024;
+/// Lanes that the check of one password may compute, one after another.
+const MAX_SCRYPT_LANES: u32 = 16;
+
+/// The users of an archive, by their names.
+#[derive(Debug, Clone)]
+pub struct Users {
+    users: BTreeMap<String, User>,
+}
+
+/// A user.
+#[derive(Debug, Clone)]
+pub(super) struct User {
+    pub role: Role,
+    pub proof: Proof,
+}
+
+/// What a client has to know to be a user.
+#[derive(Clone)]
+pub(super) enum Proof {
+    /// The password with this hash.
+    Password(Box<PasswordHash>),
+    /// The key under which a challenge is signed.
+    Key(Vec<u8>),
+}
+
+/// A reason why a users file is refused.
+#[derive(Debug, thiserror::Error)]
+#[error("users file {}: {problem}", path.display())]
+pub struct UsersFileError {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong, and what to do.
+    pub problem: String,
+}
+
+impl Users {
+    /// Reads a users file.
+    ///
+    /// # Errors
+    /// The file cannot be read, others can read it too, or it is not a list of users.
+    pub fn load(path: &Path) -> Result<Self, UsersFileError> {
+        let refused = |problem| UsersFileError {
+            path: path.to_owned(),
+            problem,
+        };
+        let unreadable = |error: io::Error| refused(format!("cannot be read: {error}"));
+        let mode = fs::metadata(path).map_err(unreadable)?.permissions().mode() & 0o777;
+        if mode & SHARED_PERMISSIONS != 0 {
+            return Err(refused(format!(
+                "mode {mode:04o} lets others use it: set mode 0600 with chmod"
+            )));
+        }
+        Self::parse(&fs::read_to_string(path).map_err(unreadable)?).map_err(refused)
+    }
+
+    /// Reads the text of a users file. An error is a text.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        // The error of the parser quotes lines, which may be secrets.
+        let mut table: Table = toml::from_str(text).map_err(|error| error.message().to_owned())?;
+        let listed = match table.remove("user") {
+            Some(Value::Array(listed)) if !listed.is_empty() => listed,
+            _ => return Err("names no user: add [[user]] sections".to_owned()),
+        };
+        if let Some(other) = table.keys().next() {
+            return Err(format!("{other} is not known: use [[user]] sections"));
+        }
+        let mut users = BTreeMap::new();
+        for (index, value) in listed.into_iter().enumerate() {
+            let number = index + 1;
+            let Value::Table(section) = value else {
+                return Err(format!("user {number} is not a section"));
+            };
+            let (name, user) = user_of(section, number)?;
+            if users.insert(name.clone(), user).is_some() {
+                return Err(format!("{name} is there twice: give each user one section"));
+            }
+        }
+        Ok(Self { users })
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&User> {
+        self.users.get(name)
+    }
+
+    /// The hash of some user: it is checked for a name that nobody has, so that the time of a rejection does not tell who is a user.
+    pub(super) fn any_password_hash(&self) -> Option<&PasswordHash> {
+        self.users.values().find_map(|user| match &user.proof {
+            Proof::Password(hash) => Some(&**hash),
+            Proof::Key(_) => None,
+        })
+    }
+}
+
+/// A proof is not printed.
+impl std::fmt::Debug for Proof {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Self::Password(_) => "Password",
+            Self::Key(_) => "Key",
+        })
+    }
+}
+
+fn user_of(mut section: Table, number: usize) -> Result<(String, User), String> {
+    let mut text = |field: &str| match section.remove(field) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(format!("{field} of user {number} is not a text")),
+    };
+    let (name, role) = (text("name")?, text("role")?);
+    let (secret, key) = (text("secret")?, text("key")?);
+    if let Some(other) = section.keys().next() {
+        return Err(format!(
+            "{other} of user {number} is not known: use name, role, and secret or key"
+        ));
+    }
+    let name = name.filter(|name| !name.is_empty() && !name.contains(':'));
+    let Some(name) = name else {
+        return Err(format!(
+            "user {number} needs a name, which is not empty and has no colon"
+        ));
+    };
+    let Some(role) = role.as_deref().and_then(Role::from_name) else {
+        return Err(format!("{name} needs a role: read, record or admin"));
+    };
+    let proof = match (secret, key) {
+        (Some(secret), None) => Proof::Password(Box::new(password_hash(&name, &secret)?)),
+        (None, Some(key)) => Proof::Key(key_of(&name, &key)?),
+        _ => return Err(format!("{name} needs either a secret or a key")),
+    };
+    Ok((name, User { role, proof }))
+}
+
+fn password_hash(name: &str, secret: &str) -> Result<PasswordHash, String> {
+    let hash = PasswordHash::new(secret)
+        .ok()
+        .filter(|hash| hash.algorithm == scrypt::phc::ALG_ID)
+        .filter(|hash| hash.salt.is_some() && hash.hash.is_some());
+    let Some(hash) = hash else {
+        return Err(format!(
+            "secret of {name} is not the scrypt hash of a password: use a text such as $scrypt$ln=14,r=8,p=1$salt$hash"
+        ));
+    };
+    let parameter = |name| hash.params.get_decimal(name).unwrap_or(0);
+    let (log_n, r, p) = (parameter("ln"), parameter("r"), parameter("p"));
+    let memory = 1_u64
+        .checked_shl(log_n)
+        .unwrap_or(u64::MAX)
+        .saturating_mul(128)
+        .saturating_mul(r.into());
+    if memory > MAX_SCRYPT_MEMORY || p > MAX_SCRYPT_LANES || Params::try_from(&hash).is_err() {
+        return Err(format!(
+            "secret of {name} has the parameters ln={log_n}, r={r}, p={p}, which take too much memory or are missing: use ln=14,r=8,p=1"
+        ));
+    }
+    Ok(hash)
+}
+
+fn key_of(name: &str, text: &str) -> Result<Vec<u8>, String> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    let key: Option<Vec<u8>> = text
+        .as_bytes()
+        .chunks(2)
+        .map(|pair| match pair {
+            &[high, low] => Some(digit(high)? << 4 | digit(low)?),
+            _ => None,
+        })
+        .collect();
+    key.filter(|key| KEY_LENGTHS.contains(&key.len()))
+        .ok_or_else(|| format!("key of {name} is not 16 to 64 bytes in hexadecimal"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &str =
+        "$scrypt$ln=16,r=8,p=1$aM15713r3Xsvxbi31lqr1Q$nFNh2CVHVjNldFVKDHDlm4CbdRSCdEBsjjJxD+iCs5E";
+
+    fn user(rest: &str) -> String {
+        format!("[[user]]\nname = \"ann\"\nrole = \"read\"\n{rest}\n")
+    }
+
+    #[test]
+    fn users_have_a_password_or_a_key() {
+        let text = format!(
+            "{}[[user]]\nname = \"bob\"\nrole = \"admin\"\nkey = \"{}\"",
+            user(&format!("secret = \"{SECRET}\"")),
+            "0aFF".repeat(8)
+        );
+        let users = Users::parse(&text).unwrap();
+        let (ann, bob) = (users.get("ann").unwrap(), users.get("bob").unwrap());
+        assert_eq!((ann.role, bob.role), (Role::Read, Role::Admin));
+        assert!(matches!(ann.proof, Proof::Password(_)));
+        assert!(matches!(&bob.proof, Proof::Key(key) if *key == [0x0A, 0xFF].repeat(8)));
+        assert!(users.get("carl").is_none());
+        assert!(!format!("{users:?}").contains("nFNh"));
+    }
+
+    #[test]
+    fn what_is_not_a_list_of_users_is_refused_with_a_remedy_and_without_its_secrets() {
+        let secret = format!("secret = \"{SECRET}\"");
+        for (text, expected) in [
+            (String::new(), "names no user: add [[user]] sections"),
+            ("user = 3".into(), "names no user: add [[user]] sections"),
+            (
+                format!("group = 1\n{}", user(&secret)),
+                "group is not known: use [[user]] sections",
+            ),
+            (user(""), "ann needs either a secret or a key"),
+            (
+                user(&format!("{secret}\nkey = \"00\"")),
+                "ann needs either a secret or a key",
+            ),
+            (
+                user(&format!("{secret}\ncolour = 3")),
+                "colour of user 1 is not known: use name, role, and secret or key",
+            ),
+            (
+                user(&secret) + &user(&secret),
+                "ann is there twice: give each user one section",
+            ),
+            (
+                user("secret = \"password\""),
+                "secret of ann is not the scrypt hash of a password: use a text such as $scrypt$ln=14,r=8,p=1$salt$hash",
+            ),
+            (
+                user(&secret.replace("ln=16", "ln=30")),
+                "secret of ann has the parameters ln=30, r=8, p=1, which take too much memory or are missing: use ln=14,r=8,p=1",
+            ),
+            (
+                user("key = \"0g\""),
+                "key of ann is not 16 to 64 bytes in hexadecimal",
+            ),
+            (
+                user(&secret).replace("read", "write"),
+                "ann needs a role: read, record or admin",
+            ),
+            (
+                user(&secret).replace("\"ann\"", "\"a:b\""),
+                "user 1 needs a name, which is not empty and has no colon",
+            ),
+            (
+                user(&secret).replace("\"ann\"", "7"),
+                "name of user 1 is not a text",
+            ),
+        ] {
+            assert_eq!(Users::parse(&text).unwrap_err(), expected);
+        }
+        let error = Users::parse("[[user]]\nsecret = \"hush\" hush").unwrap_err();
+        assert!(!error.contains("hush"), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_others_can_read_is_refused() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), user(&format!("secret = \"{SECRET}\""))).unwrap();
+        Users::load(file.path()).unwrap();
+        fs::set_permissions(file.path(), fs::Permissions::from_mode(0o640)).unwrap();
+        let error = Users::load(file.path()).unwrap_err().to_string();
+        assert!(
+            error.ends_with(": mode 0640 lets others use it: set mode 0600 with chmod"),
+            "{error}"
+        );
+        let error = Users::load(Path::new("/no/such/users")).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("users file /no/such/users: cannot be read: ")
+        );
+    }
+}
