@@ -41,7 +41,8 @@ _TIMEOUT_S = 10
 class ArchiveClient:
     """One connection of a peer to an archive, over `ipc` or `udp`. Methods are named as in `AeronArchive`."""
 
-    def __init__(self, peer, archive, way="ipc", *, timeout_s=_TIMEOUT_S, credentials=b"", challenge_answer=b""):
+    def __init__(self, peer, archive, way="ipc", *, timeout_s=_TIMEOUT_S, **credentials):
+        """Credentials are `credentials`, and `challenge_answer` or a `challenge_key` that signs the challenge, as bytes."""
         self.peer = peer
         channel, stream, response_channel = archive.control(way)
         answer = peer.call(
@@ -51,8 +52,7 @@ class ArchiveClient:
             response=response_channel,
             response_stream=_RESPONSE_STREAM,
             timeout_ns=int(timeout_s * 1e9),
-            credentials=credentials.hex(),
-            challenge_answer=challenge_answer.hex(),
+            **{name: value.hex() for name, value in credentials.items()},
         )
         self._client = answer["client"]
         self.archive_id, self.session_id = answer["archive"], answer["session"]

@@ -7,6 +7,9 @@ import io.aeron.archive.client.ReplicationParams;
 import io.aeron.archive.codecs.SourceLocation;
 import io.aeron.security.CredentialsSupplier;
 
+import javax.crypto.Mac;
+import javax.crypto.spec.SecretKeySpec;
+import java.security.GeneralSecurityException;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -31,7 +34,7 @@ final class ArchiveClient
             .controlResponseChannel(request.text("response"))
             .controlResponseStreamId(request.integer("response_stream"))
             .messageTimeoutNs(request.number("timeout_ns"))
-            .credentialsSupplier(new Credentials(request.bytes("credentials"), request.bytes("challenge_answer")))
+            .credentialsSupplier(credentials(request))
             .errorHandler(this::onError)
             .recordingSignalConsumer((session, correlation, recording, subscription, position, signal) ->
                 signals.add(Map.of(
@@ -290,7 +293,14 @@ final class ArchiveClient
         return Map.of(name, drained);
     }
 
-    private record Credentials(byte[] atConnect, byte[] atChallenge) implements CredentialsSupplier
+    private static CredentialsSupplier credentials(final Request request)
+    {
+        final byte[] key = request.bytes("challenge_key");
+        return new Credentials(request.bytes("credentials"), request.bytes("challenge_answer"), key);
+    }
+
+    /** With a key, the answer to a challenge is its HMAC-SHA-256. */
+    private record Credentials(byte[] atConnect, byte[] atChallenge, byte[] key) implements CredentialsSupplier
     {
         public byte[] encodedCredentials()
         {
@@ -299,7 +309,20 @@ final class ArchiveClient
 
         public byte[] onChallenge(final byte[] encodedChallenge)
         {
-            return atChallenge;
+            if (0 == key.length)
+            {
+                return atChallenge;
+            }
+            try
+            {
+                final Mac mac = Mac.getInstance("HmacSHA256");
+                mac.init(new SecretKeySpec(key, "HmacSHA256"));
+                return mac.doFinal(encodedChallenge);
+            }
+            catch (final GeneralSecurityException ex)
+            {
+                throw new IllegalStateException(ex);
+            }
         }
     }
 }

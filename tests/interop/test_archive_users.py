@@ -1,0 +1,120 @@
+"""Users of our archive, their passwords, challenges and roles, before the real client."""
+
+import hashlib
+from base64 import b64encode
+
+import pytest
+
+from interop.archive_peers import AUTHENTICATION_REJECTED, UNAUTHORISED_ACTION
+from interop.peers import PeerError
+
+_KINDS = ("ours", "ours")
+_CHANNEL = "aeron:ipc?term-length=64k"
+_KEY = bytes(range(32))
+_SAMPLE = "io.aeron.samples.archive.SampleAuthenticatorSupplier"
+_TIMEOUT_MS = 700
+
+
+def _secret(password):
+    """The scrypt hash of a password in the format of the users file, as our documentation shows how to make it."""
+    salt = b"a salt for tests"
+    hashed = hashlib.scrypt(password, salt=salt, n=2**12, r=8, p=1, dklen=32)
+    salt, hashed = (b64encode(part).decode().rstrip("=") for part in (salt, hashed))
+    return f"$scrypt$ln=12,r=8,p=1${salt}${hashed}"
+
+
+@pytest.fixture
+def users_file(tmp_path):
+    """A file with `ann`, who reads, `rex`, who records, and `adam`, the admin, who signs challenges."""
+    path = tmp_path / "users.toml"
+    path.touch(mode=0o600)
+    path.write_text(
+        f"""
+        [[user]]
+        name = "ann"
+        role = "read"
+        secret = "{_secret(b"ann's")}"
+
+        [[user]]
+        name = "rex"
+        role = "record"
+        secret = "{_secret(b"rex's")}"
+
+        [[user]]
+        name = "adam"
+        role = "admin"
+        key = "{_KEY.hex()}"
+        """
+    )
+    return path
+
+
+@pytest.fixture
+def connect(drivers, start_archive, archive_client, users_file):
+    """`connect(**credentials)`: the real client of an archive with users."""
+    archive_kind, driver_kind = _KINDS
+    driver = drivers(driver_kind)
+    settings = {
+        "aeron.archive.users.file": str(users_file),
+        "aeron.archive.authenticator.supplier": _SAMPLE,
+        "aeron.archive.connect.timeout": f"{_TIMEOUT_MS}ms",
+    }
+    archive = start_archive(archive_kind, driver, settings)
+
+    def start(way="ipc", **credentials):
+        return archive_client(driver, archive, way, **credentials)
+
+    start.archive = archive
+    return start
+
+
+@pytest.mark.parametrize("way", ["ipc", "udp"])
+def test_a_user_with_the_password_connects(connect, way):
+    """07-26"""
+    assert connect(way, credentials=b"ann:ann's").list_recordings() == []
+
+
+@pytest.mark.parametrize("credentials", [b"", b"ann", b"ann:", b"ann:rex's", b"nobody:ann's", b"adam:"])
+def test_others_are_rejected(connect, credentials):
+    """07-26, 07-27"""
+    with pytest.raises(PeerError, match="authentication rejected") as refused:
+        connect(credentials=credentials)
+    assert refused.value.code == AUTHENTICATION_REJECTED
+
+
+def test_a_user_with_the_key_answers_the_challenge(connect):
+    """07-27"""
+    assert connect("udp", credentials=b"adam", challenge_key=_KEY).list_recordings() == []
+    with pytest.raises(PeerError) as refused:
+        connect(credentials=b"adam", challenge_key=_KEY[::-1])
+    assert refused.value.code == AUTHENTICATION_REJECTED
+
+
+def test_a_role_says_what_its_users_may_do_and_the_session_goes_on(connect, stream):
+    """07-29"""
+    reader = connect(credentials=b"ann:ann's")
+    recorder = connect(credentials=b"rex:rex's")
+    admin = connect(credentials=b"adam", challenge_key=_KEY)
+    with pytest.raises(PeerError, match="unauthorised action") as refused:
+        reader.start_recording(_CHANNEL, stream)
+    assert refused.value.code == UNAUTHORISED_ACTION
+    assert reader.list_recordings() == []
+    publication = recorder.add_recorded_publication(_CHANNEL, stream, exclusive=True)
+    recording = recorder.await_signal("START")["recording"]
+    recorder.stop_recording_publication(publication)
+    recorder.await_signal("STOP")
+    assert len(reader.list_recordings()) == 1
+    with pytest.raises(PeerError) as refused:
+        recorder.purge(recording)
+    assert refused.value.code == UNAUTHORISED_ACTION
+    assert admin.purge(recording) == 1
+
+
+def test_a_users_file_that_others_can_read_refuses_the_start(connect, users_file):
+    connect.archive.stop()
+    users_file.chmod(0o644)
+    with pytest.raises(AssertionError, match="mode 0644 lets others use it: set mode 0600 with chmod"):
+        connect.archive.start()
+    assert connect.archive.mark_file()[1] == -1
+    users_file.chmod(0o600)
+    connect.archive.start()
