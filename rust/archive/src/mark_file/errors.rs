@@ -8,17 +8,19 @@ use aeron_layout::reports::{ERROR_ENTRY_ALIGNMENT as ENTRY_ALIGNMENT, ErrorEntry
 use aeron_layout::{I32, I64, offset};
 use aeron_memory::error_log::{ENTRY_HEADER_LENGTH, ErrorLogFull};
 
-use super::{ERROR_BUFFER_LENGTH, HEADER_LENGTH, MarkFileError, writing};
+use super::{HEADER_LENGTH, MarkFileError, writing};
 use crate::storage::StorageFile;
 
 const OBSERVATION_COUNT_OFFSET: usize = offset!(ErrorEntryLayout, observation_count: I32);
 const FIRST_OBSERVATION_OFFSET: usize = offset!(ErrorEntryLayout, first_observation_ms: I64);
 
 /// Which texts are in the log, and where.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ErrorLog {
     entries: HashMap<Box<str>, Entry>,
     end: usize,
+    /// Bytes of the log.
+    length: usize,
 }
 
 #[derive(Debug)]
@@ -29,6 +31,15 @@ struct Entry {
 }
 
 impl ErrorLog {
+    /// A log of `length` bytes, without entries.
+    pub(super) fn new(length: usize) -> Self {
+        Self {
+            entries: HashMap::new(),
+            end: 0,
+            length,
+        }
+    }
+
     /// Counts one observation of `text` in the log of `file`.
     pub(super) fn observe(
         &mut self,
@@ -58,9 +69,9 @@ impl ErrorLog {
         text: &str,
     ) -> Result<(), MarkFileError> {
         let needed = ENTRY_HEADER_LENGTH + text.len();
-        if needed > ERROR_BUFFER_LENGTH.saturating_sub(self.end) {
+        if needed > self.length.saturating_sub(self.end) {
             return Err(MarkFileError::ErrorLogFull(ErrorLogFull {
-                length: ERROR_BUFFER_LENGTH,
+                length: self.length,
                 needed,
             }));
         }

@@ -5,7 +5,7 @@ use aeron_layout::sbe::MessageHeaderLayout;
 use aeron_layout::{FromZeros, I32, I64, Layout as _, U16, offset};
 use aeron_memory::cnc::SemanticVersion;
 
-use super::{ERROR_BUFFER_LENGTH, MARK_FILE_VERSION, MarkFileError};
+use super::{MARK_FILE_VERSION, MarkFileError};
 use crate::Damage;
 use crate::damage::{put_text, take_text};
 
@@ -89,7 +89,11 @@ impl Owner {
     }
 
     /// The whole header, of version 0.
-    pub(super) fn encode(&self, activity_timestamp_ms: i64) -> Result<Vec<u8>, MarkFileError> {
+    pub(super) fn encode(
+        &self,
+        error_buffer_length: usize,
+        activity_timestamp_ms: i64,
+    ) -> Result<Vec<u8>, MarkFileError> {
         let mut block = MarkFileLayout::new_zeroed();
         block.activity_timestamp_ms = activity_timestamp_ms.into();
         block.start_timestamp_ms = self.start_timestamp_ms.into();
@@ -98,7 +102,7 @@ impl Owner {
         block.local_control_stream_id = self.local_control_stream_id.into();
         block.events_stream_id = self.events_stream_id.into();
         block.header_length = (HEADER_LENGTH as i32).into();
-        block.error_buffer_length = (ERROR_BUFFER_LENGTH as i32).into();
+        block.error_buffer_length = (error_buffer_length as i32).into();
         block.archive_id = self.archive_id.into();
         let mut header = MESSAGE_HEADER.to_bytes().to_vec();
         header.extend(block.to_bytes());

@@ -31,10 +31,10 @@ pub const MARK_FILE: &str = "archive-mark.dat";
 pub const LINK_FILE: &str = "archive-mark.lnk";
 /// Version of the layout. A mark file of another major version is refused.
 pub const MARK_FILE_VERSION: SemanticVersion = SemanticVersion::new(3, 1, 0);
-/// Bytes of the error log behind the header.
+/// Bytes of the error log behind the header, unless an archive is set to another length.
 pub const ERROR_BUFFER_LENGTH: usize = 1024 * 1024;
-/// Length of the whole file in bytes: a multiple of the page size.
-pub const FILE_LENGTH: u64 = (HEADER_LENGTH + ERROR_BUFFER_LENGTH) as u64;
+/// Length of the whole file in bytes with an error log of that length.
+pub const FILE_LENGTH: u64 = file_length(ERROR_BUFFER_LENGTH);
 /// How old the last sign of life of a dead owner is at least.
 pub const ACTIVITY_TIMEOUT_MS: i64 = 10_000;
 /// How often an owner gives a sign of life.
@@ -42,6 +42,10 @@ pub const HEARTBEAT_INTERVAL_MS: i64 = 1_000;
 
 /// Longest error log of another archive that is read, in bytes.
 const MAX_ERROR_BUFFER_LENGTH: u64 = 64 * 1024 * 1024;
+/// Bytes of an old error log that are looked at at once.
+const CLEARED_BLOCK_LENGTH: usize = 1024 * 1024;
+/// The file is as long as whole pages.
+const PAGE_LENGTH: u64 = 4096;
 /// Longest path in a link file that is read, in bytes.
 const MAX_LINK_LENGTH: usize = 4096;
 /// Activity timestamp of an archive that ended in good order.
@@ -134,7 +138,7 @@ pub fn read_link<S: Storage>(storage: &S) -> Result<Option<String>, MarkFileErro
 
 impl<F: StorageFile> MarkFile<F> {
     /// Makes the directory the owner's, whosever it was: errors of the one before are saved in a file beside, and a link to another
-    /// directory is removed.
+    /// directory is removed. The error log has [`ERROR_BUFFER_LENGTH`].
     ///
     /// # Errors
     /// The owner's texts do not fit, or the file system refuses. What is there may then be of version 0.
@@ -143,7 +147,21 @@ impl<F: StorageFile> MarkFile<F> {
         owner: &Owner,
         now_ms: i64,
     ) -> Result<Self, MarkFileError> {
-        let header = owner.encode(now_ms)?;
+        Self::take_with_error_buffer(storage, owner, ERROR_BUFFER_LENGTH, now_ms)
+    }
+
+    /// [`take`](Self::take) with an error log of `error_buffer_length` bytes, at most 2^31 - 1.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    pub fn take_with_error_buffer<S: Storage<File = F>>(
+        storage: &S,
+        owner: &Owner,
+        error_buffer_length: usize,
+        now_ms: i64,
+    ) -> Result<Self, MarkFileError> {
+        let header = owner.encode(error_buffer_length, now_ms)?;
+        let file_length = file_length(error_buffer_length);
         if let Err(source) = storage.remove(LINK_FILE)
             && source.kind() != io::ErrorKind::NotFound
         {
@@ -156,15 +174,15 @@ impl<F: StorageFile> MarkFile<F> {
                 file
             }
             None => storage
-                .create(MARK_FILE, FILE_LENGTH)
+                .create(MARK_FILE, file_length)
                 .map_err(|source| failure(MARK_FILE, "create it", source))?,
         };
         file.write_all_at(&header, 0)
-            .and_then(|()| file.set_length(FILE_LENGTH))
+            .and_then(|()| file.set_length(file_length))
             .map_err(writing)?;
         Ok(Self {
             file,
-            errors: ErrorLog::default(),
+            errors: ErrorLog::new(error_buffer_length),
             last_activity_ms: now_ms,
         })
     }
@@ -254,16 +272,26 @@ fn save_errors<S: Storage>(storage: &S, file: &S::File, now_ms: i64) -> Result<(
 
 /// Zeros whatever stands where the log of the new owner will be.
 fn clear_errors(file: &impl StorageFile) -> Result<(), MarkFileError> {
-    let mut log = read_error_log(file, ERROR_BUFFER_LENGTH as i32)?;
-    // Most of it is zero, and takes no space as long as it is not written.
-    let used = log
-        .iter()
-        .rposition(|&byte| byte != 0)
-        .map_or(0, |last| last + 1);
-    log.truncate(used);
-    log.fill(0);
-    file.write_all_at(&log, HEADER_LENGTH as u64)
-        .map_err(writing)
+    let mut block = vec![0; CLEARED_BLOCK_LENGTH];
+    let mut at = HEADER_LENGTH as u64;
+    let end = file.length().map_err(reading)?;
+    while at < end {
+        let length = (end - at).min(block.len() as u64) as usize;
+        let old = &mut block[..length];
+        file.read_exact_at(old, at).map_err(reading)?;
+        // Most of it is zero, and takes no space as long as it is not written.
+        if let Some(last) = old.iter().rposition(|&byte| byte != 0) {
+            old.fill(0);
+            file.write_all_at(&old[..=last], at).map_err(writing)?;
+        }
+        at += length as u64;
+    }
+    Ok(())
+}
+
+/// Length of a mark file whose error log has this length.
+const fn file_length(error_buffer_length: usize) -> u64 {
+    ((HEADER_LENGTH + error_buffer_length) as u64).next_multiple_of(PAGE_LENGTH)
 }
 
 fn save_report<S: Storage>(

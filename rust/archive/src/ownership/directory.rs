@@ -37,6 +37,8 @@ pub struct OwnershipRequest<'a> {
     pub is_emptied: bool,
     /// What the mark file is to say. Process id and start time name the owner in the lock file too.
     pub owner: &'a Owner,
+    /// Bytes of the error log in the mark file.
+    pub error_buffer_length: usize,
     /// The time, in epoch milliseconds.
     pub now_ms: i64,
 }
@@ -137,7 +139,12 @@ impl OwnedDirectory {
                 .map_err(|source| io("make an id for", source))?,
         };
         let marked = Directory::new(request.mark_file_directory);
-        let mark_file = MarkFile::take(&marked, request.owner, request.now_ms)?;
+        let mark_file = MarkFile::take_with_error_buffer(
+            &marked,
+            request.owner,
+            request.error_buffer_length,
+            request.now_ms,
+        )?;
         link(request)?;
         let owner = owner_of(request.owner);
         found.lock.write(&LockRecord {
@@ -312,6 +319,7 @@ mod tests {
                 mark_file_directory,
                 is_emptied,
                 owner: &Owner::without_server(pid, now_ms, "/dev/shm/aeron".into()),
+                error_buffer_length: mark_file::ERROR_BUFFER_LENGTH,
                 now_ms,
             })
         }

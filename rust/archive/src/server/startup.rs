@@ -121,6 +121,7 @@ impl TakenDirectory {
             mark_file_directory: &directories.mark_file,
             is_emptied: context.archive_dir_delete_on_start,
             owner: &owner,
+            error_buffer_length: context.error_buffer_length,
             now_ms,
         })?;
         Ok(Self { owned: Some(owned) })
@@ -233,6 +234,28 @@ mod tests {
         };
         assert_eq!(mark.owner, expected);
         drop(owned);
+    }
+
+    /// 07-71, 07-75, 07-76
+    #[test]
+    fn the_error_log_has_the_length_of_the_setting_and_is_cleared_at_any_length() {
+        let mut world = World::new();
+        world.context.error_buffer_length = (2 << 20) + 100;
+        let owned = world.take(NOW_MS).unwrap().ready(NOW_MS).unwrap();
+        let (mut mark_file, lock) = owned.into_parts();
+        let long = "x".repeat(3 << 19);
+        mark_file.record_error(NOW_MS, &long).unwrap();
+        mark_file.close().unwrap();
+        drop(lock);
+        assert_eq!(world.mark().error_buffer_length, (2 << 20) + 100);
+        let path = world.directory.path().join("mark/archive-mark.dat");
+        let expected = (8192 + (2 << 20) + 100_u64).next_multiple_of(4096);
+        assert_eq!(fs::metadata(&path).unwrap().len(), expected);
+        world.context.error_buffer_length = 1 << 20;
+        drop(world.take(NOW_MS + 1).unwrap().ready(NOW_MS + 1).unwrap());
+        let bytes = fs::read(&path).unwrap();
+        assert_eq!(bytes.len(), 8192 + (1 << 20));
+        assert!(bytes[8192..].iter().all(|byte| *byte == 0));
     }
 
     #[test]
