@@ -369,6 +369,8 @@ impl ControlSession {
         if count > 0 {
             self.note(Sent::Now, now_ns);
         }
+        // A listing queues its end without a note.
+        self.note(rest, now_ns);
         Ok(count)
     }
 
