@@ -184,6 +184,7 @@ fn connect(context: &ArchiveContext, archive_id: i64) -> Result<Aeron, ArchiveSt
     let client = aeron_client::Context {
         aeron_dir: context.aeron_dir.clone(),
         client_name: format!("archive archiveId={archive_id}"),
+        driver_timeout_ms: context.driver_timeout_ms as u64,
         use_conductor_agent_invoker: true,
         handler_mode: HandlerMode::Inline,
         ..aeron_client::Context::default()

@@ -1,0 +1,70 @@
+"""An archive that is killed at any moment: what clients were told of is there after the next start."""
+
+import random
+import time
+
+import pytest
+
+import aeron
+from interop.archive_tool import ArchiveTool
+
+_KILLS = 20
+_STREAM = 4001
+_CHANNEL = "aeron:ipc?term-length=64k"
+_RECORDING_POSITION_TYPE = 100
+
+
+def _recorded_positions(driver):
+    """Recorded positions of the recordings that run, as their counters show them, by recording id."""
+    with aeron.CncFile(driver.directory) as file:
+        counters = [counter for counter in file.counters() if counter.type_id == _RECORDING_POSITION_TYPE]
+    return {int.from_bytes(counter.key[:8], "little"): counter.value for counter in counters}
+
+
+def test_a_killed_archive_has_what_clients_were_told_of(drivers, start_archive, archive_client):
+    """07-72, 07-77, 07-78, 07-81"""
+    generator = random.Random(7)
+    driver = drivers("ours")
+    archive = start_archive("ours", driver)
+    told = {}
+    for number in range(_KILLS):
+        client = archive_client(driver, archive)
+        for recording, position in told.items():
+            stop = client.stop_position(recording)
+            assert stop >= position, f"recording {recording} ends at {stop}, {position} was shown"
+        client.start_recording(_CHANNEL, _STREAM + number)
+        with aeron.connect(driver.directory) as publisher:
+            publication = publisher.add_exclusive_publication(_CHANNEL, _STREAM + number)
+            recording = client.await_signal("START")["recording"]
+            publication.wait_connected(timeout=10)
+            told[recording] = 0
+            end = time.monotonic() + generator.uniform(0.0, 0.08)
+            while time.monotonic() < end:
+                publication.offer(generator.randbytes(generator.randrange(3000)))
+                if generator.random() < 0.05:
+                    told[recording] = _recorded_positions(driver).get(recording, told[recording])
+            archive.kill()
+        archive.start()
+    client = archive_client(driver, archive)
+    assert len(client.list_recordings()) == _KILLS
+    client.close()
+    assert archive.stop() == 15
+    ArchiveTool(archive.directory).verify()
+
+
+@pytest.mark.parametrize("mode", ["SHARED", "DEDICATED"])
+def test_an_archive_ends_by_itself_when_its_driver_is_killed(start_driver, start_archive, archive_client, mode):
+    driver = start_driver("ours")
+    settings = {"aeron.archive.threading.mode": mode, "aeron.driver.timeout": 2000}
+    archive = start_archive("ours", driver, settings)
+    client = archive_client(driver, archive)
+    client.start_recording(_CHANNEL, _STREAM)
+    with aeron.connect(driver.directory) as publisher:
+        publication = publisher.add_exclusive_publication(_CHANNEL, _STREAM)
+        recording = client.await_signal("START")["recording"]
+        publication.wait_connected(timeout=10)
+        position = publication.publish(bytes(1000), timeout=10)
+        client.await_recorded(recording, position)
+        driver.kill()
+    assert archive.process.wait(timeout_s=20) == 0
+    assert archive.mark_file()[1] == -1
