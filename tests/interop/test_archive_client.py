@@ -224,14 +224,17 @@ def test_a_client_gives_up_on_an_archive_that_does_not_answer(start_client, arch
         archive.process.resume()
 
 
+# Only the real archive runs the authenticator of these tests.
+with_java_authenticator = pytest.mark.parametrize("archives", ["java"], indirect=True)
+
+
 @pytest.fixture
 def secured(archives):
     """An archive that wants credentials."""
-    if archives.kind != "java":
-        pytest.skip("only the real archive runs the authenticator of these tests")
     return archives("secured", settings={"aeron.archive.authenticator.supplier": "ChallengingAuthenticator"})
 
 
+@with_java_authenticator
 def test_credentials_and_the_answer_to_a_challenge_are_accepted(start_client, secured):
     """07-27, 07-13"""
     client = start_client()
@@ -240,6 +243,7 @@ def test_credentials_and_the_answer_to_a_challenge_are_accepted(start_client, se
     assert client.ask("list_recordings") == []
 
 
+@with_java_authenticator
 @pytest.mark.parametrize("credentials", [{}, {"credentials": "wrong"}, {"credentials": "ask", "challenged": "?"}])
 def test_wrong_credentials_are_refused(start_client, secured, credentials):
     """07-26, 07-125"""
