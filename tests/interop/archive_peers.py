@@ -42,7 +42,7 @@ class ArchiveClient:
     """One connection of a peer to an archive, over `ipc` or `udp`. Methods are named as in `AeronArchive`."""
 
     def __init__(self, peer, archive, way="ipc", *, timeout_s=_TIMEOUT_S, **credentials):
-        """Credentials: `credentials`, and `challenge_answer` or a `challenge_key` that signs the challenge, bytes."""
+        """Bytes of credentials: `credentials`, and `challenge_answer` or a `challenge_key` that signs the challenge."""
         self.peer = peer
         channel, stream, response_channel = archive.control(way)
         answer = peer.call(

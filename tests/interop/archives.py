@@ -16,6 +16,7 @@ _START_TIMEOUT_S = 60
 _MARK_FILE_VERSION = 0x00030100
 _LOCAL_CONTROL_CHANNEL = "aeron:ipc?term-length=64k"
 _ANY_PORT = "aeron:udp?endpoint=localhost:0"
+_HEADER_LENGTH = 8192
 
 # SHARED leaves the other core to the driver and the clients; short segments let recordings have many.
 SETTINGS = {
@@ -55,14 +56,29 @@ class Archive:
         self._await_ready()
 
     def control(self, way):
-        """Channel and stream of control requests over `ipc` or `udp`, and a channel for the responses."""
+        """Channel and stream of control requests over `ipc`, `udp` or `response`, and a channel for the responses."""
         if way == "ipc":
             return _LOCAL_CONTROL_CHANNEL, self._stream, _LOCAL_CONTROL_CHANNEL
+        if way == "response":
+            responses = f"aeron:udp?control-mode=response|control=localhost:{free_port()}"
+            return self._control_channel, self._stream, responses
         return self._control_channel, self._stream, _ANY_PORT
 
     def mark_file(self):
         """Version, activity timestamp and process id of the mark file."""
-        return _mark_file(self.directory / "archive-mark.dat")
+        return _mark_file(self._mark_file_path())
+
+    def archive_id(self):
+        """The id in the mark file."""
+        return struct.unpack_from("<q", self._mark_file_path().read_bytes(), 64)[0]
+
+    def error_log(self):
+        """The bytes of the error log in the mark file, without the zeros behind them."""
+        return self._mark_file_path().read_bytes()[_HEADER_LENGTH:].rstrip(b"\0")
+
+    def _mark_file_path(self):
+        directory = self.settings.get("aeron.archive.mark.file.dir", self.directory)
+        return Path(directory) / "archive-mark.dat"
 
     def kill(self):
         """Ends the archive as `kill -9` does."""

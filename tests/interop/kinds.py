@@ -28,3 +28,6 @@ each_kind = pytest.mark.parametrize("exclusive", [False, True], ids=["concurrent
 # (archive, driver): the real archive shows that a test is right, ours is the one that is tested.
 ARCHIVES = [("ours", "ours"), ("ours", "c"), ("java", "ours")]
 each_archive = pytest.mark.parametrize("kinds", ARCHIVES, ids=["-on-".join(kinds) for kinds in ARCHIVES])
+# Where the driver makes no difference: fewer processes.
+ON_OURS = [kinds for kinds in ARCHIVES if kinds[1] == "ours"]
+each_archive_on_ours = pytest.mark.parametrize("kinds", ON_OURS, ids=["-on-".join(kinds) for kinds in ON_OURS])

@@ -1,0 +1,137 @@
+"""A client that speaks the archive protocol by hand, message by message, to see exactly what an archive answers.
+
+It uses our client for the streams, in the process of the test, so it needs a driver that our client can attach to.
+"""
+
+import struct
+import time
+
+from interop.waiting import eventually
+
+_SCHEMA, _VERSION = 101, 13
+PROTOCOL_VERSION = 1 << 16 | 12 << 8
+CONNECT, CLOSE_SESSION, CHALLENGE_RESPONSE, KEEP_ALIVE, ARCHIVE_ID = 58, 3, 60, 61, 68
+LIST_RECORDING, START_RECORDING = 10, 63
+RESPONSE, SIGNAL, PING = 1, 24, 106
+OK, ERROR, RECORDING_UNKNOWN = 0, 1, 2
+_STREAM = 8020
+_TIMEOUT_S = 10
+_EVENTS = {101: ("started", "<qqii"), 102: ("progress", "<qqq"), 103: ("stopped", "<qqq")}
+
+
+def message(template, block, *texts):
+    """The bytes of a message with this block and these texts behind it."""
+    data = b"".join(struct.pack("<I", len(text)) + text for text in texts)
+    return struct.pack("<4H", len(block), template, _SCHEMA, _VERSION) + block + data
+
+
+class Connection:
+    """A request publication, over which sessions are opened. Each session has a response subscription of its own."""
+
+    def __init__(self, client, archive, way="ipc"):
+        self.client = client
+        channel, stream, self._response_channel = archive.control(way)
+        self.publication = client.add_exclusive_publication(channel, stream)
+        eventually(lambda: self.publication.is_connected)
+
+    def subscribe(self, channel=None, stream=_STREAM):
+        """A response subscription, and its channel as the archive has to know it."""
+        session = self.client.next_session_id(stream)
+        channel = f"{channel or self._response_channel}|session-id={session}"
+        subscription = self.client.add_subscription(channel, stream)
+        return subscription, subscription.try_resolve_channel_endpoint_port() or channel
+
+    def connect(self, channel=None, *, version=PROTOCOL_VERSION, subscription=None, credentials=b"", stream=_STREAM):
+        """Sends a connect request; with a subscription, `channel` is that of the response publication."""
+        if subscription is None:
+            subscription, channel = self.subscribe(channel, stream)
+        correlation = self.send_connect(channel, version=version, credentials=credentials, stream=stream)
+        return Session(self, subscription, correlation)
+
+    def send_connect(self, channel, *, version=PROTOCOL_VERSION, credentials=b"", stream=_STREAM):
+        correlation = self.client.next_correlation_id()
+        block = struct.pack("<qii", correlation, stream, version)
+        self.send(message(CONNECT, block, channel.encode(), credentials, b""))
+        return correlation
+
+    def send(self, request):
+        eventually(lambda: self.publication.offer(request))
+
+
+class Session:
+    """A control session, as far as the test has brought it."""
+
+    def __init__(self, connection, subscription, correlation):
+        self._connection = connection
+        self.subscription = subscription
+        self.correlation = correlation
+        self.id = None
+
+    def open(self):
+        """Waits for the archive's acceptance, and makes the session active."""
+        self.id = self.await_message(RESPONSE, correlation=self.correlation, code=OK)["relevant"]
+        self.send(KEEP_ALIVE)
+        return self
+
+    def send(self, template, block=b"", *texts, session=None):
+        """Sends a request of the session; answers its correlation id."""
+        correlation = self._connection.client.next_correlation_id()
+        ids = struct.pack("<qq", self.id if session is None else session, correlation)
+        self._connection.send(message(template, ids + block, *texts))
+        return correlation
+
+    def close(self):
+        self._connection.send(message(CLOSE_SESSION, struct.pack("<q", self.id)))
+
+    def ask(self, template, block=b"", *texts):
+        """The archive's response to a request."""
+        return self.await_message(RESPONSE, correlation=self.send(template, block, *texts))
+
+    def messages(self, seconds=0.0):
+        """The messages of the archive since the last call and for so long, as dictionaries."""
+        found = []
+        deadline = time.monotonic() + seconds
+        while True:
+            self.subscription.poll(lambda payload, header: found.append(_decoded(payload)))
+            if time.monotonic() >= deadline:
+                return found
+            time.sleep(0.001)
+
+    def await_message(self, template, timeout_s=_TIMEOUT_S, **values):
+        """Waits for a message with these values, and drops those before it."""
+        seen = []
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            for found in self.messages():
+                if found["template"] == template and values.items() <= found.items():
+                    return found
+                seen.append(found)
+            time.sleep(0.001)
+        raise AssertionError(f"no message {template} with {values} within {timeout_s} s, only {seen}")
+
+    @property
+    def image(self):
+        """The image of the response publication."""
+        eventually(lambda: self.subscription.image_count == 1)
+        return self.subscription.images[0]
+
+
+def decoded_event(payload):
+    """Name and numbers of a recording event."""
+    block_length, template = struct.unpack_from("<HH", payload)
+    name, layout = _EVENTS[template]
+    assert struct.calcsize(layout) == block_length
+    return name, *struct.unpack_from(layout, payload, 8)
+
+
+def _decoded(payload):
+    block_length, template, schema, _ = struct.unpack_from("<4H", payload)
+    assert schema == _SCHEMA
+    (session,) = struct.unpack_from("<q", payload, 8)
+    found = {"template": template, "session": session}
+    if template == RESPONSE:
+        correlation, relevant, code, version = struct.unpack_from("<qqii", payload, 16)
+        (length,) = struct.unpack_from("<I", payload, 8 + block_length)
+        text = payload[12 + block_length : 12 + block_length + length].decode()
+        found |= {"correlation": correlation, "relevant": relevant, "code": code, "version": version, "text": text}
+    return found

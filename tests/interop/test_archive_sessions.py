@@ -1,0 +1,603 @@
+"""Control sessions and recordings of the archive in detail: what the archive sends, counts and writes.
+
+Each test runs on the real archive, which shows that the test is right, and on ours.
+"""
+
+import struct
+
+import pytest
+
+import aeron
+from interop.archive_peers import (
+    ACTIVE_RECORDING,
+    ACTIVE_SUBSCRIPTION,
+    INVALID_EXTENSION,
+    MAX_RECORDINGS,
+    STORAGE_SPACE,
+    UNKNOWN_RECORDING,
+    UNKNOWN_SUBSCRIPTION,
+)
+from interop.archive_protocol import (
+    ARCHIVE_ID,
+    CHALLENGE_RESPONSE,
+    ERROR,
+    KEEP_ALIVE,
+    LIST_RECORDING,
+    OK,
+    PING,
+    PROTOCOL_VERSION,
+    RECORDING_UNKNOWN,
+    RESPONSE,
+    START_RECORDING,
+    Connection,
+    decoded_event,
+)
+from interop.channels import unicast
+from interop.kinds import each_archive_on_ours
+from interop.peers import PeerError
+from interop.waiting import eventually
+
+_TERM_LENGTH = 64 * 1024
+_CHANNEL = f"aeron:ipc?term-length={_TERM_LENGTH}"
+_LENGTHS = (10, 3000, 0, 1400, 7)
+_COUNT = 200
+
+# Added to the stream of a test: the numbers near it belong to other tests and to archives.
+_REPLAY, _EVENTS, _OTHER = 10_000, 20_000, 30_000
+
+_REC_POS, _ERRORS, _SESSIONS, _RECORDINGS, _CONTROL_SESSION = 100, 101, 102, 111, 113
+_CONNECT_TIMEOUT_S = 0.6
+_SHORT = {"aeron.archive.connect.timeout": f"{int(_CONNECT_TIMEOUT_S * 1000)}ms"}
+
+
+class World:
+    """An archive on a driver, and whatever a test attaches to the two."""
+
+    def __init__(self, archive, driver, archive_client, client):
+        self.archive = archive
+        self.aeron = client
+        self._driver = driver
+        self._archive_client = archive_client
+
+    def connection(self, way="ipc"):
+        """A connection that speaks the protocol by hand."""
+        return Connection(self.aeron, self.archive, way)
+
+    def client(self, way="ipc"):
+        """The real client."""
+        return self._archive_client(self._driver, self.archive, way)
+
+    def counters(self, type):
+        """The archive's counters of a type; several archives may share the driver."""
+        end = f" - archiveId={self.archive_id}"
+        counters = [counter for counter in self.aeron.counters_reader if counter.type_id == type]
+        return [counter for counter in counters if counter.label.endswith(end) or f"{end} " in counter.label]
+
+    def value(self, type):
+        (counter,) = self.counters(type)
+        return counter.value
+
+    @property
+    def archive_id(self):
+        return self.archive.archive_id()
+
+
+@pytest.fixture
+def world(drivers, start_archive, archive_client):
+    """`world(kinds, **settings)`."""
+    clients = []
+
+    def start(kinds, settings=None):
+        archive_kind, driver_kind = kinds
+        driver = drivers(driver_kind)
+        archive = start_archive(archive_kind, driver, settings)
+        clients.append(aeron.Aeron(driver.directory))
+        return World(archive, driver, archive_client, clients[-1])
+
+    yield start
+    for client in clients:
+        client.close()
+
+
+def _recorded(client, stream, channel=_CHANNEL, **options):
+    """A publication of which all is recorded: the publication, the START signal and the recorded position."""
+    client.start_recording(channel, stream, **options)
+    publication = client.peer.add_publication(channel, stream, exclusive=True)
+    start = client.await_signal("START")
+    return publication, start["recording"], _publish(client, publication, start["recording"])
+
+
+def _publish(client, publication, recording):
+    publication.await_connected()
+    publication.start_publish(_COUNT, _LENGTHS)
+    assert client.peer.answer()["sent"] == _COUNT
+    position = publication.state()["position"]
+    client.await_recorded(recording, position)
+    return position
+
+
+def _continued(descriptor, **changes):
+    """The channel of a publication that continues a recording at its stop position."""
+    stop, initial, term_length = descriptor["stop"], descriptor["initial_term"], descriptor["term_length"]
+    values = {
+        "init-term-id": initial,
+        "term-id": initial + stop // term_length,
+        "term-offset": stop % term_length,
+        "term-length": term_length,
+        "mtu": descriptor["mtu"],
+        **{name.replace("_", "-"): value for name, value in changes.items()},
+    }
+    return "aeron:ipc?" + "|".join(f"{name}={value}" for name, value in values.items())
+
+
+@each_archive_on_ours
+def test_the_acceptance_is_repeated_until_the_first_request(world, kinds):
+    """07-16, 07-17, 07-18, 07-19, 07-30"""
+    it = world(kinds, {"aeron.archive.session.liveness.check.interval": "200ms"})
+    session = it.connection().connect()
+    accepted = session.messages(1.1)
+    assert 4 <= len(accepted) <= 7, accepted
+    assert all(found == accepted[0] for found in accepted)
+    assert accepted[0]["correlation"] == session.correlation
+    assert accepted[0]["relevant"] == accepted[0]["session"]
+    assert (accepted[0]["code"], accepted[0]["version"]) == (OK, PROTOCOL_VERSION)
+    session.open()
+    assert session.ask(ARCHIVE_ID)["relevant"] == it.archive_id
+    later = session.messages(1.1)
+    assert {found["template"] for found in later} == {PING}
+    assert 4 <= len(later) <= 7, later
+
+
+@each_archive_on_ours
+def test_a_client_of_another_major_version_is_refused(world, kinds):
+    """07-20, 07-21"""
+    it = world(kinds, _SHORT)
+    connection = it.connection()
+    errors_before = it.value(_ERRORS)
+    session = connection.connect(version=2 << 16)
+    for _ in range(2):
+        error = session.await_message(RESPONSE)
+        assert error["code"] == ERROR
+        assert error["text"] == "invalid client version 2.0.0, archive is 1.12.0"
+    eventually(lambda: not connection.publication.is_connected)
+    eventually(lambda: it.value(_SESSIONS) == 0)
+    eventually(lambda: it.value(_ERRORS) > errors_before)
+    old = it.connection().connect(version=1 << 16).open()
+    assert old.ask(ARCHIVE_ID)["relevant"] == it.archive_id
+
+
+@each_archive_on_ours
+def test_a_client_that_does_not_listen_is_dropped(world, kinds):
+    """07-22"""
+    it = world(kinds, _SHORT)
+    connection = it.connection()
+    errors_before = it.value(_ERRORS)
+    connection.send_connect("aeron:ipc?session-id=77")
+    eventually(lambda: it.value(_SESSIONS) == 1)
+    eventually(lambda: it.value(_SESSIONS) == 0)
+    eventually(lambda: not connection.publication.is_connected)
+    eventually(lambda: it.value(_ERRORS) > errors_before)
+    assert it.counters(_CONTROL_SESSION) == []
+
+
+@each_archive_on_ours
+def test_a_response_channel_that_cannot_be_is_reported_and_no_session(world, kinds):
+    """07-23"""
+    it = world(kinds)
+    connection = it.connection()
+    errors_before = it.value(_ERRORS)
+    connection.send_connect("nonsense")
+    eventually(lambda: it.value(_ERRORS) > errors_before)
+    assert it.value(_SESSIONS) == 0
+    assert connection.connect().open().ask(ARCHIVE_ID)["code"] == OK
+
+
+@each_archive_on_ours
+def test_the_response_channel_has_the_parameters_of_the_request_or_of_the_archive(world, kinds):
+    """07-24"""
+    settings = {"aeron.archive.control.term.buffer.length": "128k", "aeron.archive.control.mtu.length": "4096"}
+    it = world(kinds, settings)
+    connection = it.connection()
+    image = connection.connect("aeron:ipc?alias=mine").open().image
+    assert (image.term_buffer_length, image.mtu_length) == (128 * 1024, 4096)
+    image = connection.connect("aeron:ipc?term-length=256k|mtu=2048", stream=8021).open().image
+    assert (image.term_buffer_length, image.mtu_length) == (256 * 1024, 2048)
+
+
+@each_archive_on_ours
+def test_a_response_channel_of_control_mode_response_reaches_the_client(world, kinds):
+    """07-25"""
+    client = world(kinds).client("response")
+    assert client.list_recordings() == []
+    assert client.state() == "CONNECTED"
+
+
+@each_archive_on_ours
+def test_an_answer_to_no_challenge_is_ignored(world, kinds):
+    """07-28"""
+    session = world(kinds).connection().connect().open()
+    session.send(CHALLENGE_RESPONSE, b"", b"anything")
+    assert session.ask(ARCHIVE_ID)["code"] == OK
+
+
+@each_archive_on_ours
+@pytest.mark.parametrize("way", ["ipc", "udp"])
+def test_a_session_that_its_client_closes_leaves_nothing(world, kinds, way):
+    """07-31, 07-36"""
+    it = world(kinds)
+    connection = it.connection(way)
+    session = connection.connect().open()
+    image = session.image
+    eventually(lambda: it.value(_SESSIONS) == 1)
+    (counter,) = it.counters(_CONTROL_SESSION)
+    assert struct.unpack_from("<qq", counter.key) == (it.archive_id, session.id)
+    assert counter.value == session.id
+    label = f" sessionId={connection.publication.session_id} - archiveId={it.archive_id}"
+    assert counter.label.startswith("control-session: sourceIdentity=")
+    assert counter.label.endswith(label)
+    assert it.aeron.counters_reader.reference_id(counter.id) > 0
+    session.messages()
+    session.close()
+    eventually(lambda: it.counters(_CONTROL_SESSION) == [])
+    eventually(lambda: image.is_closed)
+    assert image.is_publication_revoked
+    assert it.value(_SESSIONS) == 0
+    assert [found for found in session.messages() if found["template"] == RESPONSE] == []
+    assert connection.publication.is_connected
+
+
+@each_archive_on_ours
+def test_a_client_that_stops_listening_loses_its_session_but_not_its_publication(world, kinds):
+    """07-32, 07-37"""
+    it = world(kinds)
+    connection = it.connection()
+    first, second = connection.connect().open(), connection.connect(stream=8021).open()
+    assert first.id != second.id
+    eventually(lambda: it.value(_SESSIONS) == 2)
+    first.subscription.close()
+    eventually(lambda: it.value(_SESSIONS) == 1)
+    assert second.ask(ARCHIVE_ID)["relevant"] == it.archive_id
+    assert connection.publication.is_connected
+
+
+@each_archive_on_ours
+def test_the_end_of_a_client_ends_its_session_and_not_its_recordings(world, kinds, stream):
+    """07-33, 07-38"""
+    it = world(kinds)
+    connection = it.connection()
+    session = connection.connect().open()
+    arguments = struct.pack("<iii", stream, 0, 0)
+    assert session.ask(START_RECORDING, arguments, _CHANNEL.encode())["code"] == OK
+    publication = it.aeron.add_publication(_CHANNEL, stream)
+    eventually(lambda: it.value(_RECORDINGS) == 1)
+    connection.publication.close()
+    eventually(lambda: it.counters(_CONTROL_SESSION) == [])
+    position = publication.publish(b"recorded all the same")
+    (recording,) = it.counters(_REC_POS)
+    eventually(lambda: it.aeron.counters_reader.value(recording.id) == position)
+
+
+@each_archive_on_ours
+def test_a_client_that_does_not_read_its_responses_loses_its_session(world, kinds):
+    """07-34"""
+    it = world(kinds, _SHORT)
+    connection = it.connection()
+    session = connection.connect().open()
+    errors_before = it.value(_ERRORS)
+
+    # One window of responses, and none of them after it.
+    for _ in range(_TERM_LENGTH // 2 // 96 + 10):
+        session.send(LIST_RECORDING, struct.pack("<q", 7))
+    eventually(lambda: not connection.publication.is_connected)
+    eventually(lambda: it.value(_SESSIONS) == 0)
+    eventually(lambda: it.value(_ERRORS) > errors_before)
+
+
+@each_archive_on_ours
+def test_a_request_of_an_unknown_session_is_reported_and_not_answered(world, kinds):
+    """07-35"""
+    it = world(kinds)
+    session = it.connection().connect().open()
+    session.messages()
+    errors_before = it.value(_ERRORS)
+    session.send(ARCHIVE_ID, session=session.id + 1000)
+    eventually(lambda: it.value(_ERRORS) > errors_before)
+    assert [found for found in session.messages(0.2) if found["template"] == RESPONSE] == []
+    unknown = session.ask(LIST_RECORDING, struct.pack("<q", 7))
+    assert (unknown["code"], unknown["relevant"]) == (RECORDING_UNKNOWN, 7)
+    assert session.ask(ARCHIVE_ID)["code"] == OK
+    session.send(KEEP_ALIVE)
+    assert [found for found in session.messages(0.1) if found["template"] == RESPONSE] == []
+
+
+@each_archive_on_ours
+def test_a_udp_publication_of_the_same_driver_is_spied_on(world, kinds, stream):
+    """07-40"""
+    client = world(kinds).client()
+    channel = unicast()
+    subscription = client.start_recording(channel, stream)
+    remote = client.start_recording(unicast(), stream + _OTHER, source="REMOTE")
+    ipc = client.start_recording(_CHANNEL, stream)
+    listed = {found["subscription"]: found["stripped"] for found in client.list_subscriptions()}
+    assert listed[subscription] == f"aeron-spy:{channel}"
+    assert listed[remote].startswith("aeron:udp?endpoint=")
+    assert listed[ipc] == "aeron:ipc"
+    publication = client.peer.add_publication(f"{channel}|ssc=true", stream, exclusive=True)
+    recording = client.await_signal("START")["recording"]
+    position = _publish(client, publication, recording)
+    descriptor = client.list_recording(recording)
+    assert descriptor["stripped"] == channel
+    assert descriptor["source"] == "aeron:ipc"
+    assert client.max_recorded_position(recording) == position
+
+
+@each_archive_on_ours
+def test_one_subscription_of_a_key_is_enough(world, kinds, stream):
+    """07-41"""
+    client = world(kinds).client()
+    client.start_recording(_CHANNEL, stream)
+    with pytest.raises(PeerError, match=f"recording exists for streamId={stream} channel=aeron:ipc") as refused:
+        client.start_recording("aeron:ipc?alias=other|mtu=2048", stream)
+    assert refused.value.code == ACTIVE_SUBSCRIPTION
+
+
+@each_archive_on_ours
+def test_a_session_id_records_one_publication_and_its_absence_all(world, kinds, stream):
+    """07-42, 07-43, 07-46"""
+    it = world(kinds)
+    client = it.client()
+    publications = [client.peer.add_publication(_CHANNEL, stream, exclusive=True) for _ in range(2)]
+    sessions = [publication.session for publication in publications]
+    client.start_recording(f"{_CHANNEL}|session-id={sessions[1]}", stream)
+    only = client.await_signal("START")["recording"]
+    client.start_recording(_CHANNEL, stream)
+    both = [client.await_signal("START")["recording"] for _ in range(2)]
+    assert client.list_recording(only)["session"] == sessions[1]
+    assert sorted(client.list_recording(id)["session"] for id in both) == sorted(sessions)
+    assert len({only, *both}) == 3
+    descriptor = client.list_recording(only)
+    (counter,) = [found for found in it.counters(_REC_POS) if struct.unpack_from("<q", found.key)[0] == only]
+    source = descriptor["source"].encode()
+    key = struct.pack("<qii", only, sessions[1], len(source)) + source + struct.pack("<q", it.archive_id)
+    assert counter.key[: len(key)] == key
+    stripped = descriptor["stripped"]
+    label = f"rec-pos: {only} {sessions[1]} {stream} {stripped} - archiveId={it.archive_id}"
+    assert (counter.label, counter.value) == (label, 0)
+
+
+@each_archive_on_ours
+def test_a_replay_of_frames_with_checksums_has_the_session_of_the_replay(world, kinds, stream):
+    """07-51, 07-52"""
+    checksum = {"aeron.archive.record.checksum": "CRC-32C", "aeron.archive.replay.checksum": "CRC-32C"}
+    client = world(kinds, checksum).client()
+    publication, recording, position = _recorded(client, stream)
+    subscription = client.replay(recording, "aeron:ipc", stream + _REPLAY, position=0, length=position)
+    received = subscription.receive(_COUNT, _LENGTHS)
+    assert (received["faults"], received["received"]) == ([], _COUNT)
+    assert str(publication.session) not in received["sessions"]
+
+
+@each_archive_on_ours
+def test_recordings_are_stopped_by_channel_subscription_and_identity(world, kinds, stream):
+    """07-54"""
+    client = world(kinds).client()
+    _, first, _ = _recorded(client, stream)
+    client.stop_recording_channel("aeron:ipc?alias=other", stream)
+    client.await_signal("STOP", recording=first)
+    with pytest.raises(PeerError) as refused:
+        client.stop_recording_channel(_CHANNEL, stream)
+    assert refused.value.code == UNKNOWN_SUBSCRIPTION
+    _, second, _ = _recorded(client, stream + _OTHER)
+    assert client.try_stop_recording_by_identity(second)
+    client.await_signal("STOP", recording=second)
+    assert not client.try_stop_recording_by_identity(second)
+    assert client.list_subscriptions() == []
+    with pytest.raises(PeerError) as refused:
+        client.try_stop_recording_by_identity(77)
+    assert refused.value.code == UNKNOWN_RECORDING
+
+
+@each_archive_on_ours
+def test_the_end_of_a_publication_ends_its_recording_and_not_the_subscription(world, kinds, stream):
+    """07-55"""
+    it = world(kinds)
+    client = it.client()
+    publication, recording, position = _recorded(client, stream)
+    publication.close()
+    stop = client.await_signal("STOP", recording=recording)
+    assert stop["position"] == position
+    descriptor = client.list_recording(recording)
+    assert descriptor["stop"] == position
+    assert descriptor["stop_timestamp"] >= descriptor["start_timestamp"]
+    assert [found["stream"] for found in client.list_subscriptions()] == [stream]
+    client.peer.add_publication(_CHANNEL, stream, exclusive=True)
+    assert client.await_signal("START")["recording"] == recording + 1
+
+
+@each_archive_on_ours
+def test_a_subscription_with_auto_stop_ends_with_its_recording(world, kinds, stream):
+    """07-56"""
+    client = world(kinds).client()
+    publication, recording, _ = _recorded(client, stream, auto_stop=True)
+    publication.close()
+    client.await_signal("STOP", recording=recording)
+    eventually(lambda: client.list_subscriptions() == [])
+
+
+@each_archive_on_ours
+def test_a_recording_is_extended_from_where_it_stopped(world, kinds, stream):
+    """07-57, 07-59"""
+    client = world(kinds).client()
+    publication, recording, position = _recorded(client, stream)
+    with pytest.raises(PeerError) as refused:
+        client.extend_recording(recording, "aeron:ipc?session-id=1", stream)
+    assert refused.value.code == ACTIVE_RECORDING
+    with pytest.raises(PeerError) as refused:
+        client.extend_recording(77, _CHANNEL, stream)
+    assert refused.value.code == UNKNOWN_RECORDING
+    client.stop_recording_channel(_CHANNEL, stream)
+    client.await_signal("STOP")
+    publication.close()
+    with pytest.raises(PeerError) as refused:
+        client.extend_recording(recording, _CHANNEL, stream + _OTHER)
+    assert refused.value.code == UNKNOWN_RECORDING
+    stopped = client.list_recording(recording)
+    continued = client.peer.add_publication(_continued(stopped), stream, exclusive=True)
+    subscription = client.extend_recording(recording, _CHANNEL, stream)
+    signal = client.await_signal("EXTEND")
+    assert signal["recording"] == recording
+    assert signal["position"] == position
+    assert signal["subscription"] == subscription
+    running = client.list_recording(recording)
+    assert (running["stop"], running["stop_timestamp"], running["session"]) == (-1, -1, continued.session)
+    end = _publish(client, continued, recording)
+    continued.close()
+    assert client.await_signal("STOP")["position"] == end
+    replayed = client.replay(recording, "aeron:ipc", stream + _REPLAY, position=position, length=end - position)
+    assert replayed.receive(_COUNT, _LENGTHS)["received"] == _COUNT
+
+
+@each_archive_on_ours
+@pytest.mark.parametrize("change", [{"term_offset": 0}, {"init_term_id": 5, "term_id": 5}, {"mtu": 2048}], ids=str)
+@pytest.mark.parametrize("auto_stop", [False, True], ids=["stays", "auto-stop"])
+def test_an_extension_that_does_not_continue_the_recording_is_refused(world, kinds, stream, change, auto_stop):
+    """07-58"""
+    client = world(kinds).client()
+    publication, recording, _ = _recorded(client, stream)
+    client.stop_recording_channel(_CHANNEL, stream)
+    client.await_signal("STOP")
+    publication.close()
+    stopped = client.list_recording(recording)
+    client.extend_recording(recording, _CHANNEL, stream, auto_stop=auto_stop)
+    client.peer.add_publication(_continued(stopped, **change), stream, exclusive=True)
+    errors = []
+
+    def is_told():
+        client.signals()
+        errors.extend(client.errors())
+        return errors
+
+    eventually(is_told)
+    assert f"errorCode={INVALID_EXTENSION}" in str(errors) or "recording" in str(errors)
+    assert client.list_recording(recording) == stopped
+    eventually(lambda: bool(client.list_subscriptions()) == (not auto_stop))
+
+
+@each_archive_on_ours
+def test_a_recording_needs_space(world, kinds, stream):
+    """07-60"""
+    it = world(kinds, {"aeron.archive.low.storage.space.threshold": str(1 << 60)})
+    with pytest.raises(PeerError, match="low storage threshold") as refused:
+        it.client().start_recording(_CHANNEL, stream)
+    assert refused.value.code == STORAGE_SPACE
+
+
+@each_archive_on_ours
+def test_recordings_are_limited(world, kinds, stream):
+    """07-60"""
+    client = world(kinds, {"aeron.archive.max.concurrent.recordings": "1"}).client()
+    _recorded(client, stream)
+    with pytest.raises(PeerError, match="max concurrent recordings reached 1") as refused:
+        client.start_recording(_CHANNEL, stream + _OTHER)
+    assert refused.value.code == MAX_RECORDINGS
+
+
+@each_archive_on_ours
+def test_events_tell_of_recordings_and_nobody_needs_to_listen(world, kinds, stream):
+    """07-61"""
+    events_stream = stream + _EVENTS
+    settings = {
+        "aeron.archive.recording.events.enabled": "true",
+        "aeron.archive.recording.events.channel": "aeron:ipc?term-length=64k",
+        "aeron.archive.recording.events.stream.id": str(events_stream),
+    }
+    it = world(kinds, settings)
+    client = it.client()
+    unheard, first, _ = _recorded(client, stream)
+    unheard.close()
+    client.await_signal("STOP", recording=first)
+    with it.aeron.add_subscription("aeron:ipc?term-length=64k", events_stream) as events:
+        eventually(lambda: events.is_connected)
+        heard = []
+        publication, recording, position = _recorded(client, stream + _OTHER)
+        publication.close()
+
+        def is_over():
+            events.poll(lambda payload, header: heard.append(decoded_event(bytes(payload))), 100)
+            return heard and heard[-1][0] == "stopped"
+
+        eventually(is_over)
+    started, *progress, stopped = heard
+    assert started == ("started", recording, 0, publication.session, stream + _OTHER)
+    assert stopped == ("stopped", recording, 0, position)
+    positions = [event[3] for event in progress]
+    assert positions == sorted(set(positions))
+    assert positions[-1] == position
+    assert {event[:3] for event in progress} == {("progress", recording, 0)}
+
+
+@each_archive_on_ours
+def test_a_link_file_says_where_the_mark_file_is(world, kinds, tmp_path):
+    """07-74"""
+    elsewhere = tmp_path.resolve() / "marks"
+    it = world(kinds, {"aeron.archive.mark.file.dir": str(elsewhere)})
+    link = it.archive.directory / "archive-mark.lnk"
+    assert link.read_text() == str(elsewhere)
+    assert not (it.archive.directory / "archive-mark.dat").exists()
+    it.archive.stop()
+    del it.archive.settings["aeron.archive.mark.file.dir"]
+    it.archive.start()
+    assert not link.exists()
+
+
+@each_archive_on_ours
+def test_errors_of_the_run_before_are_saved(world, kinds):
+    """07-75"""
+    it = world(kinds)
+    it.connection().send_connect("nonsense")
+    eventually(lambda: it.value(_ERRORS) > 0)
+    it.archive.stop()
+    assert it.archive.error_log() != b""
+    it.archive.start()
+    (saved,) = it.archive.directory.glob("archive-*-error.log")
+    assert "nonsense" in saved.read_text()
+    assert it.archive.error_log() == b""
+
+
+@each_archive_on_ours
+def test_counters_have_the_labels_of_the_real_archive_and_end_with_it(world, kinds):
+    """07-134"""
+    it = world(kinds)
+    id = it.archive_id
+    counters = [(type, counter) for type in range(_REC_POS, 118) for counter in it.counters(type)]
+    labels = {
+        _ERRORS: "Archive Errors",
+        _SESSIONS: "Archive Control Sessions",
+        103: "archive-conductor max cycle time in ns: SHARED",
+        104: "archive-conductor work cycle time exceeded count: threshold=100ms SHARED",
+        105: "archive-recorder max write time in ns",
+        106: "archive-recorder total write bytes",
+        107: "archive-recorder total write time in ns",
+        108: "archive-replayer max read time in ns",
+        109: "archive-replayer total read bytes",
+        110: "archive-replayer total read time in ns",
+        _RECORDINGS: "Archive Recording Sessions",
+        112: "Archive Replay Sessions",
+    }
+    found = {type: counter.label.split(f" - archiveId={id}")[0] for type, counter in counters}
+    assert found == labels
+    assert len(counters) == len(labels)
+    assert all(struct.unpack_from("<q", counter.key)[0] == id for _, counter in counters)
+    order = [type for type, _ in sorted(counters, key=lambda pair: pair[1].registration_id)]
+    assert order == [101, 103, 104, 102, 111, 112, 105, 106, 107, 108, 109, 110]
+    it.archive.stop()
+    eventually(lambda: not any(it.counters(type) for type in labels))
+
+
+@each_archive_on_ours
+def test_a_second_archive_of_the_same_id_is_refused(world, kinds, drivers, start_archive):
+    """07-135"""
+    it = world(kinds)
+    with pytest.raises(AssertionError, match=f"found existing archive for archiveId={it.archive_id}"):
+        start_archive(kinds[0], drivers(kinds[1]), {"aeron.archive.id": str(it.archive_id)})
+    assert it.client().archive_id == it.archive_id
