@@ -1,5 +1,6 @@
 import io.aeron.Subscription;
 import io.aeron.archive.client.AeronArchive;
+import io.aeron.archive.client.ArchiveException;
 import io.aeron.archive.client.RecordingDescriptorConsumer;
 import io.aeron.archive.client.RecordingSubscriptionDescriptorConsumer;
 import io.aeron.archive.client.ReplayParams;
@@ -45,7 +46,9 @@ final class ArchiveClient
 
     private void onError(final Throwable error)
     {
-        errors.add(Map.of("type", error.getClass().getSimpleName(), "text", String.valueOf(error.getMessage())));
+        final int code = error instanceof ArchiveException ? ((ArchiveException)error).errorCode() : -1;
+        final String type = error.getClass().getSimpleName();
+        errors.add(Map.of("type", type, "code", code, "text", String.valueOf(error.getMessage())));
     }
 
     Map<String, Object> connected(final long id)

@@ -1,0 +1,133 @@
+"""The `aeronarchive` command: its life beside a driver and with one of its own."""
+
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.conftest import eventually
+
+import aeron
+from ports import free_port
+
+_MAIN = "from aeron._aeron import aeronarchive_main; raise SystemExit(aeronarchive_main())"
+_ANY_PORT = "aeron:udp?endpoint=localhost:0"
+
+
+def aeronarchive(*arguments: str, **environment: str) -> subprocess.Popen[str]:
+    environ = {**os.environ, **environment}
+    return subprocess.Popen([sys.executable, "-c", _MAIN, *arguments], env=environ, stdout=-1, stderr=-1, text=True)
+
+
+def settings(path: Path, *more: str) -> list[str]:
+    """Arguments of an archive with its directories below `path`."""
+    return [
+        "--dir",
+        str(path / "md"),
+        "--archive-dir",
+        str(path / "archive"),
+        f"-Daeron.archive.control.channel=aeron:udp?endpoint=localhost:{free_port()}",
+        f"-Daeron.archive.replication.channel={_ANY_PORT}",
+        *more,
+    ]
+
+
+def mark(path: Path) -> tuple[int, int]:
+    """Version and activity timestamp in the mark file; (0, 0) without one."""
+    try:
+        data = (path / "archive" / "archive-mark.dat").read_bytes()
+    except FileNotFoundError:
+        return 0, 0
+    (version,) = struct.unpack_from("<i", data, 8)
+    (activity,) = struct.unpack_from("<q", data, 16)
+    return version, activity
+
+
+def is_ready(path: Path) -> bool:
+    version, activity = mark(path)
+    return version != 0 and activity > 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("mode", ["DEDICATED", "SHARED", "INVOKER"])
+def test_an_archive_with_a_driver_of_its_own_ends_in_order_at_a_signal(
+    tmp_path: Path, number: signal.Signals, mode: str
+) -> None:
+    process = aeronarchive("--with-driver", *settings(tmp_path, f"-Daeron.archive.threading.mode={mode}"))
+    eventually(lambda: is_ready(tmp_path))
+    aeron.connect(tmp_path / "md").close()
+    begin = time.monotonic()
+    process.send_signal(number)
+    stdout, stderr = process.communicate(timeout=10)
+    assert time.monotonic() - begin < 1.5
+    assert (process.returncode, stdout, stderr) == (number, "Shutting down archive...\n", "")
+    assert mark(tmp_path)[1] == -1
+
+
+def test_an_archive_ends_with_status_0_when_its_driver_dies(tmp_path: Path) -> None:
+    """Section 1.5"""
+    with aeron.MediaDriver(dir=tmp_path / "md"):
+        process = aeronarchive(*settings(tmp_path, "-Daeron.driver.timeout=500"))
+        eventually(lambda: is_ready(tmp_path))
+    stdout, _ = process.communicate(timeout=20)
+    assert (process.returncode, stdout) == (0, "Shutting down archive...\n")
+    assert mark(tmp_path)[1] == -1
+
+
+def test_a_refused_start_is_one_line(tmp_path: Path) -> None:
+    with aeron.MediaDriver(dir=tmp_path / "md"):
+        for more, expected in [
+            (
+                "-Daeron.archive.segment.file.length=100000",
+                "ERROR: aeron.archive.segment.file.length=100000 is not a power of two: use 65536 or 131072\n",
+            ),
+            (
+                "-Daeron.archive.authenticator.supplier=com.acme.Guard",
+                "ERROR: aeron.archive.authenticator.supplier=com.acme.Guard is a class that cannot run here: ",
+            ),
+        ]:
+            process = aeronarchive(*settings(tmp_path, more))
+            _, stderr = process.communicate(timeout=20)
+            assert process.returncode == 1
+            assert stderr.startswith(expected)
+            assert stderr.count("\n") == 1
+
+
+def test_the_environment_and_properties_files_have_settings(tmp_path: Path) -> None:
+    properties = tmp_path / "archive.properties"
+    properties.write_text("aeron.archive.id = 4711\naeron.archive.control.channel.enabled=false")
+    directory, archive = str(tmp_path / "md"), str(tmp_path / "archive")
+    process = aeronarchive(
+        "--with-driver",
+        str(properties),
+        AERON_DIR=directory,
+        AERON_ARCHIVE_DIR=archive,
+        AERON_ARCHIVE_REPLICATION_CHANNEL=_ANY_PORT,
+    )
+    eventually(lambda: is_ready(tmp_path))
+    data = (tmp_path / "archive" / "archive-mark.dat").read_bytes()
+    assert struct.unpack_from("<q", data, 64) == (4711,)
+    process.terminate()
+    process.communicate(timeout=10)
+
+
+def test_the_version_and_what_is_not_known() -> None:
+    process = aeronarchive("-v")
+    assert process.communicate()[0].startswith("aeronarchive <aeron version=")
+    assert process.returncode == 0
+    process = aeronarchive("--wrong")
+    assert "Usage: aeronarchive" in process.communicate()[1]
+    assert process.returncode == 1
+
+
+def test_neither_numpy_nor_click_is_imported() -> None:
+    check = (
+        "import sys; from aeron._aeron import aeronarchive_main as run; run(['-v']); "
+        "print('numpy' in sys.modules, 'click' in sys.modules)"
+    )
+    result = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines()[-1] == "False False"
