@@ -438,20 +438,23 @@ def test_the_directory_option_wins_over_all_other_sources(tmp_path: Path) -> Non
     assert [path.name for path in tmp_path.iterdir()] == ["driver.properties"]
 
 
-def test_aeron_driver_imports_only_the_native_module() -> None:
-    code = """
+@pytest.mark.parametrize(
+    ("arguments", "program"), [(["driver"], "aeronmd"), (["archive", "run"], "aeronarchive")], ids=["driver", "archive"]
+)
+def test_the_native_programs_import_only_the_native_module(arguments: list[str], program: str) -> None:
+    code = f"""
 import sys
 from aeron.cli import main
 
-sys.argv = ["aeron", "driver", "--help"]
+sys.argv = ["aeron", *{arguments}, "--help"]
 try:
     main()
 except SystemExit as end:
-    print(end.code, sorted({"click", "rich", "numpy", "aeron.cli.commands"} & set(sys.modules)))
+    print(end.code, sorted({{"click", "rich", "numpy", "aeron.cli.commands"}} & set(sys.modules)))
 """
     result = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert result.stdout.splitlines()[-1] == "0 []"
-    assert result.stdout.startswith("Usage: aeronmd")
+    assert result.stdout.startswith(f"Usage: {program}")
 
 
 def test_a_second_driver_on_a_directory_is_refused(driver: aeron.MediaDriver) -> None:

@@ -1,11 +1,14 @@
 """An archive that is killed at any moment: what clients were told of is there after the next start."""
 
 import random
+import shutil
+import subprocess
 import time
 
 import pytest
 
 import aeron
+from interop import toolchain
 from interop.archive_tool import ArchiveTool
 
 _KILLS = 20
@@ -68,3 +71,25 @@ def test_an_archive_ends_by_itself_when_its_driver_is_killed(start_driver, start
         driver.kill()
     assert archive.process.wait(timeout_s=20) == 0
     assert archive.mark_file()[1] == -1
+
+
+def test_a_torn_last_fragment_refuses_the_start_unless_it_may_be_cut(drivers, start_archive, archive_client):
+    """07-79"""
+    driver = drivers("ours")
+    archive = start_archive("ours", driver)
+    assert archive.stop() == 15
+    shutil.rmtree(archive.directory)
+    archive.directory.mkdir()
+    states = toolchain.rust_example("aeron-archive", "archive_states")
+    subprocess.run([states, "write", "torn", archive.directory], check=True, capture_output=True, timeout=60)
+    (archive.directory / "archive-mark.dat").unlink()
+    catalog = (archive.directory / "archive.catalog").read_bytes()
+    with pytest.raises(AssertionError, match=r"straddling page boundary in file: .*aeron\.archive\.on\.torn\.fragment"):
+        archive.start()
+    assert (archive.directory / "archive.catalog").read_bytes() == catalog
+    archive.settings["aeron.archive.on.torn.fragment"] = "truncate"
+    archive.start()
+    (recording,) = archive_client(driver, archive).list_recordings()
+    assert recording["stop"] > recording["start"]
+    assert archive.stop() == 15
+    ArchiveTool(archive.directory).verify()

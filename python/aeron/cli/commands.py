@@ -1,4 +1,4 @@
-"""The group of all commands but ``aeron driver``, which needs none of this; a command is imported when it is called."""
+"""The group of the commands that are not native programs; a command is imported when it is called."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import importlib
 
 import click
 
-_DRIVER = ("driver", "Run a media driver in the foreground (same as aeronmd).")
+_NATIVE = [
+    ("driver", "Run a media driver in the foreground (same as aeronmd)."),
+    ("archive run", "Run an archive in the foreground (same as aeronarchive)."),
+]
 
 _COMMANDS = {
     "pub": "Publish messages to a channel and stream.",
@@ -44,7 +47,7 @@ class _LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([_DRIVER, *_COMMANDS.items()])
+            formatter.write_dl([*_NATIVE, *_COMMANDS.items()])
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -89,7 +89,8 @@ pub enum RecoveryError {
     /// The last frame may not be whole, and the policy is to refuse.
     #[error(
         "Found potentially incomplete last fragment straddling page boundary in file: {name}, position {position}: run \
-         `ArchiveTool verify` for corrective action, or start the archive once with torn fragments truncated"
+         `ArchiveTool verify` for corrective action, or start the archive once with \
+         aeron.archive.on.torn.fragment=truncate"
     )]
     Torn {
         /// Name of the file.
@@ -99,8 +100,8 @@ pub enum RecoveryError {
     },
     /// Bytes that no recorder writes follow the last frame, and the policy is to refuse.
     #[error(
-        "{name}, position {position}: {fault}: run `ArchiveTool verify` for corrective action, or start the archive once with torn \
-         fragments truncated"
+        "{name}, position {position}: {fault}: run `ArchiveTool verify` for corrective action, or start the archive once with \
+         aeron.archive.on.torn.fragment=truncate"
     )]
     Damaged {
         /// Name of the file.

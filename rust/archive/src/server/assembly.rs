@@ -29,7 +29,6 @@ use super::startup::{ArchiveDirectories, ArchiveStartError, TakenDirectory};
 use super::users::{RoleService, Users, UsersAuthenticator};
 use super::{AcceptAll, AllowAll, ArchiveError, Authenticator, AuthorisationService, DenyAll};
 use crate::channel::ControlStreamDefaults;
-use crate::recovery::OnTornFragment;
 use crate::storage::Directory;
 use crate::store::{ArchiveStore, StoreOptions};
 
@@ -321,7 +320,7 @@ fn store_options(context: &ArchiveContext, choices: &ArchiveChoices) -> StoreOpt
         file_sync_level: context.file_sync_level,
         catalog_sync_level: context.catalog_file_sync_level,
         record_checksum: choices.record_checksum,
-        on_torn_fragment: OnTornFragment::Refuse,
+        on_torn_fragment: context.on_torn_fragment,
         low_storage_space_threshold: context.low_storage_space_threshold,
     }
 }

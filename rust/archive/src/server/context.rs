@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use aeron_agent::properties::environment_name;
 use aeron_agent::sources::Sources;
 
+use crate::recovery::OnTornFragment;
 use crate::storage::SyncLevel;
 
 pub use aeron_agent::setting::{Grammar, Value};
@@ -128,6 +129,8 @@ settings! {
     catalog_file_sync_level: SyncLevel = SyncLevel::None, "aeron.archive.catalog.file.sync.level" Integer(0, 2);
     /// Length of a new catalog.
     catalog_capacity: u64 = MIB as u64, "aeron.archive.catalog.capacity" Size(32, MAX_I32);
+    /// What is done with a last frame that may not be whole after a kill: `refuse` the start and name it, or `truncate` the recording before it.
+    on_torn_fragment: OnTornFragment = OnTornFragment::Refuse, "aeron.archive.on.torn.fragment" Text;
     /// Recordings at the same time.
     max_concurrent_recordings: i32 = 20, "aeron.archive.max.concurrent.recordings" Integer(0, MAX_I32);
     /// Replays at the same time.
@@ -229,6 +232,7 @@ mod tests {
                 if value == min { max } else { min.max(0) }.to_string()
             }
             _ if setting.name == "threading_mode" => "SHARED".into(),
+            _ if setting.name == "on_torn_fragment" => "truncate".into(),
             _ => "something".into(),
         }
     }

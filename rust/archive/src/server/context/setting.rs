@@ -6,6 +6,7 @@ use aeron_agent::properties::environment_name;
 use aeron_agent::setting::{Grammar, Value};
 
 use super::{ArchiveContext, ArchiveThreadingMode};
+use crate::recovery::OnTornFragment;
 use crate::storage::SyncLevel;
 
 /// One setting: its property, its name in [`ArchiveContext`], and how its value is read and written.
@@ -107,6 +108,9 @@ impl ArchiveSetting {
             Grammar::Integer(..) | Grammar::LeadingDigits(..) => {
                 ("is not a number", "use decimal digits")
             }
+            Grammar::Text if self.name == "on_torn_fragment" => {
+                ("is not known", "use refuse or truncate")
+            }
             Grammar::Text => ("is not known", "use DEDICATED, SHARED or INVOKER"),
         };
         (problem.to_owned(), remedy)
@@ -160,6 +164,24 @@ impl Field for SyncLevel {
             Value::Number(0) => Some(Self::None),
             Value::Number(1) => Some(Self::Data),
             Value::Number(2) => Some(Self::DataAndMetadata),
+            _ => None,
+        }
+    }
+}
+
+impl Field for OnTornFragment {
+    fn to_value(&self) -> Value {
+        let name = match self {
+            Self::Refuse => "refuse",
+            Self::Truncate => "truncate",
+        };
+        Value::Text(name.to_owned())
+    }
+
+    fn from_value(value: Value) -> Option<Self> {
+        match String::from_value(value)?.as_str() {
+            "refuse" => Some(Self::Refuse),
+            "truncate" => Some(Self::Truncate),
             _ => None,
         }
     }
