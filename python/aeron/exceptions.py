@@ -7,10 +7,22 @@ the driver's text as its message. Every class also derives from the built-in exc
 """
 
 __all__ = [
+    "ActiveListingError",
+    "ActiveRecordingError",
+    "ActiveSubscriptionError",
     "AeronError",
     "AgentTerminationError",
+    "ArchiveActiveError",
+    "ArchiveClosedError",
+    "ArchiveDirectoryError",
+    "ArchiveDisconnectedError",
+    "ArchiveError",
+    "ArchiveRefusedError",
+    "ArchiveStorageSpaceError",
+    "ArchiveTimeoutError",
     "ArgumentRangeError",
     "ArgumentTypeError",
+    "AuthenticationRejectedError",
     "BackPressureTimeoutError",
     "ChannelEndpointError",
     "ClientClosedError",
@@ -22,6 +34,7 @@ __all__ = [
     "DriverActiveError",
     "DriverError",
     "DriverTimeoutError",
+    "EmptyRecordingError",
     "ForkedError",
     "GenericDriverError",
     "ImageClosedError",
@@ -29,8 +42,12 @@ __all__ = [
     "IndexRangeError",
     "InvalidArgumentError",
     "InvalidChannelError",
+    "InvalidExtensionError",
+    "InvalidPositionError",
     "MalformedCommandError",
     "MaxPositionExceededError",
+    "MaxRecordingsError",
+    "MaxReplaysError",
     "MessageTooLongError",
     "NotConnectedError",
     "NotSupportedError",
@@ -40,15 +57,22 @@ __all__ = [
     "PublicationRevokedError",
     "ReentrantCallError",
     "RegistrationError",
+    "ReplicationConnectionError",
     "ResourceTemporarilyUnavailableError",
     "StorageSpaceError",
     "SubscriptionClosedError",
+    "UnauthorisedActionError",
     "UnknownCommandError",
     "UnknownCounterError",
     "UnknownHostError",
     "UnknownPublicationError",
+    "UnknownRecordingError",
+    "UnknownRecordingSubscriptionError",
+    "UnknownReplayError",
+    "UnknownReplicationError",
     "UnknownSubscriptionError",
     "ViewError",
+    "archive_error",
     "registration_error",
 ]
 
@@ -294,3 +318,156 @@ def registration_error(code: int, message: str, correlation_id: int = -1) -> Reg
     if kind is GenericDriverError and any(text in message for text in _BAD_PORTS):
         kind = InvalidChannelError
     return kind(message, correlation_id, code)
+
+
+# ---- archives --------------------------------------------------------------------------------------------------------
+
+
+class ArchiveError(AeronError, RuntimeError):
+    """An archive refused a request, or a replay or the session with the archive failed.
+
+    Attributes:
+        code: the archive's error code, -1 if the error is not a refusal.
+        correlation_id: of the request, or -1.
+    """
+
+    code: int = -1
+    correlation_id: int
+
+    def __init__(self, message: str, correlation_id: int = -1, code: int | None = None) -> None:
+        super().__init__(message)
+        self.correlation_id = correlation_id
+        if code is not None:
+            self.code = code
+
+
+class ArchiveTimeoutError(ArchiveError, TimeoutError):
+    """The archive did not answer within the message timeout."""
+
+
+class ArchiveDisconnectedError(ArchiveError, ConnectionError):
+    """The archive ended the session, or it is gone: connect again."""
+
+
+class ArchiveClosedError(ArchiveError):
+    """The client of the archive is closed."""
+
+
+class ArchiveActiveError(ArchiveError, OSError):
+    """A live archive uses the directory or the archive id already."""
+
+
+class ArchiveDirectoryError(ArchiveError, OSError):
+    """The archive could not start: its directory, catalog or a recording is unusable."""
+
+
+class ArchiveRefusedError(ArchiveError):
+    """The archive refused a request; the message is the archive's. Subclasses are for single codes."""
+
+    code = 0
+
+
+class ActiveListingError(ArchiveRefusedError):
+    """The session has a listing that has not ended."""
+
+    code = 1
+
+
+class ActiveRecordingError(ArchiveRefusedError):
+    """The recording is being recorded or replayed."""
+
+    code = 2
+
+
+class ActiveSubscriptionError(ArchiveRefusedError):
+    """A subscription of the archive records this channel and stream already."""
+
+    code = 3
+
+
+class UnknownRecordingSubscriptionError(ArchiveRefusedError, LookupError):
+    """The archive has no such subscription."""
+
+    code = 4
+
+
+class UnknownRecordingError(ArchiveRefusedError, LookupError):
+    """The archive has no such recording, or its stream is another."""
+
+    code = 5
+
+
+class UnknownReplayError(ArchiveRefusedError, LookupError):
+    """The archive has no such replay."""
+
+    code = 6
+
+
+class MaxReplaysError(ArchiveRefusedError):
+    """The archive has as many replays as it may have (``max_concurrent_replays``)."""
+
+    code = 7
+
+
+class MaxRecordingsError(ArchiveRefusedError):
+    """The archive has as many active recordings as it may have (``max_concurrent_recordings``)."""
+
+    code = 8
+
+
+class InvalidExtensionError(ArchiveRefusedError, ValueError):
+    """The stream does not continue the recording that it was to extend."""
+
+    code = 9
+
+
+class AuthenticationRejectedError(ArchiveRefusedError, PermissionError):
+    """The archive rejected the credentials."""
+
+    code = 10
+
+
+class ArchiveStorageSpaceError(ArchiveRefusedError, OSError):
+    """The file system of the archive has too little space."""
+
+    code = 11
+
+
+class UnknownReplicationError(ArchiveRefusedError, LookupError):
+    """The archive has no such replication."""
+
+    code = 12
+
+
+class UnauthorisedActionError(ArchiveRefusedError, PermissionError):
+    """The client may not do this."""
+
+    code = 13
+
+
+class ReplicationConnectionError(ArchiveRefusedError, ConnectionError):
+    """The source archive of a replication cannot be reached."""
+
+    code = 14
+
+
+class EmptyRecordingError(ArchiveRefusedError, ValueError):
+    """The range to replay is empty."""
+
+    code = 15
+
+
+class InvalidPositionError(ArchiveRefusedError, ValueError):
+    """The position is out of range, or no frame begins there."""
+
+    code = 16
+
+
+_BY_ARCHIVE_CODE: dict[int, type[ArchiveRefusedError]] = {
+    kind.code: kind for kind in ArchiveRefusedError.__subclasses__()
+}
+
+
+def archive_error(code: int, message: str, correlation_id: int = -1) -> ArchiveRefusedError:
+    """The exception for an error code of an archive; an unknown code gives the base class with that code."""
+    return _BY_ARCHIVE_CODE.get(code, ArchiveRefusedError)(message, correlation_id, code)

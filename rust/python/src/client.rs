@@ -220,6 +220,16 @@ impl PyAeron {
         self.max_idle_park_ns
     }
 
+    /// The client, in its own process.
+    pub fn aeron(&self) -> PyResult<&Aeron> {
+        self.get()
+    }
+
+    /// Whether the program runs the client's conductor.
+    pub fn is_invoked(&self) -> bool {
+        self.is_invoked
+    }
+
     /// Calls what waits for the driver, without the GIL.
     fn waiting<R: Send>(
         &self,

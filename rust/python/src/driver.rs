@@ -191,7 +191,7 @@ fn set(context: &mut Context, name: &str, value: &Bound<'_, PyAny>) -> PyResult<
         )
     })?;
     let given = value;
-    let value = value_of(setting, value)?;
+    let value = value_of(setting.name, value)?;
     let is_choice = setting.choices().is_empty()
         || matches!(&value, Value::Text(text) if setting.choices().contains(&text.as_str()));
     if !is_choice || !setting.set(context, value) {
@@ -251,19 +251,20 @@ fn set_incoming_loss(context: &mut Context, value: &Bound<'_, PyAny>) -> PyResul
     Ok(())
 }
 
-fn value_of(setting: &Setting, value: &Bound<'_, PyAny>) -> PyResult<Value> {
+/// The value of a setting, as its keyword has it.
+pub fn value_of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Value> {
     if let Ok(value) = value.cast::<PyBool>() {
         return Ok(Value::Boolean(value.is_true()));
     }
     if let Ok(value) = value.extract::<i64>() {
         return Ok(Value::Number(value));
     }
-    let text: std::path::PathBuf = value.extract().map_err(|_| {
-        argument::wrong_type(value, setting.name, "a bool, an int, a str or a path")
-    })?;
+    let text: std::path::PathBuf = value
+        .extract()
+        .map_err(|_| argument::wrong_type(value, name, "a bool, an int, a str or a path"))?;
     let text = text.display().to_string();
     // Names of alternatives are upper case in Aeron.
-    Ok(Value::Text(if setting.name == "threading_mode" {
+    Ok(Value::Text(if name == "threading_mode" {
         text.to_uppercase()
     } else {
         text

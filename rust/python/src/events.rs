@@ -13,6 +13,7 @@ use aeron_client::{
 use pyo3::prelude::*;
 use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 
+use crate::archive::PyRecordingSignal;
 use crate::calls::{CallArguments, call, drop_in_python, show_unraisable, stopping_on_unwind};
 use crate::connection::DISPATCHER_NAME;
 use crate::counters::PyCountersReader;
@@ -167,7 +168,8 @@ impl ErrorReporter {
         Self(Some(Arc::clone(&handler.weak)))
     }
 
-    fn report(&self, py: Python<'_>, error: PyErr) {
+    /// Gives the error to the handler.
+    pub fn report(&self, py: Python<'_>, error: PyErr) {
         let Some(handler) = self.0.as_ref().and_then(|handler| handler.get(py)) else {
             return show_unraisable(py, error, None);
         };
@@ -218,6 +220,12 @@ impl ErrorReporter {
         )
     }
 
+    /// `handler(signal)`.
+    pub fn signal_handler(&self, handler: &Handler) -> impl Fn(PyRecordingSignal) + Send + 'static {
+        let registered = self.register(handler);
+        move |signal| attach(|py| registered.call(py, (signal,)))
+    }
+
     /// `handler()`.
     pub fn close_handler(&self, handler: &Handler) -> CloseHandler {
         let registered = self.register(handler);
@@ -234,7 +242,7 @@ impl ErrorReporter {
 }
 
 /// Runs Python, on a dispatcher thread under the thread's name: `threading` would call it `Dummy-1`.
-fn attach(f: impl FnOnce(Python<'_>)) {
+pub fn attach(f: impl FnOnce(Python<'_>)) {
     thread_local! {
         static IS_NAMED: Cell<bool> = const { Cell::new(false) };
     }

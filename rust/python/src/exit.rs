@@ -1,4 +1,4 @@
-//! The end of the interpreter: what is still open is closed, clients before drivers, within two seconds.
+//! The end of the interpreter: what is still open is closed, clients before archives before drivers, within two seconds.
 
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -21,6 +21,7 @@ pub trait Closable: Send + Sync {
 type Opened = Mutex<Vec<(Process, Weak<dyn Closable>)>>;
 
 static CLIENTS: Opened = Mutex::new(Vec::new());
+static ARCHIVES: Opened = Mutex::new(Vec::new());
 static DRIVERS: Opened = Mutex::new(Vec::new());
 
 fn add(opened: &Opened, closable: Weak<dyn Closable>) {
@@ -34,7 +35,12 @@ pub fn add_client(client: &Arc<impl Closable + 'static>) {
     add(&CLIENTS, Arc::downgrade(client) as _);
 }
 
-/// Has a driver closed at exit, after all clients.
+/// Has an archive closed at exit, after all clients.
+pub fn add_archive(archive: &Arc<impl Closable + 'static>) {
+    add(&ARCHIVES, Arc::downgrade(archive) as _);
+}
+
+/// Has a driver closed at exit, after all clients and archives.
 pub fn add_driver(driver: &Arc<impl Closable + 'static>) {
     add(&DRIVERS, Arc::downgrade(driver) as _);
 }
@@ -57,7 +63,7 @@ fn take_open(opened: &Opened) -> Vec<Arc<dyn Closable>> {
 #[pyfunction]
 #[pyo3(name = "_close_all")]
 pub fn close_all(py: Python<'_>) {
-    let open = [take_open(&CLIENTS), take_open(&DRIVERS)].concat();
+    let open = [&CLIENTS, &ARCHIVES, &DRIVERS].map(take_open).concat();
     if open.is_empty() {
         return;
     }

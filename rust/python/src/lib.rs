@@ -54,6 +54,7 @@ fn _aeron(module: &Bound<'_, PyModule>) -> PyResult<()> {
     fork::watch();
     add_classes(module)?;
     add_functions(module)?;
+    archive::register(module)?;
     pipeline::register(module)?;
     fast::attach::<publication::PyPublication>(module.py())?;
     fast::attach::<publication::PyExclusivePublication>(module.py())?;

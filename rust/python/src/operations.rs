@@ -52,7 +52,7 @@ enum Outcome {
 }
 
 /// Makes the Python object of a result. Called once, without the lock.
-type Make = Box<dyn FnOnce(Python<'_>, &Owned) -> PyResult<Py<PyAny>> + Send>;
+pub type Make = Box<dyn FnOnce(Python<'_>, &Owned) -> PyResult<Py<PyAny>> + Send>;
 
 /// The Python objects that an operation owns, for its result.
 #[derive(Default)]
@@ -75,7 +75,7 @@ impl Owned {
 }
 
 /// A pending operation of any result.
-trait Operation: Send {
+pub trait Operation: Send {
     /// Goes on without waiting; returns whether the operation is finished. Needs no GIL.
     fn poll(&mut self) -> bool;
     /// Takes what makes the Python object of the result. Called once, when the operation is finished.
@@ -153,6 +153,16 @@ impl PyPendingOperation {
             operation,
             convert: Some(convert),
         });
+        Self::of_kind(what, operation, max_idle_park_ns, handlers)
+    }
+
+    /// An operation of another kind, whose result has handlers.
+    pub fn of_kind(
+        what: String,
+        operation: Box<dyn Operation>,
+        max_idle_park_ns: u64,
+        handlers: Vec<Handler>,
+    ) -> Self {
         let inner = Inner {
             operation,
             outcome: Outcome::NotMade,

@@ -51,9 +51,13 @@ macro_rules! snapshot {
                 Self { $($field),* }
             }
 
-            #[allow(clippy::type_complexity, reason = "the arguments of the constructor")]
-            fn __getnewargs__(&self) -> ($($type,)*) {
-                ($(self.$field.clone(),)*)
+            fn __getnewargs__<'py>(
+                &self,
+                py: pyo3::Python<'py>,
+            ) -> pyo3::PyResult<pyo3::Bound<'py, pyo3::types::PyTuple>> {
+                use pyo3::IntoPyObjectExt;
+                let arguments = [$(self.$field.clone().into_bound_py_any(py)?),*];
+                pyo3::types::PyTuple::new(py, arguments)
             }
 
             $($own)*

@@ -1,12 +1,13 @@
 //! [`PySubscription`]: what a program receives through.
 
 use std::ffi::CStr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use aeron_client::{BatchLimits, Block, Error, Image, SharedBuffer, Subscription};
 use pyo3::prelude::*;
 
+use crate::archive::Replay;
 use crate::argument::{self, check_callable};
 use crate::batch::{Batch, Pool};
 use crate::buffers::LARGE_COPY_LENGTH;
@@ -46,6 +47,8 @@ pub struct PySubscription {
     client: Py<PyAeron>,
     /// Its handlers, for the garbage collector.
     handlers: Vec<Handler>,
+    /// The replay of an archive that the subscription receives; none once it was closed.
+    replay: OfProcess<Mutex<Option<Arc<Replay>>>>,
 }
 
 impl Drop for PySubscription {
@@ -68,7 +71,29 @@ impl PySubscription {
             max_idle_park_ns: client.get().max_idle_park_ns(),
             client: client.clone().unbind(),
             handlers,
+            replay: OfProcess::new(Mutex::default()),
         })
+    }
+
+    /// A subscription that receives a replay: it ends when the replay does, and stops the replay when it is closed.
+    pub fn of_replay(
+        subscription: Subscription,
+        client: &Bound<'_, PyAeron>,
+        replay: Replay,
+    ) -> PyResult<Self> {
+        let this = Self::new(subscription, client, Vec::new())?;
+        *this.lock_replay() = Some(Arc::new(replay));
+        Ok(this)
+    }
+
+    /// The replay that the subscription receives.
+    fn replay(&self) -> Option<Arc<Replay>> {
+        self.lock_replay().clone()
+    }
+
+    fn lock_replay(&self) -> MutexGuard<'_, Option<Arc<Replay>>> {
+        let replay = self.replay.anywhere().lock();
+        replay.unwrap_or_else(PoisonError::into_inner)
     }
 
     #[inline]
@@ -84,6 +109,9 @@ impl PySubscription {
         patience: Option<Patience>,
     ) -> PyResult<Batch> {
         let subscription = self.get()?;
+        let replay = self.replay();
+        let is_ended =
+            || subscription.is_closed() || replay.as_deref().is_some_and(Replay::is_ended);
         let mut messages = self.pool.take();
         // What is copied with the GIL stays below the length at which it is worth releasing it.
         let small = BatchLimits {
@@ -95,7 +123,7 @@ impl PySubscription {
             None => poll(small).map(Some),
             Some(patience) => patience
                 .wait(py, || match poll(small) {
-                    Ok(0) if !subscription.is_closed() => None,
+                    Ok(0) if !is_ended() => None,
                     outcome => Some(outcome),
                 })?
                 .transpose(),
@@ -118,6 +146,9 @@ impl PySubscription {
             Err(error) if messages.is_empty() => Err(from_client(&error)),
             _ => {
                 unless_ended(self.get()?, messages.len())?;
+                if let (Some(replay), true) = (&replay, messages.is_empty()) {
+                    replay.check_complete()?;
+                }
                 Ok(Batch::new(messages, &self.pool, subscription.stream_id()))
             }
         }
@@ -281,14 +312,22 @@ impl PySubscription {
     fn is_over(&self) -> PyResult<bool> {
         let is_closed = self.get()?.is_closed();
         unless_ended(self.get()?, 0)?;
-        Ok(is_closed)
+        let Some(replay) = self.replay() else {
+            return Ok(is_closed);
+        };
+        replay.check_complete()?;
+        Ok(is_closed || replay.is_ended())
     }
 
     /// Whether a poll would find anything, or the subscription is closed. Consumes nothing.
     #[getter(_is_ready)]
     fn is_ready(&self) -> PyResult<Condition> {
-        let subscription = self.get()?.clone();
-        let is_ready = move || subscription.is_readable() || subscription.is_closed();
+        let (subscription, replay) = (self.get()?.clone(), self.replay());
+        let is_ready = move || {
+            subscription.is_readable()
+                || subscription.is_closed()
+                || replay.as_deref().is_some_and(Replay::is_ended)
+        };
         Ok(Condition::new(is_ready))
     }
 
@@ -340,7 +379,11 @@ impl PySubscription {
     /// Closes the subscription and its images without waiting for the driver. From any thread, handlers included; idempotent.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let subscription = self.get()?;
-        py.detach(|| subscription.close());
+        py.detach(|| {
+            let replay = self.lock_replay().take();
+            drop(replay);
+            subscription.close();
+        });
         Ok(())
     }
 

@@ -107,6 +107,17 @@ pub fn interruptible<T: Send + 'static>(
     name: &str,
     f: impl FnOnce() -> T + Send + 'static,
 ) -> PyResult<T> {
+    interruptible_with(py, name, f, SIGNAL_INTERVAL, || {})
+}
+
+/// As [`interruptible`], calling `work` after each `interval` of the wait.
+pub fn interruptible_with<T: Send + 'static>(
+    py: Python<'_>,
+    name: &str,
+    f: impl FnOnce() -> T + Send + 'static,
+    interval: Duration,
+    mut work: impl FnMut() + Send,
+) -> PyResult<T> {
     let (answer, mut answered) = sync_channel(1);
     std::thread::Builder::new()
         .name(name.to_owned())
@@ -116,9 +127,12 @@ pub fn interruptible<T: Send + 'static>(
         })?;
     loop {
         let answered = &mut answered;
-        match py.detach(move || answered.recv_timeout(SIGNAL_INTERVAL)) {
+        match py.detach(move || answered.recv_timeout(interval)) {
             Ok(value) => return Ok(value),
-            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Timeout) => {
+                py.detach(&mut work);
+                py.check_signals()?;
+            }
             Err(RecvTimeoutError::Disconnected) => {
                 let reason = format!("{name} ended without an answer");
                 return Err(raise("AeronError", reason));

@@ -120,8 +120,11 @@ impl AeronArchive {
     /// # Errors
     /// See [`AeronArchive`].
     pub fn stop_recording_publication(&self, publication: &Publication) -> Result<()> {
-        let channel = with_session_id(publication.channel(), publication.session_id())?;
-        self.stop_recording(&channel, publication.stream_id())
+        let (channel, session_id) = (publication.channel(), publication.session_id());
+        self.stop_recording(
+            &Self::session_channel(channel, session_id)?,
+            publication.stream_id(),
+        )
     }
 
     /// Stops the recording of a publication that
@@ -133,8 +136,19 @@ impl AeronArchive {
         &self,
         publication: &ExclusivePublication,
     ) -> Result<()> {
-        let channel = with_session_id(publication.channel(), publication.session_id())?;
-        self.stop_recording(&channel, publication.stream_id())
+        let (channel, session_id) = (publication.channel(), publication.session_id());
+        self.stop_recording(
+            &Self::session_channel(channel, session_id)?,
+            publication.stream_id(),
+        )
+    }
+
+    /// Makes the channel by which a recorded publication of this channel and session is stopped.
+    ///
+    /// # Errors
+    /// [`ArchiveClientError::InvalidChannel`](super::super::ArchiveClientError::InvalidChannel).
+    pub fn session_channel(channel: &str, session_id: i32) -> Result<String> {
+        with_session_id(channel, session_id)
     }
 
     /// Stops the recordings of a subscription of the archive.

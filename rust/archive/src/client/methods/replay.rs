@@ -6,7 +6,9 @@ use super::super::aeron_archive::AeronArchive;
 use super::super::call::ArchiveCall;
 use super::super::channels::{is_response_mode, parse};
 use super::super::error::Result;
-use super::super::operation::{ArchiveOperation, ReplaySubscription, ResponseReplay};
+use super::super::operation::{
+    ArchiveOperation, ReplaySubscription, ResponseReplay, StartedReplay, SubscriptionOfReplay,
+};
 use super::super::params::ReplayParams;
 
 /// Replays.
@@ -88,6 +90,27 @@ impl AeronArchive {
         replay_stream_id: i32,
         params: &ReplayParams,
     ) -> Result<ArchiveOperation<Subscription>> {
+        let steps = ReplaySubscription::start(
+            self,
+            recording_id,
+            replay_channel,
+            replay_stream_id,
+            params,
+        )?;
+        Ok(ArchiveOperation::new(self, SubscriptionOfReplay(steps)))
+    }
+
+    /// As [`async_replay`](Self::async_replay). The result has the id of the replay too.
+    ///
+    /// # Errors
+    /// As [`async_replay`](Self::async_replay).
+    pub fn async_replay_with_id(
+        &self,
+        recording_id: i64,
+        replay_channel: &str,
+        replay_stream_id: i32,
+        params: &ReplayParams,
+    ) -> Result<ArchiveOperation<StartedReplay>> {
         let steps = ReplaySubscription::start(
             self,
             recording_id,

@@ -9,7 +9,8 @@ use super::call::Ticket;
 use super::error::{ArchiveClientError, Result};
 
 pub(super) use recorded::{RecordedExclusivePublication, RecordedPublication};
-pub(super) use replay::ReplaySubscription;
+pub use replay::StartedReplay;
+pub(super) use replay::{ReplaySubscription, SubscriptionOfReplay};
 pub(super) use response_replay::ResponseReplay;
 
 /// An operation that waits for the archive. Its first request was sent when the operation was made.

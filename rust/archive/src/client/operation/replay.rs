@@ -22,12 +22,24 @@ pub(in super::super) struct ReplaySubscription {
     step: Step,
 }
 
+/// As [`ReplaySubscription`], for callers that need the subscription alone.
+pub(in super::super) struct SubscriptionOfReplay(pub(in super::super) ReplaySubscription);
+
+/// A replay that was started, and the subscription that receives it.
+#[derive(Clone, Debug)]
+pub struct StartedReplay {
+    /// Id of the replay, for [`AeronArchive::stop_replay`].
+    pub replay_session_id: i64,
+    /// The subscription, which may not have its image yet.
+    pub subscription: Subscription,
+}
+
 enum Step {
     SubscribeFirst(PendingOperation<Subscription>),
     ResolvePort(Subscription),
     StartFor(Subscription, Box<dyn Steps<i64>>),
     Start(Box<dyn Steps<i64>>),
-    SubscribeLast(PendingOperation<Subscription>),
+    SubscribeLast(i64, PendingOperation<Subscription>),
 }
 
 impl ReplaySubscription {
@@ -56,8 +68,8 @@ impl ReplaySubscription {
         })
     }
 
-    /// The next step and `None`, or the subscription; `None` twice if the step has to wait.
-    fn advance(&mut self, archive: &AeronArchive) -> Result<(Option<Step>, Option<Subscription>)> {
+    /// The next step and `None`, or the replay; `None` twice if the step has to wait.
+    fn advance(&mut self, archive: &AeronArchive) -> Result<(Option<Step>, Option<StartedReplay>)> {
         let next = match &mut self.step {
             Step::SubscribeFirst(adding) => adding.poll()?.map(Step::ResolvePort),
             Step::ResolvePort(subscription) => {
@@ -69,13 +81,25 @@ impl ReplaySubscription {
             }
             Step::StartFor(subscription, start) => {
                 let started = start.poll(archive)?;
-                return Ok((None, started.map(|_| subscription.clone())));
+                let started = started.map(|replay_session_id| StartedReplay {
+                    replay_session_id,
+                    subscription: subscription.clone(),
+                });
+                return Ok((None, started));
             }
             Step::Start(start) => match start.poll(archive)? {
                 Some(replay_session_id) => Some(self.subscribe(archive, replay_session_id)?),
                 None => None,
             },
-            Step::SubscribeLast(adding) => return Ok((None, adding.poll()?)),
+            Step::SubscribeLast(replay_session_id, adding) => {
+                let replay_session_id = *replay_session_id;
+                let added = adding.poll()?;
+                let started = added.map(|subscription| StartedReplay {
+                    replay_session_id,
+                    subscription,
+                });
+                return Ok((None, started));
+            }
         };
         Ok((next, None))
     }
@@ -105,19 +129,19 @@ impl ReplaySubscription {
         let channel = with_session_id(&self.replay_channel, replay_session_id as i32)?;
         let aeron = archive.aeron();
         let adding = aeron.async_add_subscription(&channel, self.replay_stream_id)?;
-        Ok(Step::SubscribeLast(adding))
+        Ok(Step::SubscribeLast(replay_session_id, adding))
     }
 }
 
-impl Steps<Subscription> for ReplaySubscription {
+impl Steps<StartedReplay> for ReplaySubscription {
     fn correlation_id(&self) -> i64 {
         match &self.step {
             Step::StartFor(_, start) | Step::Start(start) => start.correlation_id(),
-            Step::SubscribeFirst(_) | Step::ResolvePort(_) | Step::SubscribeLast(_) => NULL_VALUE,
+            Step::SubscribeFirst(_) | Step::ResolvePort(_) | Step::SubscribeLast(..) => NULL_VALUE,
         }
     }
 
-    fn poll(&mut self, archive: &AeronArchive) -> Result<Option<Subscription>> {
+    fn poll(&mut self, archive: &AeronArchive) -> Result<Option<StartedReplay>> {
         loop {
             match self.advance(archive)? {
                 (Some(next), _) => self.step = next,
@@ -130,5 +154,20 @@ impl Steps<Subscription> for ReplaySubscription {
         if let Step::StartFor(_, start) | Step::Start(start) = &mut self.step {
             start.abandon(archive);
         }
+    }
+}
+
+impl Steps<Subscription> for SubscriptionOfReplay {
+    fn correlation_id(&self) -> i64 {
+        self.0.correlation_id()
+    }
+
+    fn poll(&mut self, archive: &AeronArchive) -> Result<Option<Subscription>> {
+        let started = self.0.poll(archive)?;
+        Ok(started.map(|started| started.subscription))
+    }
+
+    fn abandon(&mut self, archive: &AeronArchive) {
+        self.0.abandon(archive);
     }
 }

@@ -1,0 +1,359 @@
+//! `connect_archive`: arguments, credentials, and the connection that is being made.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aeron_archive::client::{
+    AeronArchive, ArchiveClientContext, ArchiveClientError, AsyncConnect, CredentialsSupplier,
+};
+use aeron_client::Aeron;
+use aeron_protocol::uri::{ChannelUri, key};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyDict};
+
+use super::client::PyAeronArchive;
+use super::errors::from_archive;
+use super::link::{Link, Notices};
+use crate::argument::{self, Argument, Callable, Instance, wrong_type};
+use crate::channel::Channel;
+use crate::client::PyAeron;
+use crate::errors::raise;
+use crate::events::{ErrorReporter, Handler, clone_all};
+use crate::operations::{Make, Operation, Owned, PyPendingOperation};
+use crate::waiting::duration;
+
+const IPC: &str = "aeron:ipc";
+const ANY_LOCAL_PORT: &str = "aeron:udp?endpoint=localhost:0";
+
+/// What a client of an archive is made with.
+struct Settings {
+    context: ArchiveClientContext,
+    credentials: Arc<Credentials>,
+    on_signal: Option<Handler>,
+    error_handler: Option<Handler>,
+}
+
+impl Settings {
+    /// Reads the keywords. What is not given comes from the environment.
+    fn read(py: Python<'_>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let context = ArchiveClientContext::from_env().map_err(|error| from_archive(&error))?;
+        let mut this = Self {
+            context,
+            credentials: Arc::default(),
+            on_signal: None,
+            error_handler: None,
+        };
+        let items = settings.into_iter().flatten();
+        for (name, value) in items.filter(|(_, value)| !value.is_none()) {
+            this.set(py, name.extract()?, &value)?;
+        }
+        let credentials = Arc::clone(&this.credentials);
+        this.context.credentials = credentials;
+        this.complete_channels()?;
+        Ok(this)
+    }
+
+    fn set(&mut self, py: Python<'_>, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let context = &mut self.context;
+        let handler = || Handler::new(py, Callable::convert(value, name)?.0);
+        match name {
+            "control_channel" => {
+                context.control_request_channel = Channel::convert(value, name)?.0;
+            }
+            "control_stream_id" => context.control_request_stream_id = i32::convert(value, name)?,
+            "response_channel" => {
+                context.control_response_channel = Channel::convert(value, name)?.0;
+            }
+            "response_stream_id" => {
+                context.control_response_stream_id = i32::convert(value, name)?;
+            }
+            "message_timeout" => {
+                let timeout = duration(f64::convert(value, name)?)?;
+                context.message_timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+            }
+            "client_name" => context.client_name = String::convert(value, name)?,
+            "control_term_buffer_length" => {
+                context.control_term_buffer_length = u32::convert(value, name)?;
+            }
+            "control_term_buffer_sparse" => {
+                context.control_term_buffer_sparse = bool::convert(value, name)?;
+            }
+            "control_mtu_length" => context.control_mtu_length = u32::convert(value, name)?,
+            "credentials" => self.credentials = Arc::new(Credentials::convert(value, name)?),
+            "on_signal" => self.on_signal = Some(handler()?),
+            "error_handler" => self.error_handler = Some(handler()?),
+            unknown => {
+                let reason = format!(
+                    "connect_archive has no setting {unknown:?}; help(aeron.connect_archive) lists all"
+                );
+                return Err(raise("ArgumentTypeError", reason));
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills in the channels that nobody named: IPC, or a local port for an archive on this machine.
+    fn complete_channels(&mut self) -> PyResult<()> {
+        let context = &mut self.context;
+        if context.control_request_channel.is_empty() {
+            context.control_request_channel = IPC.to_owned();
+        }
+        if !context.control_response_channel.is_empty() {
+            return Ok(());
+        }
+        let request = &context.control_request_channel;
+        context.control_response_channel = match request.starts_with(IPC) {
+            true => IPC.to_owned(),
+            false if is_local(request) => ANY_LOCAL_PORT.to_owned(),
+            false => {
+                let reason = format!(
+                    "response_channel is not set: name an address of this machine that the archive on {request} reaches, such as aeron:udp?endpoint=HOST:0"
+                );
+                return Err(raise("ConfigurationError", reason));
+            }
+        };
+        Ok(())
+    }
+
+    fn connect(self, client: &Bound<'_, PyAeron>) -> PyResult<PyPendingOperation> {
+        let what = format!(
+            "connecting to the archive on {}",
+            self.context.control_request_channel
+        );
+        let aeron: &Aeron = client.get().aeron()?;
+        let context = self.context;
+        let connecting = client
+            .py()
+            .detach(|| AeronArchive::async_connect(aeron, context))
+            .map_err(|error| from_archive(&error))?;
+        let mut handlers = Vec::new();
+        let mut notices = Notices::default();
+        let mut reporter = ErrorReporter::default();
+        if let Some(handler) = self.error_handler {
+            reporter = ErrorReporter::new(&handler);
+            notices.errors = Some(reporter.clone());
+            handlers.push(handler);
+        }
+        let has_signal_handler = self.on_signal.is_some();
+        if let Some(handler) = self.on_signal {
+            notices.on_signal = Some(Box::new(reporter.signal_handler(&handler)));
+            handlers.push(handler);
+        }
+        let operation = Connecting {
+            connecting,
+            aeron: aeron.clone(),
+            outcome: None,
+            credentials: self.credentials,
+            notices: Some(notices),
+            has_signal_handler,
+        };
+        let park_ns = client.get().max_idle_park_ns();
+        let operation =
+            PyPendingOperation::of_kind(what, Box::new(operation), park_ns, handlers).of(client);
+        Ok(operation)
+    }
+}
+
+/// Whether the endpoint of a UDP channel is this machine's loopback address.
+fn is_local(channel: &str) -> bool {
+    ChannelUri::parse(channel).is_ok_and(|uri| {
+        uri.get(key::ENDPOINT).is_some_and(|endpoint| {
+            let host = endpoint.rsplit_once(':').map_or(endpoint, |(host, _)| host);
+            matches!(host, "localhost" | "127.0.0.1" | "[::1]")
+        })
+    })
+}
+
+/// A connection that is being made.
+struct Connecting {
+    connecting: AsyncConnect,
+    aeron: Aeron,
+    outcome: Option<Result<AeronArchive, ArchiveClientError>>,
+    credentials: Arc<Credentials>,
+    /// `None` once the result is taken.
+    notices: Option<Notices>,
+    has_signal_handler: bool,
+}
+
+impl Operation for Connecting {
+    fn poll(&mut self) -> bool {
+        if self.outcome.is_none() {
+            self.outcome = self.connecting.poll().transpose();
+        }
+        self.outcome.is_some()
+    }
+
+    fn take_result(&mut self) -> Make {
+        let (outcome, notices) = (self.outcome.take(), self.notices.take());
+        let error = self.credentials.take_error();
+        let has_signal_handler = self.has_signal_handler;
+        Box::new(move |py, owned| {
+            let archive = match (outcome, error) {
+                (_, Some(error)) => return Err(error),
+                (Some(Ok(archive)), None) => archive,
+                (Some(Err(error)), None) => return Err(from_archive(&error)),
+                (None, None) => return Err(raise("AeronError", "the operation is not finished")),
+            };
+            client_of(py, owned, archive, notices, has_signal_handler)
+        })
+    }
+
+    fn cancel(&mut self) -> bool {
+        if self.outcome.is_some() {
+            return false;
+        }
+        self.outcome = Some(Err(ArchiveClientError::OperationCancelled));
+        true
+    }
+
+    fn correlation_id(&self) -> i64 {
+        -1
+    }
+
+    fn check_may_wait(&self) -> aeron_client::Result<()> {
+        self.aeron.check_may_wait()
+    }
+}
+
+fn client_of(
+    py: Python<'_>,
+    owned: &Owned,
+    archive: AeronArchive,
+    notices: Option<Notices>,
+    has_signal_handler: bool,
+) -> PyResult<Py<PyAny>> {
+    let client = owned.client(py)?;
+    let is_invoked = client.get().is_invoked();
+    let link = Link::open(archive, is_invoked, notices.unwrap_or_default())?;
+    let handlers = clone_all(py, owned.handlers());
+    let archive = PyAeronArchive::new(link, client, handlers, has_signal_handler);
+    Ok(Py::new(py, archive)?.into_any())
+}
+
+/// Credentials: bytes, or a function that is called with `None` at first and with the archive's challenge later.
+#[derive(Default)]
+struct Credentials {
+    encoded: Vec<u8>,
+    function: Option<Py<PyAny>>,
+    /// What the function raised.
+    error: Mutex<Option<PyErr>>,
+}
+
+impl Argument for Credentials {
+    fn convert(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
+        if let Ok(bytes) = value.extract::<PyBackedBytes>() {
+            return Ok(Self {
+                encoded: bytes.to_vec(),
+                ..Self::default()
+            });
+        }
+        if !value.is_callable() {
+            return Err(wrong_type(
+                value,
+                name,
+                "bytes, or a function that returns bytes",
+            ));
+        }
+        let encoded = call_for_bytes(value, None)?;
+        Ok(Self {
+            encoded,
+            function: Some(value.clone().unbind()),
+            error: Mutex::default(),
+        })
+    }
+}
+
+fn call_for_bytes(function: &Bound<'_, PyAny>, challenge: Option<&[u8]>) -> PyResult<Vec<u8>> {
+    let challenge = challenge.map(|bytes| PyBytes::new(function.py(), bytes));
+    let answer = function.call1((challenge,))?;
+    let bytes = answer.extract::<PyBackedBytes>().map_err(|_| {
+        wrong_type(
+            &answer,
+            "credentials",
+            "bytes, which the function must return",
+        )
+    })?;
+    Ok(bytes.to_vec())
+}
+
+impl Credentials {
+    fn take_error(&self) -> Option<PyErr> {
+        self.error
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+}
+
+impl CredentialsSupplier for Credentials {
+    fn encoded_credentials(&self) -> Vec<u8> {
+        self.encoded.clone()
+    }
+
+    fn on_challenge(&self, encoded_challenge: &[u8]) -> Vec<u8> {
+        let Some(function) = &self.function else {
+            return Vec::new();
+        };
+        let answer =
+            Python::try_attach(|py| call_for_bytes(function.bind(py), Some(encoded_challenge)));
+        match answer {
+            Some(Ok(bytes)) => bytes,
+            Some(Err(error)) => {
+                *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                Vec::new()
+            }
+            None => Vec::new(),
+        }
+    }
+}
+
+/// Connects to an archive by an Aeron client, and waits for the connection. Returns an `AeronArchive`.
+///
+/// Without `control_channel` the archive is the one on the client's driver. For an archive elsewhere `control_channel` is the channel on
+/// which it takes requests, and `response_channel` an address of this machine that it reaches.
+///
+/// Args:
+///     client: An Aeron client, which stays the caller's.
+///     control_channel: Channel of the requests; `aeron:ipc` if not given.
+///     control_stream_id: Stream of the requests.
+///     response_channel: Channel of the responses, on which the archive publishes.
+///     response_stream_id: Stream of the responses.
+///     credentials: Bytes for the archive's authenticator, or a function that returns them. The function is called with `None` at first,
+///         and with the archive's challenge if there is one.
+///     message_timeout: Seconds to wait for the connection, and for each response.
+///     client_name: Name of the client in the archive's counters.
+///     control_term_buffer_length: Term length of the control streams, in bytes.
+///     control_term_buffer_sparse: Whether the log files of the control streams are sparse.
+///     control_mtu_length: Longest frame of the control streams, in bytes.
+///     on_signal: Called as `on_signal(signal)` with each `RecordingSignal`, on a thread of the client. Without it, `signals()` has them.
+///     error_handler: Called with each error that no call waits for, on a thread of the client.
+///
+/// Raises:
+///     ArchiveTimeoutError: If the archive does not answer within the message timeout.
+///     ArchiveError: If the archive refuses the connection.
+#[pyfunction]
+#[pyo3(
+    signature = (client, **settings),
+    text_signature = "(client, *, control_channel=None, control_stream_id=None, response_channel=None, response_stream_id=None, credentials=None, message_timeout=None, client_name=None, control_term_buffer_length=None, control_term_buffer_sparse=None, control_mtu_length=None, on_signal=None, error_handler=None)"
+)]
+pub fn connect_archive(
+    py: Python<'_>,
+    #[pyo3(from_py_with = argument::client)] client: Instance<PyAeron>,
+    settings: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Py<PyAny>> {
+    async_connect_archive(py, client, settings)?.wait(py, None)
+}
+
+/// As `connect_archive`, without waiting: returns a `PendingOperation`. `async with` closes the client of the archive.
+#[pyfunction]
+#[pyo3(
+    signature = (client, **settings),
+    text_signature = "(client, *, control_channel=None, control_stream_id=None, response_channel=None, response_stream_id=None, credentials=None, message_timeout=None, client_name=None, control_term_buffer_length=None, control_term_buffer_sparse=None, control_mtu_length=None, on_signal=None, error_handler=None)"
+)]
+pub fn async_connect_archive(
+    py: Python<'_>,
+    #[pyo3(from_py_with = argument::client)] client: Instance<PyAeron>,
+    settings: Option<&Bound<'_, PyDict>>,
+) -> PyResult<PyPendingOperation> {
+    Settings::read(py, settings)?.connect(client.0.bind(py))
+}

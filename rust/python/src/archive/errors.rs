@@ -1,0 +1,69 @@
+//! Errors of an archive and its client as the exceptions of `aeron.exceptions`.
+
+use aeron_archive::client::ArchiveClientError;
+use aeron_archive::ownership::OwnershipError;
+use aeron_archive::server::ArchiveStartError;
+use pyo3::prelude::*;
+
+use crate::errors::{from_client, raise};
+
+/// The exception for an error of an archive's client.
+#[cold]
+pub fn from_archive(error: &ArchiveClientError) -> PyErr {
+    let message = error.to_string();
+    match error {
+        ArchiveClientError::Refused {
+            correlation_id,
+            code,
+            ..
+        } => refusal(*code, &message, *correlation_id),
+        ArchiveClientError::ConnectTimeout { .. } => raise("ArchiveTimeoutError", message),
+        ArchiveClientError::Timeout { correlation_id, .. } => {
+            with_correlation_id(raise("ArchiveTimeoutError", message), *correlation_id)
+        }
+        ArchiveClientError::Disconnected => raise("ArchiveDisconnectedError", message),
+        ArchiveClientError::Closed => raise("ArchiveClosedError", message),
+        ArchiveClientError::ReentrantCall => raise("ReentrantCallError", message),
+        ArchiveClientError::OperationCancelled => raise("OperationCancelledError", message),
+        ArchiveClientError::InvalidChannel { .. } | ArchiveClientError::InvalidArgument(_) => {
+            raise("InvalidArgumentError", message)
+        }
+        ArchiveClientError::Configuration(_) => raise("ConfigurationError", message),
+        ArchiveClientError::Client(error) => from_client(error),
+        _ => raise("ArchiveError", message),
+    }
+}
+
+/// The exception for an archive that does not start.
+#[cold]
+pub fn from_start(error: &ArchiveStartError) -> PyErr {
+    let message = error.to_string();
+    match error {
+        ArchiveStartError::Configuration(_) | ArchiveStartError::ControlChannel(_) => {
+            raise("ConfigurationError", message)
+        }
+        ArchiveStartError::Ownership(
+            OwnershipError::InUse { .. } | OwnershipError::Active { .. },
+        )
+        | ArchiveStartError::ArchiveIdInUse { .. } => raise("ArchiveActiveError", message),
+        ArchiveStartError::Client(error) => from_client(error),
+        _ => raise("ArchiveDirectoryError", message),
+    }
+}
+
+fn refusal(code: i64, message: &str, correlation_id: i64) -> PyErr {
+    Python::attach(|py| {
+        let make = py
+            .import("aeron.exceptions")
+            .and_then(|module| module.getattr("archive_error"));
+        make.and_then(|make| make.call1((code, message, correlation_id)))
+            .map_or_else(|error| error, PyErr::from_value)
+    })
+}
+
+fn with_correlation_id(error: PyErr, correlation_id: i64) -> PyErr {
+    Python::attach(|py| {
+        let set = error.value(py).setattr("correlation_id", correlation_id);
+        set.map_or_else(|failure| failure, |()| error)
+    })
+}

@@ -1,0 +1,151 @@
+//! [`Link`]: a session with an archive, and the thread that keeps it alive.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+use aeron_archive::client::{AeronArchive, ArchiveClientError, SessionState};
+use pyo3::prelude::*;
+
+use super::errors::from_archive;
+use super::recording::PyRecordingSignal;
+use crate::events::{ErrorReporter, attach};
+use crate::exit::Closable;
+
+/// How often the session is polled if nobody waits for it. The archive pings once in a second.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_millis(100);
+/// The same if signals or errors have a handler.
+const HANDLER_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Calls the program's handler of signals.
+pub type OnSignal = Box<dyn Fn(PyRecordingSignal) + Send>;
+
+/// The program's handlers.
+#[derive(Default)]
+pub struct Notices {
+    pub on_signal: Option<OnSignal>,
+    /// Set if the program has an error handler.
+    pub errors: Option<ErrorReporter>,
+}
+
+/// A session with an archive. Everything that needs the session refers to the link; the last one that is dropped ends the session.
+pub struct Link {
+    pub archive: AeronArchive,
+    is_stopped: Arc<AtomicBool>,
+    /// `None` in a program that runs the client's conductor itself.
+    pump: Option<Thread>,
+}
+
+impl Link {
+    /// Starts the thread, unless the program runs the client's conductor.
+    pub fn open(archive: AeronArchive, is_invoked: bool, notices: Notices) -> PyResult<Arc<Self>> {
+        let is_stopped = Arc::new(AtomicBool::new(false));
+        let pump = match is_invoked {
+            true => None,
+            false => Some(start_pump(&archive, &is_stopped, notices)?),
+        };
+        let link = Arc::new(Self {
+            archive,
+            is_stopped,
+            pump,
+        });
+        crate::exit::add_client(&link);
+        Ok(link)
+    }
+
+    /// Closes the session. No handler is called afterwards, though one may still run. Call it without the GIL.
+    pub fn close(&self) {
+        self.is_stopped.store(true, Ordering::Release);
+        if let Some(pump) = &self.pump {
+            pump.unpark();
+        }
+        // Fails in a handler that runs under the lock alone, and there are none.
+        let _ = self.archive.close();
+    }
+
+    /// Whether the session can be used.
+    pub fn is_connected(&self) -> bool {
+        matches!(self.archive.state(), Ok(SessionState::Connected))
+    }
+
+    /// Whether the program, or the end of the session, closed it.
+    pub fn is_closed(&self) -> bool {
+        matches!(self.archive.state(), Ok(SessionState::Closed))
+    }
+}
+
+impl Closable for Link {
+    fn close_at_exit(&self) {
+        self.close();
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn start_pump(
+    archive: &AeronArchive,
+    is_stopped: &Arc<AtomicBool>,
+    notices: Notices,
+) -> std::io::Result<Thread> {
+    let (archive, is_stopped) = (archive.clone(), Arc::clone(is_stopped));
+    let interval = match notices.on_signal.is_some() || notices.errors.is_some() {
+        true => HANDLER_INTERVAL,
+        false => KEEP_ALIVE_INTERVAL,
+    };
+    let pump = thread::Builder::new()
+        .name("aeron-archive".to_owned())
+        .spawn(move || {
+            while !is_stopped.load(Ordering::Acquire)
+                && poll(&archive, &notices, &is_stopped).is_ok()
+            {
+                thread::park_timeout(interval);
+            }
+        })?;
+    Ok(pump.thread().clone())
+}
+
+/// Polls the session, and calls the handlers for what has come. Fails once the session cannot be used.
+fn poll(
+    archive: &AeronArchive,
+    notices: &Notices,
+    is_stopped: &AtomicBool,
+) -> Result<(), ArchiveClientError> {
+    let polled = archive.poll_for_recording_signals();
+    if let Some(on_signal) = &notices.on_signal {
+        while let Some(signal) = archive.take_recording_signal()? {
+            if is_stopped.load(Ordering::Acquire) {
+                return Ok(());
+            }
+            on_signal(PyRecordingSignal::from(&signal));
+        }
+    }
+    let Some(reporter) = &notices.errors else {
+        return polled.map(drop);
+    };
+    let outcome = polled.and_then(|_| report_errors(archive, reporter));
+    match &outcome {
+        Err(error) if !is_stopped.load(Ordering::Acquire) => report(reporter, error),
+        _ => {}
+    }
+    outcome
+}
+
+/// Reports the errors that no call was waiting for.
+fn report_errors(
+    archive: &AeronArchive,
+    reporter: &ErrorReporter,
+) -> Result<(), ArchiveClientError> {
+    while let Some(error) = archive.poll_for_error_response()? {
+        report(reporter, &error);
+    }
+    Ok(())
+}
+
+fn report(reporter: &ErrorReporter, error: &ArchiveClientError) {
+    attach(|py| reporter.report(py, from_archive(error)));
+}

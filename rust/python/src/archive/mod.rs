@@ -1,0 +1,32 @@
+//! The archive: `Archive`, which runs one in this process, and `AeronArchive`, a client of any.
+
+mod client;
+mod connect;
+mod errors;
+mod link;
+mod operation;
+mod recorded;
+mod recording;
+mod replay;
+mod server;
+mod signals;
+
+use aeron_protocol::archive::{REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP};
+use pyo3::prelude::*;
+
+pub use self::recording::PyRecordingSignal;
+pub use self::replay::Replay;
+
+/// Adds the classes of the archive to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<client::PyAeronArchive>()?;
+    module.add_class::<recording::PyRecording>()?;
+    module.add_class::<recording::PyRecordingSignal>()?;
+    module.add_class::<recording::PyRecordingSubscription>()?;
+    module.add_class::<server::PyArchive>()?;
+    module.add_class::<signals::PyRecordingSignals>()?;
+    module.add_function(wrap_pyfunction!(connect::async_connect_archive, module)?)?;
+    module.add_function(wrap_pyfunction!(connect::connect_archive, module)?)?;
+    module.add("REPLAY_ALL_AND_FOLLOW", REPLAY_ALL_AND_FOLLOW)?;
+    module.add("REPLAY_ALL_AND_STOP", REPLAY_ALL_AND_STOP)
+}

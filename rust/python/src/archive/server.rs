@@ -1,0 +1,320 @@
+//! [`PyArchive`]: an archive inside this process.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
+
+use aeron_agent::setting::Value;
+use aeron_agent::sources::Sources;
+use aeron_archive::server::context::{
+    ARCHIVE_SETTINGS, ArchiveContext, ArchiveSetting, ArchiveThreadingMode,
+};
+use aeron_archive::server::{Archive, ArchiveStartError};
+use aeron_driver::ThreadingMode;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+
+use super::errors::from_start;
+use crate::argument;
+use crate::connection::DriverName;
+use crate::driver::{self, PyMediaDriver, value_of};
+use crate::errors::raise;
+use crate::exit::{self, Closable};
+use crate::fork::OfProcess;
+use crate::signals::SIGNAL_INTERVAL;
+use crate::waiting::{DEFAULT_MAX_IDLE_PARK_NS, interruptible_with};
+
+/// How often a driver without threads is run while an archive waits for it.
+const DRIVER_INTERVAL: Duration = Duration::from_micros(100);
+/// Where other archives answer, if nobody says.
+const DEFAULT_REPLICATION_CHANNEL: &str = "aeron:udp?endpoint=localhost:0";
+/// Settings that are arguments of their own.
+const ARGUMENTS: [&str; 2] = ["aeron_dir", "archive_dir"];
+
+/// An archive inside this process: it records streams of a media driver to a directory, and replays them.
+///
+/// `directory` is made if it is missing; what is in it is kept. `driver` is a `MediaDriver`, the directory of one, or `None` for the
+/// directory that `AERON_DIR` names. Every setting of Aeron's archive is a keyword, with its unit in its name (lengths are bytes); what
+/// is not given comes from the `AERON_ARCHIVE_*` environment, else it is the default. Where the defaults differ from Aeron's: all
+/// agents share one thread (`threading_mode="SHARED"`), an archive without work parks longer (`max_idle_park_ns`), requests over the
+/// network are taken only if `control_channel` is given, and `replication_channel` is `aeron:udp?endpoint=localhost:0`.
+///
+/// A context manager that closes the archive. Thread-safe.
+#[pyclass(frozen, weakref, module = "aeron._aeron", name = "Archive")]
+pub struct PyArchive {
+    archive: OfProcess<Arc<Shared>>,
+    archive_id: i64,
+    context: ArchiveContext,
+    /// Keeps an embedded driver alive for as long as its archive.
+    _driver: Option<Py<PyMediaDriver>>,
+}
+
+/// The archive; `None` once it is closed.
+struct Shared(Mutex<Option<Archive>>);
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Option<Archive>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the archive. Call it without the GIL.
+    fn close(&self) {
+        let archive = self.lock().take();
+        if let Some(mut archive) = archive {
+            archive.close();
+        }
+    }
+}
+
+impl Closable for Shared {
+    fn close_at_exit(&self) {
+        self.close();
+    }
+}
+
+/// The defaults of an embedded archive, changed by the environment.
+fn embedded_context() -> PyResult<ArchiveContext> {
+    let mut context = ArchiveContext {
+        threading_mode: ArchiveThreadingMode::Shared,
+        max_idle_park_ns: DEFAULT_MAX_IDLE_PARK_NS,
+        replication_channel: DEFAULT_REPLICATION_CHANNEL.to_owned(),
+        ..ArchiveContext::default()
+    };
+    context
+        .apply(&Sources::environment())
+        .map_err(|error| raise("ConfigurationError", error.to_string()))?;
+    Ok(context)
+}
+
+/// Settings that are keywords.
+fn keywords() -> impl Iterator<Item = &'static ArchiveSetting> {
+    ARCHIVE_SETTINGS
+        .iter()
+        .filter(|setting| !ARGUMENTS.contains(&setting.name))
+}
+
+/// Stores a keyword argument.
+fn set(context: &mut ArchiveContext, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    if name == "max_idle_park_ns" {
+        context.max_idle_park_ns = argument::max_idle_park_ns(value)?;
+        return Ok(());
+    }
+    let setting = keywords().find(|setting| setting.name == name);
+    let setting = setting.ok_or_else(|| {
+        let reason = format!("Archive has no setting {name:?}; Archive.settings() lists all");
+        raise("ArgumentTypeError", reason)
+    })?;
+    let converted = value_of(name, value)?;
+    if !setting.set(context, converted) {
+        let reason = format!("{name}={} {}", value.repr()?, expected(setting, context));
+        return Err(raise("ConfigurationError", reason));
+    }
+    Ok(())
+}
+
+/// What values a setting takes.
+fn expected(setting: &ArchiveSetting, context: &ArchiveContext) -> String {
+    match (setting.get(context), setting.grammar.limits()) {
+        (_, Some((min, max))) => format!("is not a number from {min} to {max}"),
+        (Value::Boolean(_), None) => "is not True or False".to_owned(),
+        (Value::Number(_), None) => "is not a number".to_owned(),
+        (Value::Text(_), None) if setting.name == "threading_mode" => {
+            "is not one of DEDICATED, SHARED, INVOKER".to_owned()
+        }
+        (Value::Text(_), None) => "is not a text".to_owned(),
+    }
+}
+
+fn launch(context: ArchiveContext) -> Result<Archive, ArchiveStartError> {
+    match context.threading_mode {
+        ArchiveThreadingMode::Invoker => Archive::launch_with_main_loop(context),
+        _ => Archive::launch(context),
+    }
+}
+
+fn dict_of<'py>(py: Python<'py>, context: &ArchiveContext) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for setting in keywords() {
+        match setting.get(context) {
+            Value::Boolean(value) => dict.set_item(setting.name, value)?,
+            Value::Number(value) => dict.set_item(setting.name, value)?,
+            Value::Text(value) => dict.set_item(setting.name, value)?,
+        }
+    }
+    dict.set_item("max_idle_park_ns", context.max_idle_park_ns)?;
+    Ok(dict)
+}
+
+/// A driver without threads, which has to be run while an archive waits for it.
+fn driver_to_run(
+    driver: Option<&Bound<'_, PyMediaDriver>>,
+) -> PyResult<Option<Arc<driver::Shared>>> {
+    match driver {
+        Some(driver) if driver.get().context().threading_mode == ThreadingMode::Invoker => {
+            Ok(Some(Arc::clone(driver.get().shared()?)))
+        }
+        _ => Ok(None),
+    }
+}
+
+#[pymethods]
+impl PyArchive {
+    #[new]
+    #[pyo3(signature = (directory, driver = None, **settings))]
+    fn new(
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::directory)] directory: PathBuf,
+        #[pyo3(from_py_with = argument::driver)] driver: Option<DriverName>,
+        settings: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let mut context = embedded_context()?;
+        context.archive_dir = directory;
+        let driver = match driver {
+            None => None,
+            Some(DriverName::Directory(directory)) => {
+                context.aeron_dir = directory;
+                None
+            }
+            Some(DriverName::Embedded(driver)) => {
+                context
+                    .aeron_dir
+                    .clone_from(&driver.bind(py).get().context().dir);
+                Some(driver)
+            }
+        };
+        let run = driver_to_run(driver.as_ref().map(|driver| driver.bind(py)))?;
+        let mut is_enabled = None;
+        for (name, value) in settings.into_iter().flatten() {
+            let name = name.cast::<PyString>()?.to_str()?.to_owned();
+            set(&mut context, &name, &value)?;
+            if name == "control_channel_enabled" {
+                is_enabled = Some(context.control_channel_enabled);
+            }
+        }
+        if is_enabled.is_none() && context.control_channel.is_empty() {
+            context.control_channel_enabled = false;
+        }
+        let interval = match run {
+            Some(_) => DRIVER_INTERVAL,
+            None => SIGNAL_INTERVAL,
+        };
+        let work = || {
+            if let Some(driver) = &run {
+                driver.do_work();
+            }
+        };
+        let to_launch = context.clone();
+        // Another archive that was killed in this directory makes the start wait for up to ten seconds.
+        let launching = move || launch(to_launch);
+        let archive = interruptible_with(py, "aeron-archive-launch", launching, interval, work)?
+            .map_err(|error| from_start(&error))?;
+        let archive_id = archive.archive_id();
+        let shared = Arc::new(Shared(Mutex::new(Some(archive))));
+        exit::add_archive(&shared);
+        Ok(Self {
+            archive: OfProcess::new(shared),
+            archive_id,
+            context,
+            _driver: driver,
+        })
+    }
+
+    /// The names of all settings, with their defaults in an embedded archive.
+    #[staticmethod]
+    fn settings(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+        dict_of(py, &embedded_context()?)
+    }
+
+    /// The settings of this archive.
+    #[getter]
+    fn configuration<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        dict_of(py, &self.context)
+    }
+
+    /// Id of the archive among those of its driver.
+    #[getter]
+    fn archive_id(&self) -> i64 {
+        self.archive_id
+    }
+
+    /// Directory of the recordings.
+    #[getter]
+    fn directory(&self) -> &Path {
+        &self.context.archive_dir
+    }
+
+    /// `DEDICATED`, `SHARED` or `INVOKER`.
+    #[getter]
+    fn threading_mode(&self) -> &'static str {
+        self.context.threading_mode.name()
+    }
+
+    /// Runs one duty cycle, in mode INVOKER. Returns how much was done. To be called often, by one thread at a time.
+    fn do_work(&self, py: Python<'_>) -> PyResult<usize> {
+        let shared = self.archive.get()?;
+        let done = py.detach(|| match shared.0.try_lock() {
+            Ok(mut archive) => Some(archive.as_mut().map_or(0, Archive::do_work)),
+            Err(TryLockError::Poisoned(poisoned)) => {
+                Some(poisoned.into_inner().as_mut().map_or(0, Archive::do_work))
+            }
+            Err(TryLockError::WouldBlock) => None,
+        });
+        done.ok_or_else(|| raise("ReentrantCallError", "another thread runs this archive"))
+    }
+
+    /// Whether the archive has ended by itself, because its driver is gone; close it then. True after it was closed.
+    #[getter]
+    fn is_terminated(&self, py: Python<'_>) -> PyResult<bool> {
+        let shared = self.archive.get()?;
+        Ok(py.detach(|| shared.lock().as_ref().is_none_or(Archive::is_terminated)))
+    }
+
+    /// Whether the archive was closed.
+    #[getter]
+    fn is_closed(&self, py: Python<'_>) -> PyResult<bool> {
+        let shared = self.archive.get()?;
+        Ok(py.detach(|| shared.lock().is_none()))
+    }
+
+    /// Ends all recordings and replays, and releases the directory. Idempotent.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let shared = self.archive.get()?;
+        py.detach(|| shared.close());
+        Ok(())
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _type: &Bound<'_, PyAny>,
+        _error: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.close(py)
+    }
+
+    fn __fspath__(&self) -> String {
+        self.context.archive_dir.display().to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<Archive {} {} in {}>",
+            self.archive_id,
+            self.context.threading_mode.name(),
+            self.context.archive_dir.display()
+        )
+    }
+}
+
+impl Drop for PyArchive {
+    fn drop(&mut self) {
+        if let Ok(shared) = self.archive.get() {
+            Python::attach(|py| py.detach(|| shared.close()));
+        }
+    }
+}

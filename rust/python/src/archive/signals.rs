@@ -1,0 +1,55 @@
+//! [`PyRecordingSignals`]: signals of recordings as they arrive.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+
+use super::errors::from_archive;
+use super::link::Link;
+use super::recording::PyRecordingSignal;
+use crate::fork::OfProcess;
+use crate::waiting::Patience;
+
+/// Signals of recordings as they arrive: what `AeronArchive.signals` returns. Thread-safe: each signal goes to one thread.
+#[pyclass(frozen, module = "aeron._aeron", name = "RecordingSignals")]
+pub struct PyRecordingSignals {
+    link: OfProcess<Arc<Link>>,
+    patience: Patience,
+}
+
+impl PyRecordingSignals {
+    pub fn new(link: &Arc<Link>, patience: Patience) -> Self {
+        Self {
+            link: OfProcess::new(Arc::clone(link)),
+            patience,
+        }
+    }
+}
+
+#[pymethods]
+impl PyRecordingSignals {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyRecordingSignal>> {
+        let link = self.link.get()?;
+        let poll = || {
+            // What has arrived before the session ended is not lost.
+            let polled = link.archive.poll_for_recording_signals();
+            match (link.archive.take_recording_signal(), polled) {
+                (Ok(Some(signal)), _) => Some(Ok(Some(signal))),
+                (Err(error), _) => Some(Err(error)),
+                (Ok(None), Err(_)) if link.is_closed() => Some(Ok(None)),
+                (Ok(None), Err(error)) => Some(Err(error)),
+                (Ok(None), Ok(_)) => None,
+            }
+        };
+        let signal = self.patience.wait_without_gil(py, poll)?;
+        let signal = signal
+            .transpose()
+            .map_err(|error| from_archive(&error))?
+            .flatten();
+        Ok(signal.as_ref().map(PyRecordingSignal::from))
+    }
+}

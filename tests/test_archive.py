@@ -1,0 +1,571 @@
+"""The archive: `Archive` in this process and `AeronArchive`, its client. Line numbers are those of the checklist."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import pickle
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.conftest import eventually
+
+import aeron
+
+IPC = "aeron:ipc"
+SMALL = {"segment_file_length": 128 * 1024, "low_storage_space_threshold": 0}
+
+
+@pytest.fixture
+def server(driver: aeron.MediaDriver, tmp_path: Path) -> Iterator[aeron.Archive]:
+    with aeron.Archive(tmp_path / "archive", driver=driver, **SMALL) as server:
+        yield server
+
+
+@pytest.fixture
+def archive(server: aeron.Archive, client: aeron.Aeron) -> Iterator[aeron.AeronArchive]:
+    with aeron.connect_archive(client) as archive:
+        yield archive
+
+
+def record(archive: aeron.AeronArchive, stream_id: int, messages: list[bytes]) -> aeron.Recording:
+    """Records the messages on a publication of their own, and stops."""
+    with archive.add_recorded_exclusive_publication(IPC, stream_id) as publication:
+        for message in messages:
+            position = publication.publish(message, timeout=5)
+        recording = archive.wait_recorded(publication, position, timeout=5)
+        archive.stop_recording(publication)
+    return recording
+
+
+def replayed(archive: aeron.AeronArchive, recording_id: int, **options: Any) -> list[bytes]:
+    """All messages of a recording that has ended, or of a part."""
+    with archive.replay(recording_id, length=options.pop("length", aeron.REPLAY_ALL_AND_STOP), **options) as replay:
+        return [message for batch in replay.batches(timeout=10) for message in batch.to_list()]
+
+
+# ---- record, list, replay --------------------------------------------------------------------------------------------
+
+
+def test_a_publication_is_recorded_listed_and_replayed(tmp_path: Path) -> None:
+    with (
+        aeron.MediaDriver() as driver,
+        aeron.Archive(tmp_path / "trades", driver=driver) as server,
+        aeron.connect(driver) as client,
+        aeron.connect_archive(client) as archive,
+    ):
+        assert archive.archive_id == server.archive_id
+        assert archive.client is client
+        publication = archive.add_recorded_publication("aeron:ipc", stream_id=1001)
+        position = publication.publish(b"hello", timeout=1)
+        recording = archive.wait_recorded(publication, position, timeout=5)
+        assert (recording.recording_id, recording.start_position, recording.is_active) == (0, 0, True)
+        table = archive.list_recordings(channel="aeron:ipc", stream_id=1001).to_arrow()
+        assert table.column("recording_id").to_pylist() == [0]
+        with archive.replay(recording.recording_id, position=0, length=aeron.REPLAY_ALL_AND_STOP) as replay:
+            assert sum(len(batch) for batch in replay.batches(limit=4096)) == 1
+        archive.async_stop_recording(publication).result(timeout=5)
+        assert archive.get_stop_position(0) == position
+        with pytest.raises(aeron.UnknownRecordingSubscriptionError):
+            archive.stop_recording(publication)
+        assert archive.try_stop_recording(publication) is False
+
+
+def test_a_coroutine_records_and_replays(server: aeron.Archive, client: aeron.Aeron, stream_id: int) -> None:
+    async def run() -> list[bytes]:
+        async with aeron.async_connect_archive(client) as archive:
+            publication = await archive.async_add_recorded_publication(IPC, stream_id)
+            position = await publication.offer_async(b"one")
+            recording = await archive.async_wait_recorded(publication, position)
+            await archive.async_stop_recording(publication)
+            listed = await archive.async_list_recordings(stream_id=stream_id)
+            assert [each.recording_id for each in listed] == [recording.recording_id]
+            replay = await archive.async_replay(recording.recording_id, length=aeron.REPLAY_ALL_AND_STOP)
+            got = [message async for batch in replay for message in batch.to_list()]
+            replay.close()
+            publication.close()
+            return got
+
+    assert asyncio.run(run()) == [b"one"]
+
+
+def test_messages_longer_than_a_frame_and_parts_of_a_recording_are_replayed(
+    archive: aeron.AeronArchive, stream_id: int
+) -> None:
+    messages = [bytes([number]) * 3000 for number in range(50)]
+    recording = record(archive, stream_id, messages)
+    assert replayed(archive, recording.recording_id) == messages
+    found = archive.list_recording(recording.recording_id)
+    assert found is not None
+    assert found.stop_position is not None
+    length = found.stop_position // len(messages)
+    assert replayed(archive, recording.recording_id, position=length * 40, length=10 * length) == messages[40:]
+    assert replayed(archive, recording.recording_id, channel="aeron:udp?endpoint=localhost:0") == messages
+
+
+def test_a_replay_follows_an_active_recording_until_it_stops(archive: aeron.AeronArchive, stream_id: int) -> None:
+    publication = archive.add_recorded_publication(IPC, stream_id)
+    position = publication.publish(b"old", timeout=5)
+    recording = archive.wait_recorded(publication, position, timeout=5)
+    with archive.replay(recording.recording_id) as replay:
+        batches = replay.batches(timeout=10)
+        assert next(batches).to_list() == [b"old"]
+        publication.publish(b"new", timeout=5)
+        assert next(batches).to_list() == [b"new"]
+        archive.stop_recording(publication)
+        assert list(batches) == []
+    publication.close()
+
+
+def test_closing_a_replay_stops_it(archive: aeron.AeronArchive, stream_id: int) -> None:
+    publication = archive.add_recorded_publication(IPC, stream_id)
+    position = publication.publish(b"x", timeout=5)
+    recording = archive.wait_recorded(publication, position, timeout=5)
+    replay = archive.replay(recording.recording_id)
+    replay.wait_connected(timeout=5)
+    archive.stop_recording(publication)
+    publication.close()
+    replay.close()
+    assert list(replay.batches(timeout=5)) == []
+    eventually(lambda: purged(archive, recording.recording_id))
+
+
+def purged(archive: aeron.AeronArchive, recording_id: int) -> bool:
+    """Purges a recording, unless it is still replayed."""
+    try:
+        archive.purge_recording(recording_id)
+    except aeron.ActiveRecordingError:
+        return False
+    return True
+
+
+def test_recordings_are_listed_to_arrow_with_types_and_nulls(archive: aeron.AeronArchive, stream_id: int) -> None:
+    before = int(time.time() * 1000)
+    ended = record(archive, stream_id, [b"x"])
+    publication = archive.add_recorded_publication("aeron:ipc?alias=live", stream_id + 500_000)
+    publication.publish(b"x", timeout=5)
+    recordings = archive.list_recordings()
+    assert [each.recording_id for each in recordings] == [0, 1]
+    assert recordings[0] == archive.list_recording(ended.recording_id)
+    table = recordings.to_arrow()
+    assert table.schema.field("start_timestamp").type == pa.timestamp("ms", tz="UTC")
+    assert table.schema.field("stop_position").type == pa.int64()
+    assert table.schema.field("stream_id").type == pa.int32()
+    assert table.column("stop_position").to_pylist()[1] is None
+    assert table.column("stop_timestamp").to_pylist()[1] is None
+    assert table.column("start_timestamp").cast(pa.int64()).to_pylist()[0] >= before
+    assert table.column("original_channel").to_pylist()[1].startswith("aeron:ipc?alias=live")
+    assert [each.recording_id for each in archive.list_recordings(stream_id=stream_id)] == [0]
+    assert [each.recording_id for each in archive.list_recordings(channel="ipc", limit=1)] == [0]
+    assert [each.recording_id for each in archive.list_recordings(from_recording_id=1)] == [1]
+    assert archive.list_recordings(channel="udp") == ()
+    assert archive.list_recordings().to_arrow().slice(0, 0).num_rows == 0
+    publication.close()
+
+
+def test_a_thousand_recordings_are_listed_to_arrow(
+    driver: aeron.MediaDriver, client: aeron.Aeron, tmp_path: Path
+) -> None:
+    with (
+        aeron.Archive(tmp_path, driver=driver, **SMALL, catalog_capacity=65_536) as _,
+        aeron.connect_archive(client) as archive,
+    ):
+        subscription_id = archive.start_recording(IPC, 77)
+        for number in range(1000):
+            client.add_exclusive_publication(f"aeron:ipc?term-length=64k|session-id={number}", 77).close()
+            if number % 10 == 9:
+                eventually(lambda wanted=number + 1: len(archive.list_recordings(from_recording_id=wanted - 1)) == 1)
+        archive.stop_recording(subscription_id)
+        table = archive.list_recordings(channel="aeron:ipc", stream_id=77).to_arrow()
+        assert table.num_rows == 1000
+        assert sorted(table.column("session_id").to_pylist()) == list(range(1000))
+
+
+def test_descriptions_of_recordings_are_values(archive: aeron.AeronArchive, stream_id: int) -> None:
+    recording = record(archive, stream_id, [b"x"])
+    assert pickle.loads(pickle.dumps(recording)) == recording
+    assert hash(recording) == hash(pickle.loads(pickle.dumps(recording)))
+    assert "Recording(recording_id=0, start_position=0," in repr(recording)
+    archive.start_recording(IPC, stream_id)
+    (subscription,) = archive.list_recording_subscriptions(channel="ipc", stream_id=stream_id)
+    assert pickle.loads(pickle.dumps(subscription)) == subscription
+    archive.stop_recording(subscription.subscription_id)
+    assert archive.list_recording_subscriptions() == []
+
+
+def test_positions_segments_and_maintenance(archive: aeron.AeronArchive, stream_id: int) -> None:
+    recording = record(archive, stream_id, [bytes(1000)] * 400)
+    number = recording.recording_id
+    end = archive.get_stop_position(number)
+    assert end is not None
+    assert archive.get_max_recorded_position(number) == end
+    assert archive.get_recording_position(number) is None
+    base = archive.segment_file_base_position(0, end, recording.term_buffer_length, recording.segment_file_length)
+    archive.detach_segments(number, 128 * 1024)
+    assert archive.get_start_position(number) == 128 * 1024
+    assert archive.attach_segments(number) == 1
+    assert archive.purge_segments(number, base) == base // (128 * 1024)
+    archive.update_channel(number, "aeron:ipc?alias=renamed")
+    found = archive.list_recording(number)
+    assert found is not None
+    assert found.original_channel == "aeron:ipc?alias=renamed"
+    assert archive.find_last_matching_recording("aeron:ipc", stream_id, recording.session_id) == number
+    assert archive.find_last_matching_recording("aeron:ipc", stream_id + 1, recording.session_id) is None
+    archive.truncate_recording(number, base)
+    assert archive.get_stop_position(number) == base
+    archive.purge_recording(number)
+    assert archive.list_recording(number) is None
+
+
+# ---- errors ----------------------------------------------------------------------------------------------------------
+
+
+def test_refusals_have_code_correlation_id_and_the_class_of_their_code(
+    archive: aeron.AeronArchive, stream_id: int
+) -> None:
+    with pytest.raises(aeron.UnknownRecordingError, match="unknown recording id: 99") as caught:
+        archive.get_start_position(99)
+    assert isinstance(caught.value, LookupError)
+    assert isinstance(caught.value, aeron.ArchiveError)
+    assert caught.value.code == 5
+    assert caught.value.correlation_id > 0
+    archive.start_recording(IPC, stream_id)
+    with pytest.raises(aeron.ActiveSubscriptionError):
+        archive.start_recording(IPC, stream_id)
+    recording = record(archive, stream_id + 500_000, [b"x"])
+    with pytest.raises(aeron.InvalidPositionError):
+        archive.replay(recording.recording_id, position=1 << 40)
+    with pytest.raises(aeron.UnknownReplicationError):
+        archive.stop_replication(5)
+    assert archive.try_stop_replication(5) is False
+
+
+def test_arguments_are_refused_by_name(archive: aeron.AeronArchive, client: aeron.Aeron, stream_id: int) -> None:
+    with pytest.raises(TypeError, match="source='NEAR' is not"):
+        archive.start_recording(IPC, stream_id, source="NEAR")
+    with pytest.raises(TypeError, match="recorded=None is not a recorded publication"):
+        archive.stop_recording(None)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="stream_id is not given"):
+        archive.stop_recording(IPC)
+    with pytest.raises(TypeError, match="publication=5 is not a publication"):
+        archive.wait_recorded(5, 1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="no setting 'colour'"):
+        aeron.connect_archive(client, colour=5)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="credentials=5 is not bytes"):
+        aeron.connect_archive(client, credentials=5)  # type: ignore[arg-type]
+    with pytest.raises(aeron.ConfigurationError, match="response_channel is not set"):
+        aeron.connect_archive(client, control_channel="aeron:udp?endpoint=192.0.2.1:8010")
+
+
+def test_settings_of_the_archive_are_refused_with_what_is_valid(driver: aeron.MediaDriver, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="Archive has no setting 'colour'"):
+        aeron.Archive(tmp_path, driver, colour=5)  # type: ignore[call-arg]
+    with pytest.raises(aeron.ConfigurationError, match="threading_mode='shard' is not one of DEDICATED, SHARED, INV"):
+        aeron.Archive(tmp_path, driver, threading_mode="shard")
+    with pytest.raises(aeron.ConfigurationError, match="100000 is not a power of two: use 65536 or 131072"):
+        aeron.Archive(tmp_path, driver, segment_file_length=100_000)
+    with pytest.raises(aeron.DriverTimeoutError):
+        aeron.Archive(tmp_path, tmp_path / "no-driver", driver_timeout_ms=100)
+    assert {"segment_file_length", "archive_id", "max_idle_park_ns"} <= set(aeron.Archive.settings())
+
+
+def test_a_directory_that_a_live_archive_uses_is_refused(server: aeron.Archive, driver: aeron.MediaDriver) -> None:
+    with pytest.raises(aeron.ArchiveActiveError, match="active mark file detected"):
+        aeron.Archive(server.directory, driver=driver)
+
+
+def test_an_archive_that_does_not_answer_is_a_timeout(client: aeron.Aeron) -> None:
+    with pytest.raises(aeron.ArchiveTimeoutError, match="no connection to the archive") as caught:
+        aeron.connect_archive(client, control_stream_id=999, message_timeout=0.2)
+    assert isinstance(caught.value, TimeoutError)
+
+
+def test_waiting_for_a_position_that_does_not_come_ends_with_the_timeout(
+    archive: aeron.AeronArchive, stream_id: int
+) -> None:
+    publication = archive.add_recorded_publication(IPC, stream_id)
+    position = publication.publish(b"x", timeout=5)
+    operation = archive.async_wait_recorded(publication, position + 1024)
+    with pytest.raises(aeron.OperationTimeoutError):
+        operation.result(timeout=0.1)
+    assert operation.cancel()
+    with pytest.raises(aeron.OperationCancelledError):
+        operation.result(timeout=1)
+    publication.close()
+
+
+# ---- settings --------------------------------------------------------------------------------------------------------
+
+
+def test_requests_over_the_network_are_taken_if_there_is_a_channel(
+    driver: aeron.MediaDriver, client: aeron.Aeron, tmp_path: Path, stream_id: int
+) -> None:
+    from ports import free_port
+
+    control = f"aeron:udp?endpoint=localhost:{free_port()}"
+    with aeron.Archive(tmp_path, driver=driver, control_channel=control, **SMALL) as server:
+        assert server.configuration["control_channel_enabled"] is True
+        with aeron.connect_archive(client, control_channel=control, client_name="far") as archive:
+            recording = record(archive, stream_id, [b"a", b"b"])
+            channel = "aeron:udp?endpoint=localhost:0"
+            assert replayed(archive, recording.recording_id, channel=channel) == [b"a", b"b"]
+
+
+def test_an_archive_and_a_driver_without_threads_are_run_by_the_program(tmp_path: Path) -> None:
+    with (
+        aeron.MediaDriver(threading_mode="INVOKER") as driver,
+        aeron.Archive(tmp_path, driver=driver, threading_mode="INVOKER", **SMALL) as server,
+        aeron.connect(driver) as client,
+    ):
+        connecting = aeron.async_connect_archive(client)
+
+        def run(operation: aeron.PendingOperation[Any]) -> Any:
+            eventually(lambda: [driver.do_work(), server.do_work(), operation.done()][-1])
+            return operation.result(timeout=0)
+
+        with run(connecting) as archive:
+            publication = run(archive.async_add_recorded_publication(IPC, 1001))
+            eventually(lambda: [driver.do_work(), server.do_work(), publication.is_connected][-1])
+            position = publication.publish(b"x", timeout=5)
+            assert run(archive.async_wait_recorded(publication, position)).recording_id == 0
+            archive.poll()
+
+
+def test_credentials_come_from_bytes_or_a_function(server: aeron.Archive, client: aeron.Aeron) -> None:
+    asked: list[bytes | None] = []
+
+    def credentials(challenge: bytes | None) -> bytes:
+        asked.append(challenge)
+        return b"user:secret"
+
+    aeron.connect_archive(client, credentials=b"user:secret").close()
+    aeron.connect_archive(client, credentials=credentials).close()
+    assert asked == [None]
+    with pytest.raises(TypeError, match="bytes, which the function must return"):
+        aeron.connect_archive(client, credentials=lambda _: 5)  # type: ignore[arg-type, return-value]
+
+
+# ---- signals and the session -----------------------------------------------------------------------------------------
+
+
+def test_signals_are_iterated(archive: aeron.AeronArchive, stream_id: int) -> None:
+    recording = record(archive, stream_id, [b"x"])
+    archive.purge_recording(recording.recording_id)
+    seen = [(signal.signal, signal.recording_id) for signal in archive.signals(timeout=0.5)]
+    assert seen == [("START", 0), ("STOP", 0), ("DELETE", 0)]
+
+
+def test_signals_and_errors_go_to_handlers_that_may_call_the_archive(
+    server: aeron.Archive, client: aeron.Aeron, stream_id: int
+) -> None:
+    seen: list[tuple[str, bool]] = []
+    errors: list[BaseException] = []
+
+    def on_signal(signal: aeron.RecordingSignal) -> None:
+        seen.append((signal.signal, archive.list_recording(signal.recording_id) is not None))
+        if signal.signal == "STOP":
+            raise KeyError("a fault of the handler")
+
+    with aeron.connect_archive(client, on_signal=on_signal, error_handler=errors.append) as archive:
+        record(archive, stream_id, [b"x"])
+        eventually(lambda: len(seen) == 2 and errors)
+        assert seen == [("START", True), ("STOP", True)]
+        assert isinstance(errors[0], KeyError)
+        with pytest.raises(ValueError, match="on_signal takes the signals"):
+            archive.signals()
+
+
+def test_a_session_stays_alive_while_the_program_makes_no_calls(
+    driver: aeron.MediaDriver, client: aeron.Aeron, tmp_path: Path
+) -> None:
+    """The archive pings every 5 ms: without readers its 64 KiB of responses would be full within seconds."""
+    pings = {"session_liveness_check_interval_ns": 1_000_000, "connect_timeout_ns": 200_000_000}
+    with (
+        aeron.Archive(tmp_path, driver=driver, **SMALL, **pings) as _,
+        aeron.connect_archive(client) as archive,
+    ):
+        time.sleep(4)
+        assert archive.state == "CONNECTED"
+        assert archive.list_recordings() == ()
+
+
+def test_threads_share_a_client_of_an_archive(archive: aeron.AeronArchive, stream_id: int) -> None:
+    recording = record(archive, stream_id, [b"x"])
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            for _ in range(20):
+                assert archive.get_start_position(recording.recording_id) == 0
+                assert replayed(archive, recording.recording_id) == [b"x"]
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+# ---- ends ------------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_closed_says_so(server: aeron.Archive, client: aeron.Aeron, stream_id: int) -> None:
+    archive = aeron.connect_archive(client)
+    operation = archive.async_wait_recorded(client.add_publication(IPC, stream_id), 1)
+    archive.close()
+    archive.close()
+    assert archive.is_closed
+    assert archive.state == "CLOSED"
+    with pytest.raises(aeron.ArchiveClosedError):
+        archive.list_recordings()
+    with pytest.raises(aeron.ArchiveClosedError):
+        operation.result(timeout=5)
+    assert list(archive.signals(timeout=5)) == []
+
+
+def test_an_archive_that_is_closed_first_ends_sessions_and_replays(
+    server: aeron.Archive, client: aeron.Aeron, stream_id: int
+) -> None:
+    archive = aeron.connect_archive(client)
+    publication = archive.add_recorded_publication(IPC, stream_id)
+    position = publication.publish(b"x", timeout=5)
+    recording = archive.wait_recorded(publication, position, timeout=5)
+    replay = archive.replay(recording.recording_id)
+    replay.wait_connected(timeout=5)
+    server.close()
+    assert server.is_closed
+    with pytest.raises((aeron.ArchiveDisconnectedError, aeron.ArchiveClosedError)):
+        eventually(archive.list_recordings)
+    assert sum(len(batch) for batch in replay.batches(timeout=10)) == 1
+    archive.close()
+
+
+@pytest.mark.parametrize("order", ["dcsa", "dsca", "cdsa", "scda", "sdca", "acds", "casd", "asdc"])
+def test_everything_closes_in_any_order(tmp_path: Path, order: str) -> None:
+    driver = aeron.MediaDriver()
+    server = aeron.Archive(tmp_path, driver=driver, **SMALL)
+    client = aeron.connect(driver)
+    archive = aeron.connect_archive(client)
+    publication = archive.add_recorded_publication(IPC, 1001)
+    position = publication.publish(b"x", timeout=5)
+    replay = archive.replay(archive.wait_recorded(publication, position, timeout=5).recording_id)
+    things = {"d": driver, "s": server, "c": client, "a": archive}
+    for name in order:
+        things[name].close()
+    replay.close()
+    for call in (archive.list_recordings, lambda: archive.replay(0), lambda: archive.async_stop_recording(5)):
+        with pytest.raises(aeron.AeronError):
+            call()
+    with (
+        aeron.MediaDriver() as driver,
+        aeron.Archive(tmp_path, driver=driver, **SMALL),
+        aeron.connect(driver) as client,
+        aeron.connect_archive(client) as archive,
+    ):
+        assert replayed(archive, 0) == [b"x"]
+
+
+def test_what_is_dropped_without_being_closed_ends(driver: aeron.MediaDriver, tmp_path: Path) -> None:
+    def use() -> None:
+        server = aeron.Archive(tmp_path, driver=driver, **SMALL)
+        client = aeron.connect(driver)
+        archive = aeron.connect_archive(client, on_signal=lambda signal: seen.append((archive, signal)))
+        record(archive, 1001, [b"x"])
+        archive.replay(0)
+        del server
+
+    seen: list[object] = []
+    use()
+    seen.clear()
+    gc.collect()
+    aeron.Archive(tmp_path, driver=driver, **SMALL).close()
+
+
+_PROGRAMS = {
+    "nothing is closed": "archive.replay(0)",
+    "exit in the middle of a wait": """
+import threading
+threading.Thread(target=lambda: list(archive.signals()), daemon=True).start()
+threading.Thread(target=lambda: archive.wait_recorded(publication, 1 << 30), daemon=True).start()
+time.sleep(0.2)
+""",
+    "a handler runs at exit": """
+aeron.connect_archive(client, on_signal=lambda signal: time.sleep(0.3))
+archive.stop_recording(publication)
+""",
+    "a forked child uses it": """
+import os
+pid = os.fork()
+if pid == 0:
+    for call in (archive.list_recordings, lambda: server.is_closed, archive.close, server.close):
+        try:
+            call()
+        except aeron.ForkedError:
+            continue
+        os._exit(1)
+    del archive, server
+    os._exit(0)
+assert os.waitpid(pid, 0)[1] == 0
+assert len(archive.list_recordings()) == 1
+""",
+}
+
+
+@pytest.mark.parametrize("name", _PROGRAMS)
+def test_a_program_ends_in_order(tmp_path: Path, name: str) -> None:
+    program = f"""
+import sys, time, aeron
+driver = aeron.MediaDriver()
+server = aeron.Archive({str(tmp_path)!r}, driver=driver, segment_file_length=131072, low_storage_space_threshold=0)
+client = aeron.connect(driver)
+archive = aeron.connect_archive(client)
+publication = archive.add_recorded_publication("aeron:ipc", 1001)
+archive.wait_recorded(publication, publication.publish(b"x", timeout=5), timeout=5)
+{_PROGRAMS[name]}
+print("end")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=20, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
+
+
+def test_what_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
+    """A recording of a killed process has everything that `wait_recorded` returned for."""
+    program = f"""
+import itertools, aeron
+driver = aeron.MediaDriver(dir={str(tmp_path / "driver")!r})
+server = aeron.Archive({str(tmp_path / "archive")!r}, driver, segment_file_length=131072, low_storage_space_threshold=0)
+client = aeron.connect(driver)
+archive = aeron.connect_archive(client)
+publication = archive.add_recorded_publication("aeron:ipc?term-length=64k", 1001)
+for number in itertools.count():
+    position = publication.publish(number.to_bytes(8, "little") * 20, timeout=5)
+    archive.wait_recorded(publication, position, timeout=5)
+    print(position, flush=True)
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(1000)]
+        process.kill()
+        lines += process.stdout.readlines()
+    acknowledged = int([line for line in lines if line.endswith("\n")][-1])
+    with (
+        aeron.MediaDriver() as driver,
+        aeron.Archive(tmp_path / "archive", driver=driver, **SMALL) as _,
+        aeron.connect(driver) as client,
+        aeron.connect_archive(client) as archive,
+    ):
+        stop = archive.get_stop_position(0)
+        assert stop is not None
+        assert stop >= acknowledged
+        messages = replayed(archive, 0)
+        assert messages[:1000] == [number.to_bytes(8, "little") * 20 for number in range(1000)]
