@@ -24,12 +24,18 @@ import numpy.typing as npt
 from typing_extensions import Buffer, disjoint_base
 
 from aeron.aio import AsyncBatches
+from aeron.exceptions import AeronError
 from aeron.loss import Loss
+from aeron.recordings import Recordings
 from aeron.results import NotSent
 
 __all__ = [
+    "REPLAY_ALL_AND_FOLLOW",
+    "REPLAY_ALL_AND_STOP",
     "Action",
     "Aeron",
+    "AeronArchive",
+    "Archive",
     "BackoffIdleStrategy",
     "Batch",
     "Batches",
@@ -58,6 +64,10 @@ __all__ = [
     "PendingOperation",
     "Publication",
     "PublicationErrorFrame",
+    "Recording",
+    "RecordingSignal",
+    "RecordingSignals",
+    "RecordingSubscription",
     "SharedPublications",
     "SinkTask",
     "SleepingIdleStrategy",
@@ -74,6 +84,8 @@ __all__ = [
     "aeronarchive_main",
     "aeronmd_main",
     "async_connect",
+    "async_connect_archive",
+    "connect_archive",
     "default_directory",
     "is_driver_active",
     "parse_duration_ns",
@@ -359,6 +371,427 @@ class PendingOperation(Generic[_T_co]):
     def __aenter__(self) -> Coroutine[Any, Any, _T_co]: ...
     def __aexit__(self, _type: object, _error: object, _traceback: object, /) -> Coroutine[Any, Any, None]: ...
     def __class_getitem__(cls, key: object) -> GenericAlias: ...
+
+REPLAY_ALL_AND_FOLLOW: int
+REPLAY_ALL_AND_STOP: int
+
+@final
+class Archive:
+    def __new__(
+        cls,
+        directory: str | PathLike[str],
+        driver: MediaDriver | str | PathLike[str] | None = None,
+        *,
+        driver_timeout_ms: int = ...,
+        archive_dir_delete_on_start: bool = ...,
+        mark_file_dir: str | PathLike[str] = ...,
+        archive_id: int = ...,
+        control_channel: str = ...,
+        control_stream_id: int = ...,
+        control_channel_enabled: bool = ...,
+        local_control_channel: str = ...,
+        local_control_stream_id: int = ...,
+        control_term_buffer_length: int = ...,
+        control_term_buffer_sparse: bool = ...,
+        control_mtu_length: int = ...,
+        recording_events_channel: str = ...,
+        recording_events_stream_id: int = ...,
+        recording_events_enabled: bool = ...,
+        replication_channel: str = ...,
+        segment_file_length: int = ...,
+        file_io_max_length: int = ...,
+        low_storage_space_threshold: int = ...,
+        file_sync_level: int = ...,
+        catalog_file_sync_level: int = ...,
+        catalog_capacity: int = ...,
+        max_concurrent_recordings: int = ...,
+        max_concurrent_replays: int = ...,
+        record_checksum: str = ...,
+        replay_checksum: str = ...,
+        connect_timeout_ns: int = ...,
+        session_liveness_check_interval_ns: int = ...,
+        replay_linger_timeout_ns: int = ...,
+        threading_mode: str = ...,
+        idle_strategy: str = ...,
+        recorder_idle_strategy: str = ...,
+        replayer_idle_strategy: str = ...,
+        conductor_cycle_threshold_ns: int = ...,
+        recorder_cycle_threshold_ns: int = ...,
+        replayer_cycle_threshold_ns: int = ...,
+        error_buffer_length: int = ...,
+        authenticator_supplier: str = ...,
+        authorisation_service_supplier: str = ...,
+        users_file: str | PathLike[str] = ...,
+        max_idle_park_ns: int = ...,
+    ) -> Self: ...
+    @staticmethod
+    def settings() -> dict[str, bool | int | str]: ...
+    @property
+    def configuration(self) -> dict[str, bool | int | str]: ...
+    @property
+    def archive_id(self) -> int: ...
+    @property
+    def directory(self) -> Path: ...
+    @property
+    def threading_mode(self) -> str: ...
+    def do_work(self) -> int: ...
+    @property
+    def is_terminated(self) -> bool: ...
+    @property
+    def is_closed(self) -> bool: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, _type: object, _error: object, _traceback: object, /) -> None: ...
+    def __fspath__(self) -> str: ...
+
+@final
+class Recording:
+    def __new__(
+        cls,
+        recording_id: int,
+        start_position: int,
+        stop_position: int | None,
+        start_timestamp_ms: int,
+        stop_timestamp_ms: int | None,
+        session_id: int,
+        stream_id: int,
+        stripped_channel: str,
+        original_channel: str,
+        source_identity: str,
+        initial_term_id: int,
+        term_buffer_length: int,
+        segment_file_length: int,
+        mtu_length: int,
+    ) -> Self: ...
+    def __getnewargs__(
+        self,
+    ) -> tuple[int, int, int | None, int, int | None, int, int, str, str, str, int, int, int, int]: ...
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    @property
+    def recording_id(self) -> int: ...
+    @property
+    def start_position(self) -> int: ...
+    @property
+    def stop_position(self) -> int | None: ...
+    @property
+    def start_timestamp_ms(self) -> int: ...
+    @property
+    def stop_timestamp_ms(self) -> int | None: ...
+    @property
+    def session_id(self) -> int: ...
+    @property
+    def stream_id(self) -> int: ...
+    @property
+    def stripped_channel(self) -> str: ...
+    @property
+    def original_channel(self) -> str: ...
+    @property
+    def source_identity(self) -> str: ...
+    @property
+    def initial_term_id(self) -> int: ...
+    @property
+    def term_buffer_length(self) -> int: ...
+    @property
+    def segment_file_length(self) -> int: ...
+    @property
+    def mtu_length(self) -> int: ...
+    @property
+    def is_active(self) -> bool: ...
+
+@final
+class RecordingSubscription:
+    def __new__(
+        cls,
+        subscription_id: int,
+        stream_id: int,
+        stripped_channel: str,
+    ) -> Self: ...
+    def __getnewargs__(self) -> tuple[int, int, str]: ...
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    @property
+    def subscription_id(self) -> int: ...
+    @property
+    def stream_id(self) -> int: ...
+    @property
+    def stripped_channel(self) -> str: ...
+
+@final
+class RecordingSignal:
+    def __new__(
+        cls,
+        signal: str,
+        recording_id: int,
+        subscription_id: int,
+        position: int,
+        correlation_id: int,
+    ) -> Self: ...
+    def __getnewargs__(self) -> tuple[str, int, int, int, int]: ...
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    @property
+    def signal(self) -> str: ...
+    @property
+    def recording_id(self) -> int: ...
+    @property
+    def subscription_id(self) -> int: ...
+    @property
+    def position(self) -> int: ...
+    @property
+    def correlation_id(self) -> int: ...
+
+@final
+class RecordingSignals:
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> RecordingSignal: ...
+
+def connect_archive(
+    client: Aeron,
+    *,
+    control_channel: _Channel | None = None,
+    control_stream_id: int | None = None,
+    response_channel: _Channel | None = None,
+    response_stream_id: int | None = None,
+    credentials: bytes | Callable[[bytes | None], bytes] | None = None,
+    message_timeout: float | None = None,
+    client_name: str | None = None,
+    control_term_buffer_length: int | None = None,
+    control_term_buffer_sparse: bool | None = None,
+    control_mtu_length: int | None = None,
+    on_signal: Callable[[RecordingSignal], object] | None = None,
+    error_handler: Callable[[Exception], object] | None = None,
+) -> AeronArchive: ...
+def async_connect_archive(
+    client: Aeron,
+    *,
+    control_channel: _Channel | None = None,
+    control_stream_id: int | None = None,
+    response_channel: _Channel | None = None,
+    response_stream_id: int | None = None,
+    credentials: bytes | Callable[[bytes | None], bytes] | None = None,
+    message_timeout: float | None = None,
+    client_name: str | None = None,
+    control_term_buffer_length: int | None = None,
+    control_term_buffer_sparse: bool | None = None,
+    control_mtu_length: int | None = None,
+    on_signal: Callable[[RecordingSignal], object] | None = None,
+    error_handler: Callable[[Exception], object] | None = None,
+) -> PendingOperation[AeronArchive]: ...
+
+@final
+class AeronArchive:
+    def add_recorded_publication(self, channel: _Channel, stream_id: int) -> Publication: ...
+    def async_add_recorded_publication(self, channel: _Channel, stream_id: int) -> PendingOperation[Publication]: ...
+    def add_recorded_exclusive_publication(self, channel: _Channel, stream_id: int) -> ExclusivePublication: ...
+    def async_add_recorded_exclusive_publication(
+        self, channel: _Channel, stream_id: int
+    ) -> PendingOperation[ExclusivePublication]: ...
+    def start_recording(
+        self, channel: _Channel, stream_id: int, *, source: str = "LOCAL", auto_stop: bool = False
+    ) -> int: ...
+    def async_start_recording(
+        self, channel: _Channel, stream_id: int, *, source: str = "LOCAL", auto_stop: bool = False
+    ) -> PendingOperation[int]: ...
+    def extend_recording(
+        self, recording_id: int, channel: _Channel, stream_id: int, *, source: str = "LOCAL", auto_stop: bool = False
+    ) -> int: ...
+    def async_extend_recording(
+        self, recording_id: int, channel: _Channel, stream_id: int, *, source: str = "LOCAL", auto_stop: bool = False
+    ) -> PendingOperation[int]: ...
+    def stop_recording(
+        self, recorded: Publication | ExclusivePublication | _Channel | int, stream_id: int | None = None
+    ) -> None: ...
+    def async_stop_recording(
+        self, recorded: Publication | ExclusivePublication | _Channel | int, stream_id: int | None = None
+    ) -> PendingOperation[None]: ...
+    def try_stop_recording(
+        self, recorded: Publication | ExclusivePublication | _Channel | int, stream_id: int | None = None
+    ) -> bool: ...
+    def async_try_stop_recording(
+        self, recorded: Publication | ExclusivePublication | _Channel | int, stream_id: int | None = None
+    ) -> PendingOperation[bool]: ...
+    def try_stop_recording_by_identity(self, recording_id: int) -> bool: ...
+    def async_try_stop_recording_by_identity(self, recording_id: int) -> PendingOperation[bool]: ...
+    def replay(
+        self,
+        recording_id: int,
+        channel: _Channel = "aeron:ipc",
+        stream_id: int = 100,
+        *,
+        position: int | None = None,
+        length: int = -1,
+        bounding_limit_counter_id: int | None = None,
+        file_io_max_length: int | None = None,
+    ) -> Subscription: ...
+    def async_replay(
+        self,
+        recording_id: int,
+        channel: _Channel = "aeron:ipc",
+        stream_id: int = 100,
+        *,
+        position: int | None = None,
+        length: int = -1,
+        bounding_limit_counter_id: int | None = None,
+        file_io_max_length: int | None = None,
+    ) -> PendingOperation[Subscription]: ...
+    def start_replay(
+        self,
+        recording_id: int,
+        channel: _Channel,
+        stream_id: int,
+        *,
+        position: int | None = None,
+        length: int = -1,
+        bounding_limit_counter_id: int | None = None,
+        file_io_max_length: int | None = None,
+    ) -> int: ...
+    def async_start_replay(
+        self,
+        recording_id: int,
+        channel: _Channel,
+        stream_id: int,
+        *,
+        position: int | None = None,
+        length: int = -1,
+        bounding_limit_counter_id: int | None = None,
+        file_io_max_length: int | None = None,
+    ) -> PendingOperation[int]: ...
+    def stop_replay(self, replay_session_id: int) -> None: ...
+    def async_stop_replay(self, replay_session_id: int) -> PendingOperation[None]: ...
+    def stop_all_replays(self, recording_id: int | None = None) -> None: ...
+    def async_stop_all_replays(self, recording_id: int | None = None) -> PendingOperation[None]: ...
+    def list_recordings(
+        self,
+        *,
+        channel: _Channel | None = None,
+        stream_id: int | None = None,
+        from_recording_id: int = 0,
+        limit: int | None = None,
+    ) -> Recordings: ...
+    def async_list_recordings(
+        self,
+        *,
+        channel: _Channel | None = None,
+        stream_id: int | None = None,
+        from_recording_id: int = 0,
+        limit: int | None = None,
+    ) -> PendingOperation[Recordings]: ...
+    def list_recording(self, recording_id: int) -> Recording | None: ...
+    def async_list_recording(self, recording_id: int) -> PendingOperation[Recording | None]: ...
+    def list_recording_subscriptions(
+        self,
+        *,
+        channel: _Channel | None = None,
+        stream_id: int | None = None,
+        from_index: int = 0,
+        limit: int | None = None,
+    ) -> list[RecordingSubscription]: ...
+    def async_list_recording_subscriptions(
+        self,
+        *,
+        channel: _Channel | None = None,
+        stream_id: int | None = None,
+        from_index: int = 0,
+        limit: int | None = None,
+    ) -> PendingOperation[list[RecordingSubscription]]: ...
+    def find_last_matching_recording(
+        self, channel: _Channel, stream_id: int, session_id: int, *, min_recording_id: int = 0
+    ) -> int | None: ...
+    def async_find_last_matching_recording(
+        self, channel: _Channel, stream_id: int, session_id: int, *, min_recording_id: int = 0
+    ) -> PendingOperation[int | None]: ...
+    def get_start_position(self, recording_id: int) -> int: ...
+    def async_get_start_position(self, recording_id: int) -> PendingOperation[int]: ...
+    def get_recording_position(self, recording_id: int) -> int | None: ...
+    def async_get_recording_position(self, recording_id: int) -> PendingOperation[int | None]: ...
+    def get_stop_position(self, recording_id: int) -> int | None: ...
+    def async_get_stop_position(self, recording_id: int) -> PendingOperation[int | None]: ...
+    def get_max_recorded_position(self, recording_id: int) -> int: ...
+    def async_get_max_recorded_position(self, recording_id: int) -> PendingOperation[int]: ...
+    def truncate_recording(self, recording_id: int, position: int) -> int: ...
+    def async_truncate_recording(self, recording_id: int, position: int) -> PendingOperation[int]: ...
+    def purge_recording(self, recording_id: int) -> int: ...
+    def async_purge_recording(self, recording_id: int) -> PendingOperation[int]: ...
+    def detach_segments(self, recording_id: int, new_start_position: int) -> None: ...
+    def async_detach_segments(self, recording_id: int, new_start_position: int) -> PendingOperation[None]: ...
+    def delete_detached_segments(self, recording_id: int) -> int: ...
+    def async_delete_detached_segments(self, recording_id: int) -> PendingOperation[int]: ...
+    def purge_segments(self, recording_id: int, new_start_position: int) -> int: ...
+    def async_purge_segments(self, recording_id: int, new_start_position: int) -> PendingOperation[int]: ...
+    def attach_segments(self, recording_id: int) -> int: ...
+    def async_attach_segments(self, recording_id: int) -> PendingOperation[int]: ...
+    def migrate_segments(self, src_recording_id: int, dst_recording_id: int) -> int: ...
+    def async_migrate_segments(self, src_recording_id: int, dst_recording_id: int) -> PendingOperation[int]: ...
+    def update_channel(self, recording_id: int, channel: _Channel) -> None: ...
+    def async_update_channel(self, recording_id: int, channel: _Channel) -> PendingOperation[None]: ...
+    def replicate(
+        self,
+        src_recording_id: int,
+        src_control_channel: _Channel,
+        src_control_stream_id: int = 10,
+        *,
+        stop_position: int | None = None,
+        dst_recording_id: int | None = None,
+        live_destination: _Channel | None = None,
+        replication_channel: _Channel | None = None,
+        src_response_channel: _Channel | None = None,
+        channel_tag_id: int | None = None,
+        subscription_tag_id: int | None = None,
+        file_io_max_length: int | None = None,
+        replication_session_id: int | None = None,
+        encoded_credentials: bytes | None = None,
+    ) -> int: ...
+    def async_replicate(
+        self,
+        src_recording_id: int,
+        src_control_channel: _Channel,
+        src_control_stream_id: int = 10,
+        *,
+        stop_position: int | None = None,
+        dst_recording_id: int | None = None,
+        live_destination: _Channel | None = None,
+        replication_channel: _Channel | None = None,
+        src_response_channel: _Channel | None = None,
+        channel_tag_id: int | None = None,
+        subscription_tag_id: int | None = None,
+        file_io_max_length: int | None = None,
+        replication_session_id: int | None = None,
+        encoded_credentials: bytes | None = None,
+    ) -> PendingOperation[int]: ...
+    def stop_replication(self, replication_id: int) -> None: ...
+    def async_stop_replication(self, replication_id: int) -> PendingOperation[None]: ...
+    def try_stop_replication(self, replication_id: int) -> bool: ...
+    def async_try_stop_replication(self, replication_id: int) -> PendingOperation[bool]: ...
+    def wait_recorded(
+        self, publication: Publication | ExclusivePublication, position: int, timeout: float | None = None
+    ) -> Recording: ...
+    def async_wait_recorded(
+        self, publication: Publication | ExclusivePublication, position: int
+    ) -> PendingOperation[Recording]: ...
+    @staticmethod
+    def segment_file_base_position(
+        start_position: int, position: int, term_buffer_length: int, segment_file_length: int
+    ) -> int: ...
+    def signals(self, timeout: float | None = None) -> RecordingSignals: ...
+    def poll(self) -> None: ...
+    def poll_for_error(self) -> AeronError | None: ...
+    @property
+    def archive_id(self) -> int: ...
+    @property
+    def control_session_id(self) -> int: ...
+    @property
+    def client(self) -> Aeron: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def is_closed(self) -> bool: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, _type: object, _error: object, _traceback: object, /) -> None: ...
 
 @type_check_only
 class _Publication:  # what both kinds have

@@ -155,6 +155,16 @@ impl AeronArchive {
         Ok(ArchiveOperation::call(self, self.submit(&call)?))
     }
 
+    /// Polls once. Returns a work count, which is 0 if there was nothing to send and nothing to read.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`].
+    pub fn poll(&self) -> Result<usize> {
+        self.run_client();
+        let mut session = self.session()?;
+        self.polling(|| session.poll(self.shared.context.now_ns()))
+    }
+
     /// Polls once. Returns the number of signals of recordings that wait to be taken or were given to the handler.
     ///
     /// # Errors

@@ -7,7 +7,9 @@ use aeron_archive::client::{
     AeronArchive, ArchiveCall, ArchiveOperation, NULL_COUNTER_ID, ReplayParams, ReplicationParams,
     Result, SessionState, StartedReplay,
 };
-use aeron_protocol::archive::{NULL_LENGTH, NULL_SESSION_ID, NULL_VALUE, SourceLocation};
+use aeron_protocol::archive::{
+    NULL_LENGTH, NULL_SESSION_ID, NULL_VALUE, REPLAY_ALL_AND_FOLLOW, SourceLocation,
+};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -245,7 +247,7 @@ macro_rules! archive_methods {
     (
         $(
             $(#[doc = $doc:literal])+
-            $name:ident, $async_name:ident $signature:tt [$slf:ident $(, $arg:ident: $type:ty)* $(,)?] $body:block
+            $name:ident, $async_name:ident $signature:tt $(as $text:literal)? [$slf:ident $(, $arg:ident: $type:ty)* $(,)?] $body:block
         )*
         ---
         $($own:tt)*
@@ -255,7 +257,7 @@ macro_rules! archive_methods {
             $(
                 $(#[doc = $doc])+
                 #[allow(clippy::too_many_arguments, reason = "they are the fields of the request")]
-                #[pyo3(signature = $signature)]
+                #[pyo3(signature = $signature $(, text_signature = $text)?)]
                 fn $name(
                     slf: &Bound<'_, Self>,
                     $(#[pyo3(from_py_with = argument::$arg)] $arg: $type,)*
@@ -265,7 +267,7 @@ macro_rules! archive_methods {
 
                 #[doc = concat!("As `", stringify!($name), "`, without waiting: returns a `PendingOperation`.")]
                 #[allow(clippy::too_many_arguments, reason = "they are the fields of the request")]
-                #[pyo3(signature = $signature)]
+                #[pyo3(signature = $signature $(, text_signature = $text)?)]
                 fn $async_name(
                     $slf: &Bound<'_, Self>,
                     $(#[pyo3(from_py_with = argument::$arg)] $arg: $type,)*
@@ -304,12 +306,14 @@ archive_methods! {
     /// `source` is `"LOCAL"` if the archive's driver publishes the stream, `"REMOTE"` if another driver does. With `auto_stop` the archive
     /// closes its subscription when the first of its recordings ends.
     start_recording, async_start_recording (channel, stream_id, *, source = LOCAL, auto_stop = false)
+    as "($self, channel, stream_id, *, source='LOCAL', auto_stop=False)"
     [slf, channel: Channel, stream_id: i32, source: Source, auto_stop: bool] {
         Self::request(slf, ArchiveCall::start_recording(&channel.0, stream_id, source.0, auto_stop))
     }
 
     /// Continues a recording with a stream that begins where the recording ends. Returns the id of the archive's subscription.
     extend_recording, async_extend_recording (recording_id, channel, stream_id, *, source = LOCAL, auto_stop = false)
+    as "($self, recording_id, channel, stream_id, *, source='LOCAL', auto_stop=False)"
     [slf, recording_id: i64, channel: Channel, stream_id: i32, source: Source, auto_stop: bool] {
         let call = ArchiveCall::extend_recording(recording_id, &channel.0, stream_id, source.0, auto_stop);
         Self::request(slf, call)
@@ -357,8 +361,9 @@ archive_methods! {
     /// A replay that ends before its stream does raises `ArchiveError`.
     replay, async_replay (
         recording_id, channel = Channel(REPLAY_CHANNEL.into()), stream_id = REPLAY_STREAM_ID, *, position = None,
-        length = aeron_protocol::archive::REPLAY_ALL_AND_FOLLOW, bounding_limit_counter_id = None, file_io_max_length = None
+        length = REPLAY_ALL_AND_FOLLOW, bounding_limit_counter_id = None, file_io_max_length = None
     )
+    as "($self, recording_id, channel='aeron:ipc', stream_id=100, *, position=None, length=-1, bounding_limit_counter_id=None, file_io_max_length=None)"
     [
         slf, recording_id: i64, channel: Channel, stream_id: i32, position: Option<i64>, length: i64,
         bounding_limit_counter_id: Option<i32>, file_io_max_length: Option<i32>,
@@ -373,9 +378,10 @@ archive_methods! {
     /// Replays a recording on a channel and stream to which the program subscribes. Returns the id of the replay, whose low 32 bits are
     /// the session id of the stream.
     start_replay, async_start_replay (
-        recording_id, channel, stream_id, *, position = None, length = aeron_protocol::archive::REPLAY_ALL_AND_FOLLOW,
+        recording_id, channel, stream_id, *, position = None, length = REPLAY_ALL_AND_FOLLOW,
         bounding_limit_counter_id = None, file_io_max_length = None
     )
+    as "($self, recording_id, channel, stream_id, *, position=None, length=-1, bounding_limit_counter_id=None, file_io_max_length=None)"
     [
         slf, recording_id: i64, channel: Channel, stream_id: i32, position: Option<i64>, length: i64,
         bounding_limit_counter_id: Option<i32>, file_io_max_length: Option<i32>,
@@ -615,7 +621,7 @@ archive_methods! {
     /// Polls the session once. Needed only in a program that runs the client's conductor itself.
     fn poll(&self, py: Python<'_>) -> PyResult<()> {
         let archive = self.get()?;
-        let polled = py.detach(|| archive.poll_for_recording_signals());
+        let polled = py.detach(|| archive.poll());
         polled.map(drop).map_err(|error| from_archive(&error))
     }
 

@@ -84,7 +84,7 @@ impl Settings {
             "error_handler" => self.error_handler = Some(handler()?),
             unknown => {
                 let reason = format!(
-                    "connect_archive has no setting {unknown:?}; help(aeron.connect_archive) lists all"
+                    "connect_archive has no setting {unknown}; help(aeron.connect_archive) lists all"
                 );
                 return Err(raise("ArgumentTypeError", reason));
             }

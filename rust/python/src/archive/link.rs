@@ -18,6 +18,9 @@ const KEEP_ALIVE_INTERVAL: Duration = Duration::from_millis(100);
 /// The same if signals or errors have a handler.
 const HANDLER_INTERVAL: Duration = Duration::from_millis(5);
 
+/// Most polls in a row: the program's threads get their turn, and the handlers theirs.
+const MAX_POLLS: usize = 100;
+
 /// Calls the program's handler of signals.
 pub type OnSignal = Box<dyn Fn(PyRecordingSignal) + Send>;
 
@@ -115,7 +118,7 @@ fn poll(
     notices: &Notices,
     is_stopped: &AtomicBool,
 ) -> Result<(), ArchiveClientError> {
-    let polled = archive.poll_for_recording_signals();
+    let polled = poll_everything(archive);
     if let Some(on_signal) = &notices.on_signal {
         while let Some(signal) = archive.take_recording_signal()? {
             if is_stopped.load(Ordering::Acquire) {
@@ -125,14 +128,24 @@ fn poll(
         }
     }
     let Some(reporter) = &notices.errors else {
-        return polled.map(drop);
+        return polled;
     };
-    let outcome = polled.and_then(|_| report_errors(archive, reporter));
+    let outcome = polled.and_then(|()| report_errors(archive, reporter));
     match &outcome {
         Err(error) if !is_stopped.load(Ordering::Acquire) => report(reporter, error),
         _ => {}
     }
     outcome
+}
+
+/// Reads what has come. One poll takes ten fragments at most.
+fn poll_everything(archive: &AeronArchive) -> Result<(), ArchiveClientError> {
+    for _ in 0..MAX_POLLS {
+        if archive.poll()? == 0 {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Reports the errors that no call was waiting for.

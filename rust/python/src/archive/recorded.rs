@@ -83,7 +83,7 @@ impl WaitRecorded {
                 match reached.is_some_and(|reached| reached >= self.position) {
                     true => self.describe(recording_id).map(Some),
                     // The end of the session ends the wait.
-                    false => self.link.archive.poll_for_recording_signals().map(|_| None),
+                    false => self.link.archive.poll().map(|_| None),
                 }
             }
             Step::Pause(until, recording_id) => match Instant::now() < *until {

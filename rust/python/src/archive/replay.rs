@@ -52,14 +52,14 @@ impl Replay {
                 format!("ended at position {position}, before the end of its stream")
             }
             Progress::NeverBegan => {
-                "did not begin before the session with the archive ended".into()
+                "ended with the session before a message was received".to_owned()
             }
         };
         if self.subscription.is_closed() {
             return Ok(());
         }
         let id = self.replay_session_id;
-        let reason = format!("the replay {id} {what}: start another one from there");
+        let reason = format!("the replay {id} {what}: start another one");
         Err(raise("ArchiveError", reason))
     }
 

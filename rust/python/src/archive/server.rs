@@ -101,7 +101,7 @@ fn set(context: &mut ArchiveContext, name: &str, value: &Bound<'_, PyAny>) -> Py
     }
     let setting = keywords().find(|setting| setting.name == name);
     let setting = setting.ok_or_else(|| {
-        let reason = format!("Archive has no setting {name:?}; Archive.settings() lists all");
+        let reason = format!("Archive has no setting {name}; Archive.settings() lists all");
         raise("ArgumentTypeError", reason)
     })?;
     let converted = value_of(name, value)?;

@@ -1,0 +1,87 @@
+"""`AeronArchive`, our client in Python, before the real archive."""
+
+import asyncio
+
+import pytest
+
+import aeron
+from interop.archive_client import ANY_PORT, RealArchive
+from interop.conftest import _started
+
+_CHANNEL = "aeron:ipc?term-length=64k"
+_MESSAGES = [number.to_bytes(8, "little") * 100 for number in range(400)]
+
+
+@pytest.fixture(scope="module")
+def real(drivers, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("archive")
+    archive = _started(lambda: RealArchive(drivers("java"), directory / "files", directory / "errors.txt", id=300))
+    yield archive
+    archive.kill()
+
+
+@pytest.fixture(params=["ipc", "udp"])
+def archive(request, real):
+    settings = {} if request.param == "ipc" else {"control_channel": real.control}
+    with aeron.connect(real.driver.directory) as client, connected(client, settings) as archive:
+        yield archive
+
+
+def connected(client, settings):
+    """Connects to the archive, which may still be starting."""
+    for _ in range(30):
+        try:
+            return aeron.connect_archive(client, message_timeout=2, **settings)
+        except aeron.ArchiveTimeoutError as error:
+            failure = error
+    raise failure
+
+
+def test_streams_are_recorded_listed_and_replayed(archive):
+    """07-129"""
+    assert archive.archive_id == 300
+    stream_id = 2000 + len(archive.list_recordings())
+    publication = archive.add_recorded_publication(_CHANNEL, stream_id)
+    for message in _MESSAGES:
+        position = publication.publish(message, timeout=5)
+    recording = archive.wait_recorded(publication, position, timeout=10)
+    assert (recording.start_position, recording.stream_id) == (0, stream_id)
+    archive.stop_recording(publication)
+    assert archive.get_stop_position(recording.recording_id) == position
+    table = archive.list_recordings(channel="aeron:ipc", stream_id=stream_id).to_arrow()
+    assert table.column("recording_id").to_pylist() == [recording.recording_id]
+    assert table.column("stop_position").to_pylist() == [position]
+    for channel in ("aeron:ipc", ANY_PORT):
+        with archive.replay(recording.recording_id, channel, length=aeron.REPLAY_ALL_AND_STOP) as replay:
+            got = [message for batch in replay.batches(timeout=10) for message in batch.to_list()]
+        assert got == _MESSAGES
+    assert [signal.signal for signal in archive.signals(timeout=0.5)] == ["START", "STOP"]
+    archive.truncate_recording(recording.recording_id, 64 * 1024)
+    assert archive.get_stop_position(recording.recording_id) == 64 * 1024
+    archive.purge_recording(recording.recording_id)
+    assert archive.list_recording(recording.recording_id) is None
+
+
+def test_refusals_of_the_real_archive_have_their_classes(archive):
+    with pytest.raises(aeron.UnknownRecordingError) as caught:
+        archive.get_start_position(99_999)
+    assert caught.value.code == 5
+    with pytest.raises(aeron.UnknownReplicationError):
+        archive.stop_replication(5)
+    assert archive.try_stop_replication(5) is False
+    assert archive.try_stop_recording("aeron:ipc", 9999) is False
+
+
+def test_a_coroutine_records_and_replays_with_the_real_archive(archive):
+    async def run():
+        publication = await archive.async_add_recorded_exclusive_publication(_CHANNEL, 2100)
+        await publication.offer_batch_async(_MESSAGES)
+        recording = await archive.async_wait_recorded(publication, publication.position)
+        await archive.async_stop_recording(publication)
+        replay = await archive.async_replay(recording.recording_id, length=aeron.REPLAY_ALL_AND_STOP)
+        got = [message async for batch in replay for message in batch.to_list()]
+        replay.close()
+        publication.close()
+        return got
+
+    assert asyncio.run(run()) == _MESSAGES
