@@ -31,6 +31,7 @@ VALID: dict[str, Any] = {
     "block_length_limit": 4096,
     "channel": "aeron:ipc",
     "correlation_id": 1,
+    "directory": "/nowhere/archive",
     "current": 1,
     "data": b"",
     "delta": 1,
@@ -60,6 +61,9 @@ VALID: dict[str, Any] = {
     "registration_id": 1,
     "session_id": 1,
     "source_address": None,
+    "src_control_channel": "aeron:ipc",
+    "stop_position": None,
+    "stop_timestamp_ms": None,
     "stream_id": 1,
     "term_id": 0,
     "term_length": 65536,
@@ -71,6 +75,8 @@ VALID: dict[str, Any] = {
     "value": 1,
 }
 """Arguments for the parameters that a call needs beside the wrong one."""
+NEEDED = {"client": "Aeron", "publication": "Publication", "recorded": "Publication"}
+"""The same for parameters that take an object of the test."""
 VALID_BY_TYPE: dict[str, Any] = {"int": 1, "str": "a text", "bytes": b"", "LogFrame": aeron.LogFrame(0, 0, "")}
 
 
@@ -126,13 +132,17 @@ def function_of(kind: str, method: str) -> ast.FunctionDef:
 
 
 @pytest.fixture
-def objects(stream: Stream, driver: aeron.MediaDriver) -> dict[str, Any]:
+def objects(stream: Stream, driver: aeron.MediaDriver, tmp_path: Path) -> Iterator[dict[str, Any]]:
     stream.publication.publish(b"x")
     claim = stream.publication.claim(8)
     batch = stream.subscription.poll_batch()
     log = next((Path(driver.dir) / "publications").iterdir())
+    server = aeron.Archive(tmp_path, driver=driver)
+    archive = aeron.connect_archive(stream.client)
     found = [
         driver,
+        server,
+        archive,
         stream.client,
         stream.publication,
         stream.subscription,
@@ -149,7 +159,9 @@ def objects(stream: Stream, driver: aeron.MediaDriver) -> dict[str, Any]:
         aeron.FragmentAssembler(print),
         aeron.IdleStrategy.parse("noop"),
     ]
-    return {type(thing).__name__: thing for thing in found}
+    yield {type(thing).__name__: thing for thing in found}
+    archive.close()
+    server.close()
 
 
 def call_with(function: Callable[..., Any], arguments: dict[str, Any]) -> None:
@@ -169,6 +181,7 @@ def test_every_parameter_names_itself_when_its_value_has_a_wrong_type(objects: d
             for name, (annotation, is_required) in parameters(function_of(kind, method)).items()
             if is_required
         }
+        arguments.update((name, objects[each]) for name, each in NEEDED.items() if name in arguments)
         if parameter == "offsets":
             arguments["messages"] = b"abc"
         arguments[parameter] = Wrong()

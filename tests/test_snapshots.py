@@ -28,10 +28,15 @@ SNAPSHOTS: dict[str, Callable[[], Any]] = {
     "NotSent": lambda: aeron.BACK_PRESSURED,
     "PublicationErrorFrame": lambda: aeron.PublicationErrorFrame(1, 2, 3, 4, 5, 6, 13, "too old", None),
     "RandomLoss": lambda: aeron.RandomLoss(0.5, seed=1),
+    "Recording": lambda: aeron.Recording(
+        1, 0, None, 2, None, 3, 4, "aeron:ipc", "aeron:ipc?alias=a", "aeron:ipc", 5, 65536, 131072, 1408
+    ),
+    "RecordingSignal": lambda: aeron.RecordingSignal("START", 1, 2, 3, 4),
+    "RecordingSubscription": lambda: aeron.RecordingSubscription(1, 2, "aeron:ipc"),
 }
 """Immutable values."""
-OTHERS = {"Batch", "ChannelUriBuilder"}
-"""Classes that have tests of their pickles: `Batch` needs messages, and builders are compared by their texts."""
+OTHERS = {"Batch", "ChannelUriBuilder", "Recordings"}
+"""Classes that have tests of their pickles: `Batch` and `Recordings` need contents, builders are compared by texts."""
 
 
 def live(stream: Stream, tmp_path: Path, driver: aeron.MediaDriver) -> dict[str, Any]:
@@ -41,8 +46,13 @@ def live(stream: Stream, tmp_path: Path, driver: aeron.MediaDriver) -> dict[str,
     while not headers:
         stream.subscription.poll(lambda _, header: headers.append(header))
     log = next((Path(driver.dir) / "publications").iterdir())
+    server = aeron.Archive(tmp_path / "archive", driver=driver)
+    archive = aeron.connect_archive(stream.client)
     objects = [
         driver,
+        server,
+        archive,
+        archive.signals(),
         stream.client,
         stream.publication,
         stream.subscription,
