@@ -47,8 +47,8 @@ pub struct PySubscription {
     client: Py<PyAeron>,
     /// Its handlers, for the garbage collector.
     handlers: Vec<Handler>,
-    /// The replay of an archive that the subscription receives; none once it was closed.
-    replay: OfProcess<Mutex<Option<Arc<Replay>>>>,
+    /// The replay of an archive that the subscription receives, if it receives one; the inner is `None` once it was closed.
+    replay: Option<OfProcess<Mutex<Option<Arc<Replay>>>>>,
 }
 
 impl Drop for PySubscription {
@@ -71,7 +71,7 @@ impl PySubscription {
             max_idle_park_ns: client.get().max_idle_park_ns(),
             client: client.clone().unbind(),
             handlers,
-            replay: OfProcess::new(Mutex::default()),
+            replay: None,
         })
     }
 
@@ -81,19 +81,19 @@ impl PySubscription {
         client: &Bound<'_, PyAeron>,
         replay: Replay,
     ) -> PyResult<Self> {
-        let this = Self::new(subscription, client, Vec::new())?;
-        *this.lock_replay() = Some(Arc::new(replay));
+        let mut this = Self::new(subscription, client, Vec::new())?;
+        this.replay = Some(OfProcess::new(Mutex::new(Some(Arc::new(replay)))));
         Ok(this)
     }
 
     /// The replay that the subscription receives.
     fn replay(&self) -> Option<Arc<Replay>> {
-        self.lock_replay().clone()
+        self.lock_replay()?.clone()
     }
 
-    fn lock_replay(&self) -> MutexGuard<'_, Option<Arc<Replay>>> {
-        let replay = self.replay.anywhere().lock();
-        replay.unwrap_or_else(PoisonError::into_inner)
+    fn lock_replay(&self) -> Option<MutexGuard<'_, Option<Arc<Replay>>>> {
+        let replay = self.replay.as_ref()?.anywhere().lock();
+        Some(replay.unwrap_or_else(PoisonError::into_inner))
     }
 
     #[inline]
@@ -265,8 +265,8 @@ impl PySubscription {
         self.next_batch(py, batch_limits(limit, max_bytes)?, None)
     }
 
-    /// Batches of what arrives, until the subscription is closed or nothing came for `timeout` seconds (`None`: for ever).
-    /// Raises `SubscriptionClosedError` if the driver or the client died.
+    /// Batches of what arrives, until the subscription is closed, nothing came for `timeout` seconds (`None`: for ever), or the replay
+    /// of an archive that it receives is at its end. Raises `SubscriptionClosedError` if the driver or the client died.
     #[pyo3(signature = (limit = 4096, *, timeout = None, max_bytes = 16_777_216))]
     fn batches(
         slf: Py<Self>,
@@ -331,7 +331,7 @@ impl PySubscription {
         Ok(Condition::new(is_ready))
     }
 
-    /// Batches as they arrive, for `async for`, until the subscription is closed. A wait that is cancelled loses no message and
+    /// Batches as they arrive, for `async for`, until the subscription is closed, or the replay of an archive is at its end. A wait that is cancelled loses no message and
     /// does not end the iterator. Raises `SubscriptionClosedError` if the driver
     /// or the client died.
     #[pyo3(signature = (limit = 4096, *, max_bytes = 16_777_216))]
@@ -380,7 +380,8 @@ impl PySubscription {
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let subscription = self.get()?;
         py.detach(|| {
-            let replay = self.lock_replay().take();
+            // Dropped without the lock: dropping it stops the replay.
+            let replay = self.lock_replay().and_then(|mut replay| replay.take());
             drop(replay);
             subscription.close();
         });

@@ -639,6 +639,14 @@ archive_methods! {
         Ok(self.get()?.archive_id())
     }
 
+    /// Correlation id of the last request, -1 before the first.
+    #[getter]
+    fn last_correlation_id(&self, py: Python<'_>) -> PyResult<i64> {
+        let archive = self.get()?;
+        let id = py.detach(|| archive.last_correlation_id());
+        id.map_err(|error| from_archive(&error))
+    }
+
     /// Id of the control session.
     #[getter]
     fn control_session_id(&self) -> PyResult<i64> {
