@@ -16,6 +16,7 @@ import pickle
 import random
 import signal
 import sys
+import tempfile
 import threading
 import time
 import weakref
@@ -51,7 +52,13 @@ NOT_CALLED = {"aeronarchive_main", "aeronmd_main", "do_work"}
 """Methods that would end the program or never return."""
 WAITING = {
     name
-    for kind in (aeron.Publication, aeron.ExclusivePublication, aeron.Subscription, aeron.PendingOperation)
+    for kind in (
+        aeron.Publication,
+        aeron.ExclusivePublication,
+        aeron.Subscription,
+        aeron.PendingOperation,
+        aeron.AeronArchive,
+    )
     for name in dir(kind)
     if "timeout=" in (getattr(getattr(kind, name), "__text_signature__", None) or "")
 }
@@ -71,11 +78,18 @@ class World:
             publication_linger_timeout_ns=50_000_000,
             dir_delete_on_shutdown=True,
         )
+        self.archive_directory = tempfile.TemporaryDirectory()
+        self.server = self.archive()
         self.things: list[Any] = []
         self.deadline = time.monotonic() + seconds
         self.calls = 0
         self.depth = threading.local()
         self.unexpected: list[BaseException] = []
+
+    def archive(self) -> aeron.Archive:
+        return aeron.Archive(
+            self.archive_directory.name, driver=self.driver, segment_file_length=65536, low_storage_space_threshold=0
+        )
 
     def is_over(self) -> bool:
         return time.monotonic() > self.deadline or bool(self.unexpected)
@@ -283,6 +297,43 @@ def wait_for_an_operation(world: World, dice: random.Random) -> None:
     dice.choice(uses)()
 
 
+def use_the_archive(world: World, dice: random.Random) -> None:
+    """Records, replays and lists; now and then the archive ends, and begins again."""
+    archive = world.pick(dice, aeron.AeronArchive)
+    handle = handlers(world, dice)
+    if archive is None or dice.random() < 0.05:
+        client = world.pick(dice, aeron.Aeron)
+        options: dict[str, Any] = dict.fromkeys(("on_signal", "error_handler"), handle) if dice.random() < 0.5 else {}
+        world.keep(aeron.connect_archive(client, message_timeout=0.3, **options))
+        return
+    channel, stream_id, recording_id = dice.choice(CHANNELS), dice.randrange(3), dice.randrange(10)
+    publication = world.pick(dice, aeron.Publication, aeron.ExclusivePublication)
+    position = dice.choice([None, 0, 32, 10**6])
+    uses: list[Callable[[], Any]] = [
+        lambda: archive.add_recorded_publication(channel, stream_id),
+        lambda: archive.add_recorded_exclusive_publication(channel, stream_id),
+        lambda: archive.async_add_recorded_exclusive_publication(channel, stream_id),
+        lambda: archive.start_recording(channel, stream_id),
+        lambda: archive.stop_recording(publication),
+        lambda: archive.async_try_stop_recording(channel, stream_id),
+        lambda: archive.replay(recording_id, position=position, length=dice.choice([-1, -2, 64])),
+        lambda: archive.async_replay(recording_id, position=position),
+        lambda: archive.async_wait_recorded(publication, dice.randrange(10_000)),
+        lambda: archive.wait_recorded(publication, dice.randrange(10_000), timeout=0.01),
+        lambda: archive.list_recordings().to_arrow(),
+        lambda: archive.async_list_recordings(stream_id=stream_id),
+        lambda: archive.purge_recording(recording_id),
+        lambda: next(archive.signals(timeout=0.001), None),
+        archive.poll_for_error,
+        archive.poll,
+        lambda: archive.state,
+    ]
+    world.keep(dice.choice(uses)())
+    if dice.random() < 0.002:
+        world.server.close()
+        world.server = world.archive()
+
+
 def call_anything(world: World, dice: random.Random) -> None:
     """Any public attribute of any object, with arguments that may make no sense."""
     thing = world.pick(dice, object)
@@ -339,6 +390,7 @@ ACTS = (
     + [look_at_a_batch] * 2
     + [use_kept_memory] * 3
     + [add] * 2
+    + [use_the_archive] * 3
     + [wait_for_an_operation, call_anything, call_anything, end_something, look_around, connect]
 )
 
@@ -431,6 +483,8 @@ def main(seed: int, seconds: float, thread_count: int) -> None:
         raise world.unexpected[0]
     world.things.clear()
     gc.collect()
+    world.server.close()
+    world.archive_directory.cleanup()
     world.driver.close()
     print("survived", file=sys.stdout)
     print(f"{world.calls} calls", file=sys.stderr)

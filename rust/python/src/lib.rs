@@ -5,6 +5,7 @@
 //! the interpreter.
 
 mod archive;
+mod archive_process;
 mod argument;
 mod arrow;
 mod batch;
@@ -104,7 +105,10 @@ fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(archive::aeronarchive_main, module)?)?;
+    module.add_function(wrap_pyfunction!(
+        archive_process::aeronarchive_main,
+        module
+    )?)?;
     module.add_function(wrap_pyfunction!(batch::batch_of_columns, module)?)?;
     module.add_function(wrap_pyfunction!(client::async_connect, module)?)?;
     module.add_function(wrap_pyfunction!(cnc_file::default_directory, module)?)?;
