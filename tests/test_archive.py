@@ -304,6 +304,8 @@ def test_waiting_for_a_position_that_does_not_come_ends_with_the_timeout(
     operation = archive.async_wait_recorded(publication, position + 1024)
     with pytest.raises(aeron.OperationTimeoutError):
         operation.result(timeout=0.1)
+    with pytest.raises(aeron.ArchiveTimeoutError, match="the stream is not recorded up to"):
+        archive.wait_recorded(publication, position + 1024, timeout=0.1)
     assert operation.cancel()
     with pytest.raises(aeron.OperationCancelledError):
         operation.result(timeout=1)
@@ -325,6 +327,33 @@ def test_requests_over_the_network_are_taken_if_there_is_a_channel(
             recording = record(archive, stream_id, [b"a", b"b"])
             channel = "aeron:udp?endpoint=localhost:0"
             assert replayed(archive, recording.recording_id, channel=channel) == [b"a", b"b"]
+
+
+def test_a_recording_is_replicated_to_another_archive(
+    driver: aeron.MediaDriver, client: aeron.Aeron, archive: aeron.AeronArchive, tmp_path: Path, stream_id: int
+) -> None:
+    from ports import free_port
+
+    control = f"aeron:udp?endpoint=localhost:{free_port()}"
+    with (
+        aeron.Archive(
+            tmp_path / "source", driver=driver, control_channel=control, local_control_stream_id=11, **SMALL
+        ) as _,
+        aeron.connect_archive(client, control_stream_id=11) as source,
+    ):
+        original = record(source, stream_id, [b"a", b"b"])
+        replication_id = archive.replicate(original.recording_id, control)
+        seen: list[str] = []
+        while seen[-1:] != ["STOP"]:
+            signal = next(archive.signals(timeout=10))
+            assert (signal.correlation_id, signal.recording_id) == (replication_id, 0)
+            seen.append(signal.signal)
+        assert "REPLICATE_END" in seen
+        (copy,) = archive.list_recordings()
+        assert replayed(archive, copy.recording_id) == [b"a", b"b"]
+    assert archive.try_stop_replication(replication_id) is False
+    with pytest.raises(aeron.UnknownReplicationError):
+        archive.stop_replication(replication_id)
 
 
 def test_an_archive_and_a_driver_without_threads_are_run_by_the_program(tmp_path: Path) -> None:

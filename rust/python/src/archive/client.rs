@@ -559,7 +559,7 @@ archive_methods! {
     /// Waits up to `timeout` seconds (`None`: without a limit) until the archive has recorded a publication up to `position`. Returns the
     /// `Recording`.
     ///
-    /// What is recorded was written to the archive's file; whether it survives a power failure depends on `file_sync_level`.
+    /// Raises `ArchiveTimeoutError` if it takes longer. What is recorded was written to the archive's file; whether it survives a power failure depends on `file_sync_level`.
     #[pyo3(signature = (publication, position, timeout = None))]
     fn wait_recorded(
         slf: &Bound<'_, Self>,
@@ -567,7 +567,18 @@ archive_methods! {
         #[pyo3(from_py_with = argument::position)] position: i64,
         #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>,
     ) -> PyResult<Py<PyAny>> {
-        Self::async_wait_recorded(slf, publication, position)?.wait(slf.py(), timeout)
+        let operation = Self::async_wait_recorded(slf, publication, position)?;
+        let outcome = operation.wait(slf.py(), timeout);
+        outcome.map_err(|error| match is_timeout(slf.py(), &error) {
+            true => raise(
+                "ArchiveTimeoutError",
+                format!(
+                    "the stream is not recorded up to {position} after {} s: wait longer, or see whether its recording has stopped",
+                    timeout.unwrap_or_default()
+                ),
+            ),
+            false => error,
+        })
     }
 
     /// As `wait_recorded`, without waiting: returns a `PendingOperation`.
@@ -715,6 +726,12 @@ archive_methods! {
             archive.control_session_id()
         )
     }
+}
+
+/// Whether an operation was not finished within its time.
+fn is_timeout(py: Python<'_>, error: &PyErr) -> bool {
+    let name = error.get_type(py).name();
+    name.is_ok_and(|name| name == "OperationTimeoutError")
 }
 
 fn replay_params(

@@ -1,6 +1,6 @@
 //! `connect_archive`: arguments, credentials, and the connection that is being made.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aeron_archive::client::{
     AeronArchive, ArchiveClientContext, ArchiveClientError, AsyncConnect, CredentialsSupplier,
@@ -140,7 +140,7 @@ impl Settings {
             handlers.push(handler);
         }
         let operation = Connecting {
-            connecting,
+            connecting: Some(connecting),
             aeron: aeron.clone(),
             outcome: None,
             credentials: self.credentials,
@@ -166,7 +166,8 @@ fn is_local(channel: &str) -> bool {
 
 /// A connection that is being made.
 struct Connecting {
-    connecting: AsyncConnect,
+    /// `None` once there is an outcome.
+    connecting: Option<AsyncConnect>,
     aeron: Aeron,
     outcome: Option<Result<AeronArchive, ArchiveClientError>>,
     credentials: Arc<Credentials>,
@@ -177,15 +178,18 @@ struct Connecting {
 
 impl Operation for Connecting {
     fn poll(&mut self) -> bool {
-        if self.outcome.is_none() {
-            self.outcome = self.connecting.poll().transpose();
+        if let Some(connecting) = &mut self.connecting {
+            self.outcome = connecting.poll().transpose();
         }
-        self.outcome.is_some()
+        if self.outcome.is_some() {
+            self.connecting = None;
+        }
+        self.connecting.is_none()
     }
 
     fn take_result(&mut self) -> Make {
         let (outcome, notices) = (self.outcome.take(), self.notices.take());
-        let error = self.credentials.take_error();
+        let error = self.credentials.finish();
         let has_signal_handler = self.has_signal_handler;
         Box::new(move |py, owned| {
             let archive = match (outcome, error) {
@@ -199,7 +203,7 @@ impl Operation for Connecting {
     }
 
     fn cancel(&mut self) -> bool {
-        if self.outcome.is_some() {
+        if self.connecting.take().is_none() {
             return false;
         }
         self.outcome = Some(Err(ArchiveClientError::OperationCancelled));
@@ -234,7 +238,8 @@ fn client_of(
 #[derive(Default)]
 struct Credentials {
     encoded: Vec<u8>,
-    function: Option<Py<PyAny>>,
+    /// `None` once the connection is made: the garbage collector does not see it here.
+    function: Mutex<Option<Py<PyAny>>>,
     /// What the function raised.
     error: Mutex<Option<PyErr>>,
 }
@@ -257,7 +262,7 @@ impl Argument for Credentials {
         let encoded = call_for_bytes(value, None)?;
         Ok(Self {
             encoded,
-            function: Some(value.clone().unbind()),
+            function: Mutex::new(Some(value.clone().unbind())),
             error: Mutex::default(),
         })
     }
@@ -277,11 +282,21 @@ fn call_for_bytes(function: &Bound<'_, PyAny>, challenge: Option<&[u8]>) -> PyRe
 }
 
 impl Credentials {
-    fn take_error(&self) -> Option<PyErr> {
-        self.error
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
+    /// Lets go of the function. Returns what it raised.
+    fn finish(&self) -> Option<PyErr> {
+        let function = lock(&self.function).take();
+        drop(function);
+        lock(&self.error).take()
+    }
+
+    fn answer(&self, py: Python<'_>, challenge: &[u8]) -> PyResult<Vec<u8>> {
+        let function = lock(&self.function)
+            .as_ref()
+            .map(|function| function.clone_ref(py));
+        match function {
+            Some(function) => call_for_bytes(function.bind(py), Some(challenge)),
+            None => Ok(Vec::new()),
+        }
     }
 }
 
@@ -291,20 +306,19 @@ impl CredentialsSupplier for Credentials {
     }
 
     fn on_challenge(&self, encoded_challenge: &[u8]) -> Vec<u8> {
-        let Some(function) = &self.function else {
-            return Vec::new();
-        };
-        let answer =
-            Python::try_attach(|py| call_for_bytes(function.bind(py), Some(encoded_challenge)));
-        match answer {
+        match Python::try_attach(|py| self.answer(py, encoded_challenge)) {
             Some(Ok(bytes)) => bytes,
             Some(Err(error)) => {
-                *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                *lock(&self.error) = Some(error);
                 Vec::new()
             }
             None => Vec::new(),
         }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Connects to an archive by an Aeron client, and waits for the connection. Returns an `AeronArchive`.
