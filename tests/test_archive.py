@@ -428,10 +428,14 @@ def test_a_session_stays_alive_while_the_program_makes_no_calls(
     with (
         aeron.Archive(tmp_path, driver=driver, **SMALL, **pings) as _,
         aeron.connect_archive(client) as archive,
+        aeron.connect(driver, use_conductor_agent_invoker=True) as invoked,
+        aeron.connect_archive(invoked) as unpolled,
     ):
         time.sleep(2)
         assert archive.state == "CONNECTED"
         assert archive.list_recordings() == ()
+        # For comparison a client without the thread, whose program should poll.
+        eventually(lambda: [invoked.do_work(), unpolled.state][1] == "DISCONNECTED")
 
 
 def test_threads_share_a_client_of_an_archive(archive: aeron.AeronArchive, stream_id: int) -> None:
