@@ -42,6 +42,8 @@ def mark(path: Path) -> tuple[int, int]:
         data = (path / "archive" / "archive-mark.dat").read_bytes()
     except FileNotFoundError:
         return 0, 0
+    if len(data) < 24:
+        return 0, 0
     (version,) = struct.unpack_from("<i", data, 8)
     (activity,) = struct.unpack_from("<q", data, 16)
     return version, activity

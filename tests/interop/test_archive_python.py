@@ -1,29 +1,38 @@
-"""`AeronArchive`, our client in Python, before the real archive."""
+"""`AeronArchive`, our client in Python, before the real archive and ours."""
 
 import asyncio
 
 import pytest
 
 import aeron
-from interop.archive_client import ANY_PORT, RealArchive
+from interop.archives import Archive
 from interop.conftest import _started
+from interop.kinds import ARCHIVES
 
 _CHANNEL = "aeron:ipc?term-length=64k"
+_ANY_PORT = "aeron:udp?endpoint=localhost:0"
+_STREAM = 10
 _MESSAGES = [number.to_bytes(8, "little") * 100 for number in range(400)]
 
 
-@pytest.fixture(scope="module")
-def real(drivers, tmp_path_factory):
+@pytest.fixture(scope="module", params=sorted({archive for archive, _ in ARCHIVES}))
+def server(request, drivers, tmp_path_factory):
     directory = tmp_path_factory.mktemp("archive")
-    archive = _started(lambda: RealArchive(drivers("java"), directory / "files", directory / "errors.txt", id=300))
+    settings = {"aeron.archive.id": 300}
+    driver = drivers("ours")
+    archive = _started(
+        lambda: Archive(request.param, driver, directory / "files", directory / "errors", _STREAM, settings)
+    )
+    archive.driver = driver
     yield archive
-    archive.kill()
+    archive.remove()
 
 
 @pytest.fixture(params=["ipc", "udp"])
-def archive(request, real):
-    settings = {} if request.param == "ipc" else {"control_channel": real.control}
-    with aeron.connect(real.driver.directory) as client, connected(client, settings) as archive:
+def archive(request, server):
+    control, _, _ = server.control("udp")
+    settings = {} if request.param == "ipc" else {"control_channel": control}
+    with aeron.connect(server.driver.directory) as client, connected(client, settings) as archive:
         yield archive
 
 
@@ -51,7 +60,7 @@ def test_streams_are_recorded_listed_and_replayed(archive):
     table = archive.list_recordings(channel="aeron:ipc", stream_id=stream_id).to_arrow()
     assert table.column("recording_id").to_pylist() == [recording.recording_id]
     assert table.column("stop_position").to_pylist() == [position]
-    for channel in ("aeron:ipc", ANY_PORT):
+    for channel in ("aeron:ipc", _ANY_PORT):
         with archive.replay(recording.recording_id, channel, length=aeron.REPLAY_ALL_AND_STOP) as replay:
             got = [message for batch in replay.batches(timeout=10) for message in batch.to_list()]
         assert got == _MESSAGES
@@ -62,7 +71,7 @@ def test_streams_are_recorded_listed_and_replayed(archive):
     assert archive.list_recording(recording.recording_id) is None
 
 
-def test_refusals_of_the_real_archive_have_their_classes(archive):
+def test_refusals_have_their_classes(archive):
     with pytest.raises(aeron.UnknownRecordingError) as caught:
         archive.get_start_position(99_999)
     assert caught.value.code == 5
@@ -72,7 +81,7 @@ def test_refusals_of_the_real_archive_have_their_classes(archive):
     assert archive.try_stop_recording("aeron:ipc", 9999) is False
 
 
-def test_a_coroutine_records_and_replays_with_the_real_archive(archive):
+def test_a_coroutine_records_and_replays(archive):
     async def run():
         publication = await archive.async_add_recorded_exclusive_publication(_CHANNEL, 2100)
         await publication.offer_batch_async(_MESSAGES)
