@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import gc
+import hashlib
+import hmac
 import pickle
 import subprocess
 import sys
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -285,6 +289,13 @@ def test_settings_of_the_archive_are_refused_with_what_is_valid(driver: aeron.Me
     assert {"segment_file_length", "archive_id", "max_idle_park_ns"} <= set(aeron.Archive.settings())
 
 
+def test_every_setting_is_a_keyword_of_the_stub() -> None:
+    stub = ast.parse((Path(aeron.__file__).parent / "_aeron.pyi").read_text())
+    server = next(node for node in stub.body if isinstance(node, ast.ClassDef) and node.name == "Archive")
+    new = next(node for node in server.body if isinstance(node, ast.FunctionDef) and node.name == "__new__")
+    assert {argument.arg for argument in new.args.kwonlyargs} == set(aeron.Archive.settings())
+
+
 def test_a_directory_that_a_live_archive_uses_is_refused(server: aeron.Archive, driver: aeron.MediaDriver) -> None:
     with pytest.raises(aeron.ArchiveActiveError, match="active mark file detected"):
         aeron.Archive(server.directory, driver=driver)
@@ -376,18 +387,54 @@ def test_an_archive_and_a_driver_without_threads_are_run_by_the_program(tmp_path
             archive.poll()
 
 
-def test_credentials_come_from_bytes_or_a_function(server: aeron.Archive, client: aeron.Aeron) -> None:
-    asked: list[bytes | None] = []
+def test_passwords_and_challenges_are_answered_and_others_are_refused(
+    driver: aeron.MediaDriver, client: aeron.Aeron, tmp_path: Path, stream_id: int
+) -> None:
+    """07-26, 07-27, 07-29"""
+    key, salt = bytes(range(32)), b"a salt for tests"
+    hashed = hashlib.scrypt(b"secret", salt=salt, n=2**12, r=8, p=1, dklen=32)
+    secret = "$".join(
+        ["", "scrypt", "ln=12,r=8,p=1", *(b64encode(part).decode().rstrip("=") for part in (salt, hashed))]
+    )
+    users = tmp_path / "users.toml"
+    users.touch(mode=0o600)
+    users.write_text(
+        f"""
+        [[user]]
+        name = "ann"
+        role = "read"
+        secret = "{secret}"
+
+        [[user]]
+        name = "adam"
+        role = "admin"
+        key = "{key.hex()}"
+        """
+    )
+    challenges: list[bytes | None] = []
 
     def credentials(challenge: bytes | None) -> bytes:
-        asked.append(challenge)
-        return b"user:secret"
+        challenges.append(challenge)
+        return b"adam" if challenge is None else hmac.digest(key, challenge, "sha256")
 
-    aeron.connect_archive(client, credentials=b"user:secret").close()
-    aeron.connect_archive(client, credentials=credentials).close()
-    assert asked == [None]
-    with pytest.raises(TypeError, match="bytes, which the function must return"):
-        aeron.connect_archive(client, credentials=lambda _: 5)  # type: ignore[arg-type, return-value]
+    def faulty(challenge: bytes | None) -> bytes:
+        return b"adam" if challenge is None else bytes(1 // 0)
+
+    with aeron.Archive(tmp_path / "archive", driver=driver, users_file=users, **SMALL) as _:
+        with aeron.connect_archive(client, credentials=b"ann:secret") as archive:
+            assert archive.list_recordings() == ()
+            with pytest.raises(aeron.UnauthorisedActionError) as refused:
+                archive.start_recording(IPC, stream_id)
+            assert isinstance(refused.value, PermissionError)
+        with aeron.connect_archive(client, credentials=credentials) as archive:
+            archive.start_recording(IPC, stream_id)
+        assert [challenge is None for challenge in challenges] == [True, False]
+        with pytest.raises(aeron.AuthenticationRejectedError, match="authentication rejected"):
+            aeron.connect_archive(client, credentials=b"ann:wrong")
+        with pytest.raises(ZeroDivisionError):
+            aeron.connect_archive(client, credentials=faulty)
+        with pytest.raises(TypeError, match="bytes, which the function must return"):
+            aeron.connect_archive(client, credentials=lambda _: 5)  # type: ignore[arg-type, return-value]
 
 
 # ---- signals and the session -----------------------------------------------------------------------------------------
