@@ -15,7 +15,17 @@
 //! ```
 //!
 //! * A user with a `secret` connects with the credentials `name:password`. **The password crosses the network in clear**: use it over IPC,
-//!   or in a network that you trust. The file has the scrypt hash of the password, as a PHC string.
+//!   or in a network that you trust. The file has the scrypt hash of the password, as a PHC string, which this Python program makes:
+//!
+//!   ```python
+//!   import base64, getpass, hashlib, os
+//!
+//!   salt = os.urandom(16)
+//!   hashed = hashlib.scrypt(getpass.getpass().encode(), salt=salt, n=2**14, r=8, p=1, dklen=32)
+//!   encoded = (base64.b64encode(part).decode().rstrip("=") for part in (salt, hashed))
+//!   print("$scrypt$ln=14,r=8,p=1$" + "$".join(encoded))
+//!   ```
+//!
 //! * A user with a `key` (16 to 64 bytes, in hexadecimal) connects with the credentials `name`. The archive challenges the client with 32
 //!   random bytes, and the client responds with HMAC-SHA-256 of them under the key. The key never crosses the network.
 //!
