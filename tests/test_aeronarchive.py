@@ -6,6 +6,7 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,23 @@ _MAIN = "from aeron._aeron import aeronarchive_main; raise SystemExit(aeronarchi
 _ANY_PORT = "aeron:udp?endpoint=localhost:0"
 
 
-def aeronarchive(*arguments: str, **environment: str) -> subprocess.Popen[str]:
-    environ = {**os.environ, **environment}
-    return subprocess.Popen([sys.executable, "-c", _MAIN, *arguments], env=environ, stdout=-1, stderr=-1, text=True)
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def aeronarchive() -> Iterator[Start]:
+    """`aeronarchive(*arguments, **environment)`: the command as a process, which does not outlive the test."""
+    started = []
+
+    def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", _MAIN, *arguments]
+        started.append(subprocess.Popen(command, env={**os.environ, **environment}, stdout=-1, stderr=-1, text=True))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
 
 
 def settings(path: Path, *more: str) -> list[str]:
@@ -40,13 +55,11 @@ def mark(path: Path) -> tuple[int, int]:
     """Version and activity timestamp in the mark file; (0, 0) without one."""
     try:
         data = (path / "archive" / "archive-mark.dat").read_bytes()
-    except FileNotFoundError:
+        (version,) = struct.unpack_from("<i", data, 8)
+        (activity,) = struct.unpack_from("<q", data, 16)
+        return version, activity
+    except (FileNotFoundError, struct.error):
         return 0, 0
-    if len(data) < 24:
-        return 0, 0
-    (version,) = struct.unpack_from("<i", data, 8)
-    (activity,) = struct.unpack_from("<q", data, 16)
-    return version, activity
 
 
 def is_ready(path: Path) -> bool:
@@ -57,7 +70,7 @@ def is_ready(path: Path) -> bool:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("mode", ["DEDICATED", "SHARED", "INVOKER"])
 def test_an_archive_with_a_driver_of_its_own_ends_in_order_at_a_signal(
-    tmp_path: Path, number: signal.Signals, mode: str
+    aeronarchive: Start, tmp_path: Path, number: signal.Signals, mode: str
 ) -> None:
     process = aeronarchive("--with-driver", *settings(tmp_path, f"-Daeron.archive.threading.mode={mode}"))
     eventually(lambda: is_ready(tmp_path))
@@ -70,7 +83,7 @@ def test_an_archive_with_a_driver_of_its_own_ends_in_order_at_a_signal(
     assert mark(tmp_path)[1] == -1
 
 
-def test_an_archive_ends_with_status_0_when_its_driver_dies(tmp_path: Path) -> None:
+def test_an_archive_ends_with_status_0_when_its_driver_dies(aeronarchive: Start, tmp_path: Path) -> None:
     """Section 1.5"""
     with aeron.MediaDriver(dir=tmp_path / "md"):
         process = aeronarchive(*settings(tmp_path, "-Daeron.driver.timeout=500"))
@@ -80,7 +93,33 @@ def test_an_archive_ends_with_status_0_when_its_driver_dies(tmp_path: Path) -> N
     assert mark(tmp_path)[1] == -1
 
 
-def test_a_refused_start_is_one_line(tmp_path: Path) -> None:
+def test_an_archive_waits_for_its_driver_until_a_signal_comes(aeronarchive: Start, tmp_path: Path) -> None:
+    """Section 1.4, step 5"""
+    process = aeronarchive(*settings(tmp_path))
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(timeout=0.5)
+    with aeron.MediaDriver(dir=tmp_path / "md"):
+        eventually(lambda: is_ready(tmp_path))
+        process.terminate()
+        assert process.wait(timeout=10) == signal.SIGTERM
+    process = aeronarchive(*settings(tmp_path))
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(timeout=0.5)
+    begin = time.monotonic()
+    process.terminate()
+    assert process.wait(timeout=10) == signal.SIGTERM
+    assert time.monotonic() - begin < 1
+
+
+def test_without_a_driver_an_archive_does_not_wait_for_ever(aeronarchive: Start, tmp_path: Path) -> None:
+    process = aeronarchive(*settings(tmp_path, "-Daeron.driver.timeout=200"))
+    _, stderr = process.communicate(timeout=10)
+    remedy = "start one there, or use --with-driver"
+    assert stderr == f"ERROR: no media driver in {tmp_path / 'md'} after 200 ms: {remedy}\n"
+    assert process.returncode == 1
+
+
+def test_a_refused_start_is_one_line(aeronarchive: Start, tmp_path: Path) -> None:
     with aeron.MediaDriver(dir=tmp_path / "md"):
         for more, expected in [
             (
@@ -99,7 +138,7 @@ def test_a_refused_start_is_one_line(tmp_path: Path) -> None:
             assert stderr.count("\n") == 1
 
 
-def test_the_environment_and_properties_files_have_settings(tmp_path: Path) -> None:
+def test_the_environment_and_properties_files_have_settings(aeronarchive: Start, tmp_path: Path) -> None:
     properties = tmp_path / "archive.properties"
     properties.write_text("aeron.archive.id = 4711\naeron.archive.control.channel.enabled=false")
     directory, archive = str(tmp_path / "md"), str(tmp_path / "archive")
@@ -117,7 +156,7 @@ def test_the_environment_and_properties_files_have_settings(tmp_path: Path) -> N
     process.communicate(timeout=10)
 
 
-def test_the_version_and_what_is_not_known() -> None:
+def test_the_version_and_what_is_not_known(aeronarchive: Start) -> None:
     process = aeronarchive("-v")
     assert process.communicate()[0].startswith("aeronarchive <aeron version=")
     assert process.returncode == 0

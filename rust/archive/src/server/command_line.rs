@@ -1,16 +1,20 @@
 //! The `aeronarchive` command: an archive in the foreground.
 
 use std::fmt::Display;
+use std::time::{Duration, Instant};
 
 use aeron_agent::properties::Dialect;
 use aeron_agent::sources::{Sources, SourcesError};
 use aeron_agent::version::{COMMIT, TEXT as VERSION};
 use aeron_agent::{Shutdown, ShutdownSignalBarrier, console};
+use aeron_client::{Error, is_driver_active};
 
 use super::Archive;
 use super::context::ArchiveContext;
 
 const FAILURE: i32 = 1;
+/// Sleep between looks for the driver, which a signal ends.
+const DRIVER_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 const USAGE: &str = "Usage: aeronarchive [-v][-Dname=value] [--dir directory] [--archive-dir directory] [--with-driver] [properties-file ...]";
 
@@ -135,6 +139,20 @@ pub fn run_archive(
     if let Err(error) = context.apply(sources) {
         return fail(format_args!("ERROR: {error}"));
     }
+    if let Err(error) = context.conclude() {
+        return fail(format_args!("ERROR: {error}"));
+    }
+    match await_driver(&context, signals) {
+        DriverWait::Found => {}
+        DriverWait::Interrupted => return status(signals),
+        DriverWait::Missing => {
+            return fail(format_args!(
+                "ERROR: no media driver in {} after {} ms: start one there, or use --with-driver",
+                context.aeron_dir.display(),
+                context.driver_timeout_ms
+            ));
+        }
+    }
     let mut archive = match Archive::launch_with_main_loop(context) {
         Ok(archive) => archive,
         Err(error) => return fail(format_args!("ERROR: {}", one_line(&error))),
@@ -145,6 +163,38 @@ pub fn run_archive(
     }
     console::say("Shutting down archive...");
     archive.close();
+    status(signals)
+}
+
+/// The outcome of waiting for the driver.
+enum DriverWait {
+    Found,
+    Missing,
+    /// A signal ends the command.
+    Interrupted,
+}
+
+/// Waits for the driver up to the driver timeout. The launch would wait too, but no signal could end it.
+fn await_driver(context: &ArchiveContext, signals: &ShutdownSignalBarrier) -> DriverWait {
+    let timeout = Duration::from_millis(context.driver_timeout_ms as u64);
+    let deadline = Instant::now() + timeout;
+    loop {
+        match is_driver_active(&context.aeron_dir, timeout) {
+            Ok(false) | Err(Error::DriverTimeout(_)) => {}
+            // The launch tells what is wrong with the driver's file.
+            Ok(true) | Err(_) => return DriverWait::Found,
+        }
+        if Instant::now() >= deadline {
+            return DriverWait::Missing;
+        }
+        if signals.wait_timeout(DRIVER_POLL_INTERVAL).is_some() {
+            return DriverWait::Interrupted;
+        }
+    }
+}
+
+/// The exit status of a command that ended in order.
+fn status(signals: &ShutdownSignalBarrier) -> i32 {
     match signals.received() {
         Some(Shutdown::Signal(number)) => number,
         _ => 0,

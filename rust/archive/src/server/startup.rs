@@ -7,6 +7,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use aeron_protocol::archive::NULL_VALUE;
 
@@ -16,6 +17,9 @@ use super::users::UsersFileError;
 use crate::mark_file::Owner;
 use crate::ownership::{OwnedDirectory, OwnershipError, OwnershipRequest};
 use crate::store::StoreError;
+
+/// Sleep between looks for the driver's file.
+const DRIVER_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A reason why an archive does not start.
 #[derive(Debug, thiserror::Error)]
@@ -72,14 +76,22 @@ pub(super) struct ArchiveDirectories {
     pub mark_file: PathBuf,
 }
 
-/// The id of the archive: as configured, or one that the driver gives to nobody else.
+/// The id of the archive: as configured, or one that the driver gives to nobody else. Waits for the driver's file.
 ///
 /// # Errors
-/// There is no driver.
+/// There is no driver within the driver timeout, or its file cannot be used.
 pub(super) fn archive_id(context: &ArchiveContext) -> Result<i64, ArchiveStartError> {
-    match context.archive_id {
-        NULL_VALUE => Ok(aeron_client::next_correlation_id(&context.aeron_dir)?),
-        id => Ok(id),
+    if context.archive_id != NULL_VALUE {
+        return Ok(context.archive_id);
+    }
+    let deadline = Instant::now() + Duration::from_millis(context.driver_timeout_ms as u64);
+    loop {
+        match aeron_client::next_correlation_id(&context.aeron_dir) {
+            Err(aeron_client::Error::DriverTimeout(_)) if Instant::now() < deadline => {
+                std::thread::sleep(DRIVER_POLL_INTERVAL);
+            }
+            result => return Ok(result?),
+        }
     }
 }
 
