@@ -274,6 +274,19 @@ def test_segments_that_a_replay_reads_are_not_detached(recorder, kinds):
 
 
 @each_archive
+def test_segments_are_purged_while_later_ones_are_replayed(recorder, kinds):
+    """07-110, 07-112: a replay that goes on for long does not keep the files before it."""
+    it = recorder(kinds)
+    client = it.client
+    recording, _ = it.record(400)
+    replay = client.replay(recording, "aeron:ipc", it.stream + 10_000, position=2 * _SEGMENT)
+    replay.receive(1, (1000,))
+    bases = [_SEGMENT, 2 * _SEGMENT, 3 * _SEGMENT]
+    it.deleted(recording, client.purge_segments(recording, _SEGMENT), (1, bases))
+    it.deleted(recording, client.purge_segments(recording, 2 * _SEGMENT), (1, bases[1:]))
+
+
+@each_archive
 def test_a_running_recording_gives_up_segments(recorder, kinds):
     """07-110"""
     it = recorder(kinds)

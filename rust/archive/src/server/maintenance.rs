@@ -184,7 +184,8 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         let replays = &self.replays;
         let (work, error) = self.deletions.do_work(
             &mut self.store,
-            |recording_id| !replays.is_replaying(recording_id),
+            // Other replays cannot reach the files: they begin at or after the start, and end at the stop position.
+            |recording_id| !replays.is_stopping(recording_id),
             &mut self.outbox,
         );
         if let Some(error) = error {

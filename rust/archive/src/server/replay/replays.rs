@@ -99,6 +99,8 @@ struct RequestedReplay {
     plan: ReplayPlan,
     bounds: ReplayBounds,
     publication: PendingOperation<ExclusivePublication>,
+    /// Whether it is to end with all replays of its recording.
+    is_stopping: bool,
 }
 
 /// A replay that the replayer has.
@@ -109,6 +111,8 @@ struct RunningReplay {
     publication: ExclusivePublication,
     position: Arc<AtomicI64>,
     is_started: bool,
+    /// Whether it is to end with all replays of its recording.
+    is_stopping: bool,
 }
 
 impl Replays {
@@ -170,6 +174,7 @@ impl Replays {
             plan,
             bounds: ReplayBounds::new(&plan, recording_stop, counters),
             publication,
+            is_stopping: false,
         });
         Ok(())
     }
@@ -206,10 +211,15 @@ impl Replays {
 
     /// Aborts the replays of a recording, or all. Those that have not started yet fail at the next [`poll`](Self::poll).
     pub fn stop_all(&mut self, recording_id: Option<i64>) {
+        let is_meant = |id: i64| recording_id.is_none_or(|meant| meant == id);
         for replay in &mut self.requested {
-            if recording_id.is_none_or(|id| id == replay.stream.recording_id()) {
+            if is_meant(replay.stream.recording_id()) {
                 replay.publication.cancel();
+                replay.is_stopping = true;
             }
+        }
+        for replay in &mut self.running {
+            replay.is_stopping |= is_meant(replay.recording_id);
         }
         self.send(ReplayerCommand::StopAll { recording_id });
     }
@@ -223,9 +233,15 @@ impl Replays {
         self.send(ReplayerCommand::StopAll { recording_id: None });
     }
 
-    /// Whether a replay of the recording was accepted and is not over.
-    pub fn is_replaying(&self, recording_id: i64) -> bool {
-        self.lowest_replay_position(recording_id).is_some()
+    /// Whether a replay of the recording that [`stop_all`](Self::stop_all) stopped is not over. It may still read any segment.
+    pub fn is_stopping(&self, recording_id: i64) -> bool {
+        let requested = self.requested.iter();
+        let requested = requested.map(|replay| (replay.stream.recording_id(), replay.is_stopping));
+        let running = self.running.iter();
+        let running = running.map(|replay| (replay.recording_id, replay.is_stopping));
+        requested
+            .chain(running)
+            .any(|(id, is_stopping)| id == recording_id && is_stopping)
     }
 
     /// Lowest position at which a replay of the recording reads. The segment that holds it is in use.
@@ -316,6 +332,7 @@ impl Replays {
             publication: publication.clone(),
             position: Arc::clone(&position),
             is_started: false,
+            is_stopping: replay.is_stopping,
         });
         self.send(ReplayerCommand::Replay(Box::new(NewReplay {
             replay_session_id,

@@ -146,10 +146,9 @@ fn a_replay_is_answered_when_it_starts_and_its_stream_ends_when_all_is_sent() {
     let mut archive = Archive::new();
     archive.request(|_| {}).unwrap();
     assert_eq!(archive.begin(), []);
-    assert!(archive.replays.is_replaying(RECORDING_ID));
+    assert_eq!(archive.replays.count(), 1);
     let id = replay_session_id(1, FIRST_SESSION_ID);
     assert_eq!(archive.replay(), [started(1, id), ENDED]);
-    assert!(!archive.replays.is_replaying(RECORDING_ID));
     assert_eq!(archive.replays.count(), 0);
     let publication = &archive.driver.publications()[0];
     assert_eq!(
@@ -333,6 +332,23 @@ fn all_replays_of_a_recording_are_stopped_also_those_that_have_not_started() {
     assert!(events.contains(&failed(1, text)), "{events:?}");
     assert_eq!(events.iter().filter(|event| **event == ENDED).count(), 2);
     assert_eq!(archive.replays.count(), 0);
+}
+
+/// 07-110, 07-112: a deletion waits for replays that were stopped, not for those that read what stays.
+#[test]
+fn a_recording_is_stopping_until_the_replays_that_were_stopped_with_it_are_over() {
+    let mut archive = Archive::new();
+    archive.request(|_| {}).unwrap();
+    archive.begin();
+    archive.request(|_| {}).unwrap();
+    assert!(!archive.replays.is_stopping(RECORDING_ID));
+    archive.replays.stop_all(Some(RECORDING_ID + 1));
+    assert!(!archive.replays.is_stopping(RECORDING_ID));
+    archive.replays.stop_all(Some(RECORDING_ID));
+    assert!(archive.replays.is_stopping(RECORDING_ID));
+    assert!(!archive.replays.is_stopping(RECORDING_ID + 1));
+    archive.replay();
+    assert!(!archive.replays.is_stopping(RECORDING_ID));
 }
 
 /// 07-110
