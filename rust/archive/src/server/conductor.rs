@@ -234,7 +234,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         if !is_abort {
             self.end_replications();
             self.recordings
-                .do_work(&self.aeron, &mut self.store, self.now_ms, &mut self.outbox);
+                .close(&mut self.store, self.now_ms, &mut self.outbox);
             self.sessions.deliver(&mut self.outbox, self.now_ns);
         }
         self.replays.close_all();

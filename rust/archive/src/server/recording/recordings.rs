@@ -280,6 +280,33 @@ impl<S: Storage + Clone> Recordings<S> {
         work + self.poll_starting(store, now_ms, outbox) + self.take_events(store, now_ms, outbox)
     }
 
+    /// Notes where the recordings ended that the recorder has ended, or did not begin before it ended. Call it after the recorder has ended.
+    pub fn close(&mut self, store: &mut ArchiveStore<S>, now_ms: i64, outbox: &mut Outbox) {
+        self.take_events(store, now_ms, outbox);
+        for starting in std::mem::take(&mut self.starting) {
+            let position = starting.recorder.recorded_position();
+            let ActiveParts {
+                recording_id,
+                requester,
+                ..
+            } = starting.active;
+            if let Err(error) = store.stop_recording(recording_id, position, now_ms) {
+                outbox.refuse(requester, error.into());
+            }
+        }
+        let unbegun = self
+            .active
+            .iter()
+            .map(|(&recording_id, active)| EndedRecording {
+                recording_id,
+                position: active.position.get(),
+                error: None,
+            });
+        for ended in unbegun.collect::<Vec<_>>() {
+            self.end(store, ended, now_ms, outbox);
+        }
+    }
+
     /// Recording requests that count towards the limit: subscriptions, and recordings that run on without theirs.
     fn accepted_count(&self) -> usize {
         let is_orphan = |parts: &ActiveParts| {
