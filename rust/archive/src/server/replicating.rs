@@ -5,7 +5,7 @@ use aeron_protocol::archive::{ArchiveErrorCode, RequestIds};
 use super::ArchiveError;
 use super::conductor::ArchiveConductor;
 use super::control::Response;
-use super::replication::{ReplicationRequest, ReplicationTurn};
+use super::replication::{ReplicationRequest, ReplicationTurn, active_destination};
 use crate::storage::Storage;
 
 impl<S: Storage + Clone> ArchiveConductor<S> {
@@ -22,10 +22,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
                 )
             })?;
             if self.recordings.is_active(id) {
-                return Err(ArchiveError::new(
-                    ArchiveErrorCode::ActiveRecording,
-                    format!("cannot replicate to active recording {id}"),
-                ));
+                return Err(active_destination(id));
             }
         }
         let requester = request.requester;

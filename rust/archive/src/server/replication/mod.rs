@@ -7,4 +7,4 @@ mod streams;
 
 pub(super) use replications::{ReplicationSettings, Replications};
 pub(super) use request::ReplicationRequest;
-pub(super) use session::ReplicationTurn;
+pub(super) use session::{ReplicationTurn, active_destination};

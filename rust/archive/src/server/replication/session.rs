@@ -407,6 +407,10 @@ impl ReplicationSession {
             }
             Some(id) => {
                 let destination = turn.store.recording(id)?;
+                // It may have been extended since the request.
+                if turn.recordings.is_active(id) {
+                    return Err(active_destination(id));
+                }
                 if destination.start_position == destination.stop_position {
                     turn.store.replace_by_replica(id, &source)?;
                     (id, source.start_position)
@@ -739,6 +743,14 @@ impl ReplicationSession {
 
 fn copied(recording: &mut Option<Copied>) -> Result<&mut Copied, ArchiveError> {
     recording.as_mut().ok_or_else(disconnected)
+}
+
+/// The error of a replication to a recording that runs.
+pub(in crate::server) fn active_destination(recording_id: i64) -> ArchiveError {
+    ArchiveError::new(
+        ArchiveErrorCode::ActiveRecording,
+        format!("cannot replicate to active recording {recording_id}"),
+    )
 }
 
 fn disconnected() -> ArchiveError {
