@@ -282,6 +282,8 @@ def test_settings_of_the_archive_are_refused_with_what_is_valid(driver: aeron.Me
         aeron.Archive(tmp_path, driver, colour=5)  # type: ignore[call-arg]
     with pytest.raises(aeron.ConfigurationError, match="threading_mode='shard' is not one of DEDICATED, SHARED, INV"):
         aeron.Archive(tmp_path, driver, threading_mode="shard")
+    with pytest.raises(aeron.ConfigurationError, match="on_torn_fragment='cut' is not one of refuse, truncate"):
+        aeron.Archive(tmp_path, driver, on_torn_fragment="cut")
     with pytest.raises(aeron.ConfigurationError, match="100000 is not a power of two: use 65536 or 131072"):
         aeron.Archive(tmp_path, driver, segment_file_length=100_000)
     with pytest.raises(aeron.DriverTimeoutError):

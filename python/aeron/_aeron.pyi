@@ -404,6 +404,7 @@ class Archive:
         file_sync_level: int = ...,
         catalog_file_sync_level: int = ...,
         catalog_capacity: int = ...,
+        on_torn_fragment: str = ...,
         max_concurrent_recordings: int = ...,
         max_concurrent_replays: int = ...,
         record_checksum: str = ...,

@@ -121,6 +121,9 @@ fn expected(setting: &ArchiveSetting, context: &ArchiveContext) -> String {
         (Value::Text(_), None) if setting.name == "threading_mode" => {
             "is not one of DEDICATED, SHARED, INVOKER".to_owned()
         }
+        (Value::Text(_), None) if setting.name == "on_torn_fragment" => {
+            "is not one of refuse, truncate".to_owned()
+        }
         (Value::Text(_), None) => "is not a text".to_owned(),
     }
 }
