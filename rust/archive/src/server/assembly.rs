@@ -22,6 +22,7 @@ use super::maintenance::Deletions;
 use super::outbox::Outbox;
 use super::recording::{Recorder, RecordingEvents, RecordingSettings, Recordings};
 use super::replay::{ReplaySettings, Replayer, Replays};
+use super::replaying::HeldReplays;
 use super::replication::{ReplicationSettings, Replications};
 use super::reports::MarkFileReports;
 use super::sessions::{ControlSessions, SessionSettings};
@@ -112,6 +113,7 @@ impl Assembly {
             archive_id,
             recordings: Recordings::new(recording_settings, recorder_commands, events_of_recorder),
             replays,
+            held_replays: HeldReplays::default(),
             replications: Replications::new(replication_settings(context, archive_id)),
             deletions: Deletions::default(),
             sessions,

@@ -13,6 +13,7 @@ use super::maintenance::Deletions;
 use super::outbox::Outbox;
 use super::recording::{RecordingRequest, Recordings};
 use super::replay::Replays;
+use super::replaying::HeldReplays;
 use super::replication::Replications;
 use super::sessions::ControlSessions;
 use super::{ArchiveError, ErrorReports};
@@ -27,6 +28,7 @@ pub(super) struct ArchiveConductor<S: Storage + Clone> {
     pub(super) store: ArchiveStore<S>,
     pub(super) recordings: Recordings<S>,
     pub(super) replays: Replays,
+    pub(super) held_replays: HeldReplays,
     pub(super) replications: Replications,
     pub(super) deletions: Deletions,
     pub(super) sessions: ControlSessions,
@@ -218,7 +220,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         work +=
             self.recordings
                 .do_work(&self.aeron, &mut self.store, self.now_ms, &mut self.outbox);
-        work += self.run_replications();
+        work += self.begin_held_replays() + self.run_replications();
         work += self.poll_replays() + self.delete_files();
         work += self.sessions.deliver(&mut self.outbox, self.now_ns);
         work += self.run_sessions();

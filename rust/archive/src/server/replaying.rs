@@ -22,6 +22,31 @@ pub(super) struct ReplayOrder<'a> {
     pub response_correlation_id: Option<i64>,
 }
 
+/// Replays of recordings whose counters the driver has not announced yet: clients may see a counter before the archive does.
+#[derive(Debug, Default)]
+pub(super) struct HeldReplays {
+    held: Vec<HeldReplay>,
+}
+
+#[derive(Debug)]
+struct HeldReplay {
+    channel: String,
+    /// The order without its channel.
+    order: ReplayOrder<'static>,
+}
+
+impl HeldReplays {
+    fn hold(&mut self, order: &ReplayOrder<'_>) {
+        self.held.push(HeldReplay {
+            channel: order.channel.to_owned(),
+            order: ReplayOrder {
+                channel: "",
+                ..*order
+            },
+        });
+    }
+}
+
 impl<'a> ReplayOrder<'a> {
     /// What a request asks for.
     pub fn of(requester: RequestIds, request: &ReplayRequest<'_>, channel: &'a str) -> Self {
@@ -63,11 +88,37 @@ impl<'a> ReplayOrder<'a> {
 }
 
 impl<S: Storage + Clone> ArchiveConductor<S> {
-    /// Begins a replay. The response comes when its first frame is there.
+    /// Begins a replay, at once or when the counter of its recording is there. The response comes when its first frame is there.
     ///
     /// # Errors
     /// The request is refused.
     pub fn replay(&mut self, order: &ReplayOrder<'_>) -> Result<(), ArchiveError> {
+        if !self.recordings.is_starting(order.recording_id) {
+            return self.begin_replay(order);
+        }
+        self.replays.check_room(self.held_replays.held.len())?;
+        self.held_replays.hold(order);
+        Ok(())
+    }
+
+    /// Begins the held replays of recordings that are no longer starting. Returns the work count.
+    pub(super) fn begin_held_replays(&mut self) -> usize {
+        let recordings = &self.recordings;
+        let is_ready = |held: &mut HeldReplay| !recordings.is_starting(held.order.recording_id);
+        let ready: Vec<HeldReplay> = self.held_replays.held.extract_if(.., is_ready).collect();
+        for held in &ready {
+            let order = ReplayOrder {
+                channel: &held.channel,
+                ..held.order
+            };
+            if let Err(error) = self.begin_replay(&order) {
+                self.outbox.refuse(order.requester, error);
+            }
+        }
+        ready.len()
+    }
+
+    fn begin_replay(&mut self, order: &ReplayOrder<'_>) -> Result<(), ArchiveError> {
         let recording = self.store.recording(order.recording_id).ok();
         let request = ReplayRequested {
             requester: order.requester,

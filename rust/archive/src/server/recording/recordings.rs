@@ -120,8 +120,13 @@ impl<S: Storage + Clone> Recordings<S> {
 
     /// Whether a recording runs or is about to.
     pub fn is_active(&self, recording_id: i64) -> bool {
+        self.active.contains_key(&recording_id) || self.is_starting(recording_id)
+    }
+
+    /// Whether a recording is about to run: the driver has not announced its counter yet.
+    pub fn is_starting(&self, recording_id: i64) -> bool {
         let is_it = |starting: &Starting<S>| starting.active.recording_id == recording_id;
-        self.active.contains_key(&recording_id) || self.starting.iter().any(is_it)
+        self.starting.iter().any(is_it)
     }
 
     /// The counter of a recording that runs; its value is the recorded position.

@@ -144,13 +144,7 @@ impl Replays {
         request: &ReplayRequested<'_>,
     ) -> Result<(), ArchiveError> {
         let counters = limit_counters(aeron, request)?;
-        let max = self.settings.max_concurrent_replays;
-        if self.count() >= max {
-            return Err(ArchiveError::new(
-                ArchiveErrorCode::MaxReplays,
-                format!("max concurrent replays reached {max}"),
-            ));
-        }
+        self.check_room(0)?;
         let recording = request
             .recording
             .ok_or_else(|| ArchiveError::unknown_recording(request.recording_id))?;
@@ -197,6 +191,21 @@ impl Replays {
             }
         }
         work
+    }
+
+    /// Checks that one more replay is allowed beside those that are not over and `held` ones that were not requested yet.
+    ///
+    /// # Errors
+    /// There are too many.
+    pub fn check_room(&self, held: usize) -> Result<(), ArchiveError> {
+        let max = self.settings.max_concurrent_replays;
+        match self.count() + held < max {
+            true => Ok(()),
+            false => Err(ArchiveError::new(
+                ArchiveErrorCode::MaxReplays,
+                format!("max concurrent replays reached {max}"),
+            )),
+        }
     }
 
     /// Replays that were accepted and are not over.
