@@ -84,12 +84,12 @@ class World:
 
 @pytest.fixture
 def world(drivers, start_archive, archive_client):
-    """`world(kinds, **settings)`."""
+    """`world(kinds, settings, driver_settings)`."""
     clients = []
 
-    def start(kinds, settings=None):
+    def start(kinds, settings=None, driver_settings=None):
         archive_kind, driver_kind = kinds
-        driver = drivers(driver_kind)
+        driver = drivers(driver_kind, driver_settings)
         archive = start_archive(archive_kind, driver, settings)
         clients.append(aeron.Aeron(driver.directory))
         return World(archive, driver, archive_client, clients[-1])
@@ -140,7 +140,7 @@ def test_the_acceptance_is_repeated_until_the_first_request(world, kinds):
     it = world(kinds, {"aeron.archive.session.liveness.check.interval": "200ms"})
     session = it.connection().connect()
     accepted = session.messages(1.1)
-    assert 4 <= len(accepted) <= 7, accepted
+    assert 3 <= len(accepted) <= 8, accepted
     assert all(found == accepted[0] for found in accepted)
     assert accepted[0]["correlation"] == session.correlation
     assert accepted[0]["relevant"] == accepted[0]["session"]
@@ -149,7 +149,7 @@ def test_the_acceptance_is_repeated_until_the_first_request(world, kinds):
     assert session.ask(ARCHIVE_ID)["relevant"] == it.archive_id
     later = session.messages(1.1)
     assert {found["template"] for found in later} == {PING}
-    assert 4 <= len(later) <= 7, later
+    assert 3 <= len(later) <= 8, later
 
 
 @each_archive_on_ours
@@ -605,7 +605,9 @@ def test_counters_have_the_labels_of_the_real_archive_and_end_with_it(world, kin
 @each_archive_on_ours
 def test_a_second_archive_of_the_same_id_is_refused(world, kinds, drivers, start_archive):
     """07-135"""
-    it = world(kinds)
+    # Ours waits so long for the counters of an archive that was killed.
+    liveness = {"AERON_CLIENT_LIVENESS_TIMEOUT": "3s"}
+    it = world(kinds, None, liveness)
     with pytest.raises(AssertionError, match=f"found existing archive for archiveId={it.archive_id}"):
-        start_archive(kinds[0], drivers(kinds[1]), {"aeron.archive.id": str(it.archive_id)})
+        start_archive(kinds[0], drivers(kinds[1], liveness), {"aeron.archive.id": str(it.archive_id)})
     assert it.client().archive_id == it.archive_id
