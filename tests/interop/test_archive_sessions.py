@@ -163,6 +163,7 @@ def test_a_client_of_another_major_version_is_refused(world, kinds):
         error = session.await_message(RESPONSE)
         assert error["code"] == ERROR
         assert error["text"] == "invalid client version 2.0.0, archive is 1.12.0"
+        assert error["relevant"] == error["session"]
     eventually(lambda: not connection.publication.is_connected)
     eventually(lambda: it.value(_SESSIONS) == 0)
     eventually(lambda: it.value(_ERRORS) > errors_before)

@@ -22,6 +22,8 @@ pub(in crate::server) enum Response {
     Ok(i64),
     /// The request failed.
     Error(ArchiveError),
+    /// The archive does not speak the client's protocol. The relevant id of this error is the session's.
+    WrongVersion(String),
     /// No recording, or no further one, was found from this id on.
     RecordingUnknown(i64),
     /// No further subscription was found.
@@ -39,6 +41,7 @@ impl Response {
     fn text(&self) -> &str {
         match self {
             Self::Error(error) => &error.message,
+            Self::WrongVersion(text) => text,
             Self::Ok(_) | Self::RecordingUnknown(_) | Self::SubscriptionUnknown(_) => "",
         }
     }
@@ -52,6 +55,7 @@ impl Response {
         let (code, relevant_id) = match self {
             Self::Ok(value) => (ControlResponseCode::Ok, *value),
             Self::Error(error) => (ControlResponseCode::Error, error.code.value().into()),
+            Self::WrongVersion(_) => (ControlResponseCode::Error, control_session_id),
             Self::RecordingUnknown(id) => (ControlResponseCode::RecordingUnknown, *id),
             Self::SubscriptionUnknown(id) => (ControlResponseCode::SubscriptionUnknown, *id),
         };

@@ -431,9 +431,9 @@ fn version_error(version: i32) -> Response {
             version & 0xFF
         )
     };
-    Response::Error(ArchiveError::generic(format!(
+    Response::WrongVersion(format!(
         "invalid client version {}, archive is {}",
         text(version),
         text(ARCHIVE_PROTOCOL_VERSION)
-    )))
+    ))
 }
