@@ -388,7 +388,5 @@ fn first_session_id() -> i64 {
 
 /// A number that nobody can guess.
 fn random() -> i64 {
-    let mut bytes = [0; 8];
-    getrandom::fill(&mut bytes).expect("the system gives random numbers");
-    i64::from_le_bytes(bytes)
+    getrandom::u64().expect("the system gives random numbers") as i64
 }

@@ -3,7 +3,7 @@
 use aeron_client::Image;
 use aeron_protocol::archive::{
     ArchiveDecodeError, ArchiveErrorCode, ArchiveRequest, AuthConnectRequest, ConnectRequest,
-    NULL_VALUE, RequestIds, SourceLocation,
+    MessageHeader, NULL_VALUE, RequestIds, SourceLocation,
 };
 
 use super::responses::Response;
@@ -384,8 +384,5 @@ const fn ids(control_session_id: i64, correlation_id: i64) -> RequestIds {
 }
 
 fn template_id(message: &[u8]) -> u16 {
-    message
-        .get(2..4)
-        .and_then(|bytes| bytes.try_into().ok())
-        .map_or(0, u16::from_le_bytes)
+    MessageHeader::decode(message).map_or(0, |(header, _)| header.template_id)
 }
