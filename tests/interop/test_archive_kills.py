@@ -25,7 +25,7 @@ def _recorded_positions(driver):
 
 
 def test_a_killed_archive_has_what_clients_were_told_of(drivers, start_archive, archive_client):
-    """07-72, 07-77, 07-78, 07-81"""
+    """07-47, 07-72, 07-77, 07-78, 07-81"""
     generator = random.Random(7)
     driver = drivers("ours")
     archive = start_archive("ours", driver)

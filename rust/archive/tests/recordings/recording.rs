@@ -59,6 +59,7 @@ fn frames_lie_as_they_were_published_at_their_position_minus_the_base_08_15() {
     ));
 }
 
+/// 07-50
 #[test]
 fn of_padding_the_header_is_written_and_the_hole_stays_zero_08_15() {
     let (_place, storage) = directory();
@@ -102,6 +103,26 @@ fn the_segment_behind_a_full_one_is_created_at_once_08_16() {
     assert_eq!(bytes(&storage, "3-196608.rec").len() as i64, SEGMENT_LENGTH);
     record(&mut session, publisher.offer(b"next"));
     assert_eq!(&bytes(&storage, "3-196608.rec")[32..36], b"next");
+}
+
+/// 07-49
+#[test]
+fn a_next_segment_that_exists_ends_the_recording_at_what_is_recorded() {
+    let (_place, storage) = directory();
+    let stream = recorded_stream(0);
+    let mut session = RecorderSession::create(&storage, stream, SyncLevel::None).unwrap();
+    storage
+        .create("3-131072.rec", SEGMENT_LENGTH as u64)
+        .unwrap();
+    let mut publisher = Publisher::new(0);
+    record(&mut session, vec![publisher.pad(TERM_LENGTH)]);
+    session.append(&publisher.pad(TERM_LENGTH), |_| {}).unwrap();
+    let Err(RecorderError::Create { name, source }) = session.publish() else {
+        panic!("the file was used");
+    };
+    assert_eq!(name, "3-131072.rec");
+    assert_eq!(source.kind(), std::io::ErrorKind::AlreadyExists);
+    assert_eq!(session.recorded_position(), SEGMENT_LENGTH);
 }
 
 #[test]
