@@ -1,4 +1,4 @@
-//! What the settings of drivers and archives have in common: the [`Value`] of one, and the [`Grammar`] of its text.
+//! Settings of drivers and archives: the [`Value`] of a setting, and the [`Grammar`] of its text.
 
 use crate::value::{parse_config_bool, parse_duration_ns, parse_size};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::download::fetch;
 use crate::properties::{self, Dialect, PropertiesError, Property};
 
-/// What the names of all settings begin with.
+/// Prefix of the names of all settings.
 const PREFIX: &str = "AERON_";
 
 /// The texts of settings, by their environment variables.

@@ -254,7 +254,7 @@ fn find_end_in<S: Storage>(
     })
 }
 
-/// What a walk over whole frames found.
+/// The result of a walk over whole frames.
 struct Walked {
     /// End of the last frame that is whole.
     position: i64,

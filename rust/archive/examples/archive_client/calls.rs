@@ -1,4 +1,4 @@
-//! What the archive is asked for.
+//! Requests to the archive.
 
 use aeron_archive::catalog::RecordingDescriptor;
 use aeron_archive::client::{

@@ -26,7 +26,7 @@ pub struct ArchivePeer {
     heard: Arc<Heard>,
 }
 
-/// What the handlers were told.
+/// Events of the handlers.
 #[derive(Default)]
 struct Heard {
     signals: Mutex<Vec<Value>>,

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::storage::Storage;
 
-/// What a recording takes over from the image that continues it.
+/// The values that a recording takes over from the image that continues it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extension {
     /// Session of the new image.

@@ -5,7 +5,7 @@ pub trait CredentialsSupplier: Send + Sync {
     /// Returns the credentials that go with the connect request; empty for none.
     fn encoded_credentials(&self) -> Vec<u8>;
 
-    /// Returns the answer to a challenge of the archive.
+    /// Returns the credentials for a challenge of the archive.
     fn on_challenge(&self, encoded_challenge: &[u8]) -> Vec<u8>;
 }
 

@@ -397,7 +397,7 @@ impl Request {
     }
 }
 
-/// The error that the archive answered.
+/// The error in a response of the archive.
 pub(super) fn refusal(request: &'static str, response: &ControlResponse<'_>) -> ArchiveClientError {
     ArchiveClientError::Refused {
         request,

@@ -29,7 +29,7 @@ pub(super) struct Handshake {
     archive_id: i64,
 }
 
-/// What comes next.
+/// The next step.
 enum Phase {
     AwaitRequestStream,
     SendConnectRequest,

@@ -80,7 +80,7 @@ pub struct ArchiveSession {
     last_correlation_id: i64,
 }
 
-/// What a connected session consists of.
+/// The parts of a connected session.
 pub(super) struct Connected {
     pub(super) publication: ExclusivePublication,
     pub(super) subscription: Subscription,

@@ -67,7 +67,7 @@ pub enum MarkFileError {
     Io {
         /// The file.
         name: String,
-        /// What was to be done.
+        /// The operation that failed.
         doing: &'static str,
         /// What the file system answered.
         source: io::Error,

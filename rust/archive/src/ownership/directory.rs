@@ -79,11 +79,11 @@ pub enum OwnershipError {
     /// The file system refuses.
     #[error("cannot {doing} {}: {source}", path.display())]
     Io {
-        /// What was to be done.
+        /// The operation that failed.
         doing: &'static str,
         /// With which file or directory.
         path: PathBuf,
-        /// What the file system answers.
+        /// Error of the file system.
         source: io::Error,
     },
 }

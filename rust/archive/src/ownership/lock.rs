@@ -68,11 +68,11 @@ pub enum LockError {
     /// The file system refuses.
     #[error("cannot {doing} {}: {source}", path.display())]
     Io {
-        /// What was to be done.
+        /// The operation that failed.
         doing: &'static str,
         /// With which file.
         path: PathBuf,
-        /// What the file system answers.
+        /// Error of the file system.
         source: io::Error,
     },
     /// The file is damaged.

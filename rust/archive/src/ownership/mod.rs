@@ -1,4 +1,4 @@
-//! Who owns an archive directory: one living process, among ours by a lock file, and for everybody else by the mark file.
+//! Ownership of an archive directory: our own archives hold a lock file, and the mark file tells all others that the owner lives.
 
 mod boot;
 mod directory;

@@ -38,7 +38,7 @@ const REPLICATION_MESSAGE_TIMEOUT_NS: i64 = 10_000_000_000;
 /// Sleep between looks at the driver's replies while the archive starts.
 const START_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// What an archive is built on.
+/// The parts that exist before an archive is assembled.
 pub(super) struct Foundation<'a> {
     pub context: &'a ArchiveContext,
     pub choices: &'a ArchiveChoices,

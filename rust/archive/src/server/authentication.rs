@@ -1,4 +1,4 @@
-//! Who may open a control session ([`Authenticator`]), and what a session may do ([`AuthorisationService`]).
+//! Authentication of control sessions ([`Authenticator`]), and authorisation of their requests ([`AuthorisationService`]).
 
 /// Decides whether a client may open a control session.
 ///

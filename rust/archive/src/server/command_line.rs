@@ -32,7 +32,7 @@ for directories win over them all. The exit status is the signal's number (2, 15
   --with-driver            run a media driver too; it ends with the archive
   -h, --help               print this text";
 
-/// What the arguments of the command ask for.
+/// The meaning of the command's arguments.
 #[derive(Debug)]
 pub enum Command {
     /// An archive with these settings.
@@ -89,7 +89,7 @@ impl Command {
     }
 }
 
-/// What wins over every `-D`, wherever it stands.
+/// Arguments that take precedence over every `-D`.
 #[derive(Default)]
 struct Late {
     files: Vec<String>,

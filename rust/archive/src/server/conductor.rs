@@ -288,7 +288,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     }
 }
 
-/// What clients may list.
+/// The recordings and subscriptions that clients may list.
 struct Lists<'a, S: Storage + Clone> {
     store: &'a ArchiveStore<S>,
     recordings: &'a Recordings<S>,

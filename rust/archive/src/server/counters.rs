@@ -66,7 +66,7 @@ pub(super) struct TransferMeter {
     clock: Arc<dyn NanoClock>,
 }
 
-/// What the labels of the counters say.
+/// The values in the labels of the counters.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CounterLabels<'a> {
     /// Id of the archive.

@@ -10,7 +10,7 @@ use crate::catalog::RecordingDescriptor;
 /// Entries that one listing looks at in one duty cycle at most.
 const ENTRIES_PER_CYCLE: usize = 64;
 
-/// What a client may list.
+/// The recordings and subscriptions that a client may list.
 pub(super) trait ListingSource {
     /// The recording with the lowest id that is not below `recording_id`.
     fn next_recording(&self, recording_id: i64) -> Option<&RecordingDescriptor>;

@@ -1,4 +1,4 @@
-//! [`Outbox`]: what is to be sent to control sessions, collected while the parts of the archive work.
+//! [`Outbox`]: messages to control sessions, collected while the parts of the archive work.
 
 use aeron_protocol::archive::{NULL_VALUE, RecordingSignal, RecordingSignalEvent, RequestIds};
 
@@ -20,7 +20,7 @@ pub(super) enum Notice {
     Signal(RecordingSignalEvent),
 }
 
-/// What happened to a recording, and where.
+/// The recording and position of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SignalPlace {
     /// The recording.

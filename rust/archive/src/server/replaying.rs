@@ -48,7 +48,7 @@ impl HeldReplays {
 }
 
 impl<'a> ReplayOrder<'a> {
-    /// What a request asks for.
+    /// Reads a replay request.
     pub fn of(requester: RequestIds, request: &ReplayRequest<'_>, channel: &'a str) -> Self {
         Self {
             requester,
@@ -65,7 +65,7 @@ impl<'a> ReplayOrder<'a> {
         }
     }
 
-    /// What a bounded request asks for.
+    /// Reads a bounded replay request.
     pub fn of_bounded(
         requester: RequestIds,
         request: &BoundedReplayRequest<'_>,

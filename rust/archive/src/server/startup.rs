@@ -33,7 +33,7 @@ pub enum ArchiveStartError {
     Directory {
         /// The directory.
         path: PathBuf,
-        /// What the file system answers.
+        /// Error of the file system.
         source: io::Error,
     },
     /// The archive directory is in use or damaged.
@@ -62,7 +62,7 @@ pub enum ArchiveStartError {
     /// A thread cannot be made.
     #[error("cannot start a thread: {source}")]
     Thread {
-        /// What the system answers.
+        /// Error of the system.
         source: io::Error,
     },
 }

@@ -34,7 +34,7 @@ impl DeleteOperation {
         self.recording_id
     }
 
-    /// Number of files of the whole operation: the answer to the request.
+    /// Number of files of the whole operation: the result of the request.
     pub fn count(&self) -> usize {
         self.count
     }

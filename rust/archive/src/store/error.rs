@@ -39,7 +39,7 @@ pub enum StoreError {
         /// The id.
         recording_id: i64,
     },
-    /// Another stream was to be recorded behind the end of a recording.
+    /// Another stream was to be recorded after the end of a recording.
     #[error(
         "cannot extend recording {recording_id} with streamId={stream_id} for existing streamId={recorded}"
     )]
@@ -231,7 +231,7 @@ pub enum StoreError {
     Storage {
         /// Name of the file; of the directory, `.`.
         name: String,
-        /// What was to be done.
+        /// The operation that failed.
         doing: &'static str,
         /// Error of the file system.
         source: io::Error,

@@ -51,7 +51,7 @@ impl<T> ArchiveCall<T> {
         self.name
     }
 
-    /// A call that one response answers.
+    /// A call that ends with one response.
     fn with_response(
         name: &'static str,
         encode: impl Fn(RequestIds) -> Vec<u8> + Send + Sync + 'static,
@@ -66,7 +66,7 @@ impl<T> ArchiveCall<T> {
         }
     }
 
-    /// A call that descriptors answer.
+    /// A call that ends with descriptors.
     fn listing(
         name: &'static str,
         expected: Expected,

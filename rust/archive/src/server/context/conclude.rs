@@ -15,7 +15,7 @@ const ACCEPT_ALL: &str = "io.aeron.security.DefaultAuthenticatorSupplier";
 const USERS_FILE: &str = "io.aeron.samples.archive.SampleAuthenticatorSupplier";
 const CONTROL_CHANNEL_REMEDY: &str = "set it to a UDP channel such as aeron:udp?endpoint=localhost:8010, or turn aeron.archive.control.channel.enabled off";
 
-/// What the names in an [`ArchiveContext`] stand for.
+/// The choices that the names in an [`ArchiveContext`] stand for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchiveChoices {
     /// How the conductor idles.

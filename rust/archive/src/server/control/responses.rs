@@ -83,7 +83,7 @@ pub(in crate::server) struct ResponseStream {
 pub(in crate::server) enum Sent {
     /// The client gets it.
     Now,
-    /// It waits behind the limit of the publication.
+    /// It waits until the publication has room.
     Queued,
     /// The publication is closed or at its last position, or the queue is full: the session has to end.
     Never,

@@ -12,7 +12,7 @@ use crate::server::{ArchiveError, AuthenticationDecision, Authenticator};
 /// Interval of everything that a session repeats until the client reacts, in nanoseconds.
 const RESEND_INTERVAL_NS: i64 = 200_000_000;
 
-/// What a connect request says, and what the archive has asked of its driver for it.
+/// The values of a connect request, and the resources that the archive has asked its driver for.
 pub(in crate::server) struct Opening {
     /// Id of the session.
     pub control_session_id: i64,
@@ -41,7 +41,7 @@ pub(in crate::server) struct ControlSession {
     /// When the session ends unless something succeeds before.
     deadline_ns: Option<i64>,
     next_resend_ns: i64,
-    /// Correlation id of the request that the authentication answers.
+    /// Correlation id of the response that carries the decision.
     authentication_correlation_id: i64,
     principal: Vec<u8>,
     listing: Option<Listing>,
@@ -59,7 +59,7 @@ enum State {
     Done,
 }
 
-/// What a session needs in a duty cycle.
+/// The parts of the archive that a session uses in a duty cycle.
 pub(in crate::server) struct SessionTurn<'a> {
     pub now_ns: i64,
     pub now_ms: i64,

@@ -15,7 +15,7 @@ pub(in crate::server) struct RecordingEvents {
     buffer: Vec<u8>,
 }
 
-/// What a begin says of its recording.
+/// The values of a started event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RecordedImage {
     pub recording_id: i64,

@@ -8,7 +8,7 @@ use crate::server::ArchiveError;
 use crate::server::counters::TransferMeter;
 use crate::storage::Storage;
 
-/// What the conductor asks of the recorder.
+/// A command of the conductor to the recorder.
 pub(in crate::server) enum RecorderCommand<S: Storage> {
     /// Begin to record.
     Record(Box<RecordingSession<S>>),
@@ -19,7 +19,7 @@ pub(in crate::server) enum RecorderCommand<S: Storage> {
     },
 }
 
-/// What the recorder tells the conductor.
+/// An event of the recorder for the conductor.
 #[derive(Debug)]
 pub(in crate::server) enum RecorderEvent {
     /// A recording ended; its files are closed.

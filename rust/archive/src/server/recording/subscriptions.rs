@@ -9,7 +9,7 @@ use aeron_protocol::archive::RequestIds;
 use crate::server::ArchiveError;
 use crate::server::listing::SubscriptionEntry;
 
-/// What the images of a subscription become.
+/// The use of a subscription's images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::server) enum RecordingPurpose {
     /// Each a recording of its own.
@@ -31,7 +31,7 @@ pub(in crate::server) struct RecordingSubscription {
     pub requester: RequestIds,
     /// Whether it ends with the first of its recordings.
     pub is_auto_stop: bool,
-    /// What its images become.
+    /// The use of its images.
     pub purpose: RecordingPurpose,
     /// Stream.
     pub stream_id: i32,
@@ -71,7 +71,7 @@ pub(in crate::server) struct RecordingSubscriptions {
     last_number: u64,
 }
 
-/// What a new subscription is for.
+/// The parameters of a new subscription.
 pub(in crate::server) struct NewSubscription {
     pub key: String,
     pub requester: RequestIds,

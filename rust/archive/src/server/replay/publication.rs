@@ -2,7 +2,7 @@
 
 use aeron_client::{AppendError, ExclusivePublication, OfferError};
 
-/// What a replay session needs of its publication. Tests have one without a driver.
+/// The publication of a replay session. Tests have one without a driver.
 pub(super) trait ReplayPublication {
     /// Channel of the publication.
     fn channel(&self) -> &str;

@@ -9,7 +9,7 @@ use super::segment_reads::SegmentReads;
 use super::session::{NewReplay, ReplayEnd, ReplayProgress, ReplaySession};
 use crate::storage::Storage;
 
-/// What the conductor asks of the replayer.
+/// A command of the conductor to the replayer.
 pub(in crate::server) enum ReplayerCommand {
     /// Begin a replay.
     Replay(Box<NewReplay>),
@@ -25,7 +25,7 @@ pub(in crate::server) enum ReplayerCommand {
     },
 }
 
-/// What the replayer tells the conductor.
+/// An event of the replayer for the conductor.
 #[derive(Debug)]
 pub(in crate::server) enum ReplayerEvent {
     /// The first frame of a replay is there.

@@ -41,7 +41,7 @@ pub(in crate::server) struct ReplicationRequest {
 }
 
 impl ReplicationRequest {
-    /// What a request with all parameters asks for.
+    /// Reads a request with all parameters.
     ///
     /// # Errors
     /// A channel is not text.
@@ -68,7 +68,7 @@ impl ReplicationRequest {
         })
     }
 
-    /// What a request of an old client asks for.
+    /// Reads a request of an old client.
     ///
     /// # Errors
     /// A channel is not text.
@@ -98,7 +98,7 @@ impl ReplicationRequest {
         )
     }
 
-    /// What a request of an old client with tags asks for.
+    /// Reads a request of an old client with tags.
     ///
     /// # Errors
     /// A channel is not text.

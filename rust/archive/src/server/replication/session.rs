@@ -25,7 +25,7 @@ use crate::store::ArchiveStore;
 /// Longest distance to the live stream at which its destination is added, in bytes.
 const MAX_LIVE_DISTANCE: i64 = 32 * 1024 * 1024;
 
-/// What a replication needs in a duty cycle.
+/// The parts of the archive that a replication uses in a duty cycle.
 pub(in crate::server) struct ReplicationTurn<'a, S: Storage + Clone> {
     pub aeron: &'a Aeron,
     pub store: &'a mut ArchiveStore<S>,
@@ -106,7 +106,7 @@ struct Live {
     is_added: bool,
 }
 
-/// What a step leads to.
+/// The outcome of a step.
 enum Step {
     /// The same state; nothing happened.
     Wait(State),
