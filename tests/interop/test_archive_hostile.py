@@ -78,6 +78,31 @@ def test_an_archive_survives_a_session_that_asks_for_anything(drivers, start_arc
     assert isinstance(archive_client(driver, archive).list_recordings(), list)
 
 
+def test_a_session_serves_only_the_publication_that_opened_it(drivers, start_archive):
+    driver = drivers("ours")
+    archive = start_archive("ours", driver)
+    channel, stream, _ = archive.control("ipc")
+    with aeron.connect(driver.directory) as client:
+        responses = client.add_subscription(channel, stream + 1)
+        owner = client.add_exclusive_publication(channel, stream)
+        stranger = client.add_exclusive_publication(channel, stream)
+        owner.wait_connected(timeout=10)
+        stranger.wait_connected(timeout=10)
+        session = _connect(owner, responses, channel, stream + 1)
+        seen = []
+        deadline = time.monotonic() + 10
+        while 502 not in seen:
+            assert time.monotonic() < deadline, "no response to the owner of the session"
+            stranger.publish(_archive_id_request(session, 501), timeout=10)
+            owner.publish(_archive_id_request(session, 502), timeout=10)
+            responses.poll(lambda payload, _: seen.append(struct.unpack_from("<q", payload, 16)[0]), 10)
+        assert 501 not in seen
+
+
+def _archive_id_request(session, correlation):
+    return struct.pack("<HHHHqq", 16, 68, _SCHEMA, 13, session, correlation)
+
+
 def _connect(publication, responses, channel, response_stream):
     """The id of a control session that has just been opened over these streams."""
     text = channel.encode()
