@@ -4,6 +4,8 @@
 //! frame begins. A request for missing bytes names a position, and only a walk from a position where a frame certainly begins tells
 //! whether one begins there. So the sender notes such positions while it sends.
 
+use std::ops::Range;
+
 use aeron_memory::Words;
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::log::LogBuffers;
@@ -15,6 +17,9 @@ const MAX_SLICES: usize = 1024;
 const MIN_SLICE_LENGTH: usize = 4096;
 
 /// Positions where frames begin: at most one for each slice of the last term length of a stream.
+///
+/// A walk begins at most two slices before the position that is asked for. Everything further back than a term length may have
+/// been cleaned, so a walk from there would find no frame.
 #[derive(Debug)]
 pub struct FrameBoundaries {
     /// The slice of a position says its place. The noted position says whether it is of this slice or of an older one.
@@ -40,6 +45,33 @@ impl FrameBoundaries {
         let index = self.index(slice);
         if self.noted[index] >> self.slice_bits != slice {
             self.noted[index] = position;
+        }
+    }
+
+    /// Notes the frames of a GSO batch of `log`, which was cut into datagrams of `datagram_length` bytes.
+    pub fn note_batch(
+        &mut self,
+        log: &LogBuffers<SharedBuffer>,
+        batch: Range<i64>,
+        datagram_length: usize,
+    ) {
+        if datagram_length > 1 << self.slice_bits {
+            self.note_frames(log, batch);
+        } else {
+            for datagram in batch.step_by(datagram_length) {
+                self.note(datagram);
+            }
+        }
+    }
+
+    fn note_frames(&mut self, log: &LogBuffers<SharedBuffer>, frames: Range<i64>) {
+        let term = log.term_at(frames.start);
+        let mut at = frames.start;
+        while at < frames.end {
+            self.note(at);
+            let offset = log.positions().term_offset(at);
+            let frame_length = term.load_i32_acquire(offset + field::FRAME_LENGTH);
+            at += aligned_length(frame_length.max(1) as usize) as i64;
         }
     }
 

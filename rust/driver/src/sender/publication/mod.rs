@@ -14,11 +14,10 @@ use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
 use aeron_memory::log::LogBuffers;
 use aeron_protocol::frame::{DataHeader, Setup, flags};
-use arrayvec::ArrayVec;
 
 use super::context::SenderContext;
 use super::endpoint::{Audience, SendEndpoint};
-use super::gso_batches::{Limits, MAX_GSO_BATCHES, Stop, Tail, cut};
+use super::gso_batches::{Limits, Stop, Tail, cut};
 use super::receivers::Receivers;
 use crate::flow_control::FlowControl;
 use crate::publication::PublicationStatus;
@@ -264,7 +263,7 @@ impl SenderPublication {
             tail: self.tail(context),
         };
         let window = self.sender_limit - stream.sender_position;
-        let cut = match cut(&stream.log, stream.sender_position, window, &limits) {
+        let cut = match cut(&self.stream.log, stream.sender_position, window, &limits) {
             Ok(cut) => cut,
             Err(corrupt) => {
                 self.is_log_corrupt = true;
@@ -297,12 +296,14 @@ impl SenderPublication {
             self.time_of_last_data_ns = Some(context.now_ns);
             self.time_of_last_data_or_heartbeat_ns = context.now_ns;
         }
-        let batch_ends: ArrayVec<i64, MAX_GSO_BATCHES> =
-            (1..taken).map(|count| cut.end_of(count)).collect();
-        drop(cut);
-        for end in batch_ends {
-            self.stream.boundaries.note(end);
+        for (index, batch) in cut.batches[..taken].iter().enumerate() {
+            let begin = cut.end_of(index);
+            let range = begin..begin + batch.length() as i64;
+            self.stream
+                .boundaries
+                .note_batch(&self.stream.log, range, batch.datagram_length());
         }
+        drop(cut);
         self.set_sender_position(position);
         Progress {
             bytes_sent,

@@ -1,6 +1,7 @@
 //! Answers to NAKs.
 
 use aeron_memory::counters::system::SystemCounter;
+use aeron_memory::log::clean::clean;
 use aeron_protocol::frame::Nak;
 
 use super::rig::*;
@@ -123,6 +124,41 @@ fn bytes_that_were_not_sent_are_not_sent_again() {
     assert_eq!(rig.data(), []);
     assert_eq!(rig.count(SystemCounter::NaksReceived), 3);
     assert_eq!(rig.count(SystemCounter::RetransmitsSent), 0);
+}
+
+/// Long batches leave at once, and the log is cleaned a term length behind: each datagram that may be sent again is.
+#[test]
+fn any_datagram_of_long_batches_is_sent_again_after_the_log_was_cleaned_behind() {
+    for mtu_length in [1_408, 8_192] {
+        let mut rig = Rig::new();
+        let endpoint = rig.unicast();
+        let options = Options {
+            mtu_length,
+            ..Options::default()
+        };
+        let mut publication = rig.publication_with(endpoint, options);
+        rig.connect(&publication);
+        let (mut cleaned, mut sent) = (0, Vec::new());
+        while publication.position() < 3 * TERM {
+            let position = publication.position();
+            while publication.appender.position() < position + TERM / 2 {
+                publication.offer(1_000);
+            }
+            rig.status(&publication, RECEIVER, position, (TERM / 2) as i32);
+            rig.settle();
+            sent.extend(rig.data());
+            let position = publication.position();
+            while cleaned < position - TERM {
+                cleaned = clean(&publication.log, cleaned, position - TERM);
+            }
+            sent.retain(|(begin, _)| *begin >= position - TERM / 2 - TERM / 8);
+            for datagram in &sent {
+                rig.after(11 * MS);
+                rig.nak(&publication, datagram.0, datagram.1 as i32);
+                assert_eq!(rig.data(), [*datagram], "mtu {mtu_length}");
+            }
+        }
+    }
 }
 
 /// 02-44, 04-118
