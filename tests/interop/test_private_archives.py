@@ -139,8 +139,10 @@ def test_the_tool_finds_the_end_of_a_killed_private_archive_that_we_find(
     recovered.source.close()
     ours = ArchiveTool(_archive(home))
     before = ours.positions()
-    assert before[0] == tool.positions()[0]
-    assert before[0][1] > 0
+    (start, stop), (left_start, left_stop) = before[0], tool.positions()[0]
+    assert stop == left_stop > 0
+    # The kill may come between a commit and its purge, which the recovery then does.
+    assert start >= left_start
     ours.show()
     assert not ours.verify()
     assert ours.positions() == before

@@ -77,8 +77,12 @@ def controls(drivers):
 
 
 def refusal(client, type_id, body):
-    """The code and the text of a command's refusal."""
-    [error] = [event for event in client.perform(type_id, body(client.next_id())) if event.name == "ON_ERROR"]
+    """The code and the text of a command's refusal.
+
+    Our driver looks names up beside its other work, so the refusal may come after replies to later commands.
+    """
+    client.send(type_id, body(client.next_id()))
+    [error] = [event for event in client.await_event("ON_ERROR") if event.name == "ON_ERROR"]
     return error.code, error.text
 
 

@@ -17,6 +17,8 @@ use crate::truth::{Finding, PublicationRecord, StreamKey};
 
 /// Messages that a publisher offers in one turn at most.
 const MESSAGES_PER_TURN: usize = 8;
+/// The same if they are equally long.
+const EQUAL_MESSAGES_PER_TURN: usize = 64;
 
 /// What a publisher is.
 #[derive(Clone, Debug)]
@@ -33,6 +35,8 @@ pub struct PublisherPlan {
     pub destinations: Vec<String>,
     /// Its longest message.
     pub max_message_length: usize,
+    /// The length of all its messages, if they are equally long. It offers them in long runs, so that GSO batches become long.
+    pub equal_length: Option<usize>,
     /// Before one in so many messages it aborts a claim; 0 is never.
     pub aborts_one_in: u32,
     /// When its client dies, it has a claim open.
@@ -267,12 +271,16 @@ impl Publisher {
             return Ok(0);
         };
         let mut taken = 0;
-        while self.backlog > 0 && taken < MESSAGES_PER_TURN {
-            let random = &mut self.random;
-            let max = self.plan.max_message_length;
-            let length = *self
-                .next_length
-                .get_or_insert_with(|| message_length(random, max));
+        let most = match self.plan.equal_length {
+            Some(_) => EQUAL_MESSAGES_PER_TURN,
+            None => MESSAGES_PER_TURN,
+        };
+        while self.backlog > 0 && taken < most {
+            let (random, plan) = (&mut self.random, &self.plan);
+            let length = *self.next_length.get_or_insert_with(|| {
+                plan.equal_length
+                    .unwrap_or_else(|| message_length(random, plan.max_message_length))
+            });
             if self.plan.aborts_one_in > 0 && self.aborts.u32(..self.plan.aborts_one_in) == 0 {
                 handle.abort_claim(length);
             }

@@ -43,7 +43,25 @@ pub fn draw(
             driver.context.publication_linger_timeout_ns += 4 * SECOND;
         }
     }
-    parting(random, Ending { has_hole, is_slow }, fair)
+    let parting = parting(random, Ending { has_hole, is_slow }, fair);
+    for (index, stream) in streams.iter_mut().enumerate() {
+        if rarely(random, 6) {
+            stream.publisher.equal_length = Some(one_of(random, &[224, 1_000, 1_376]));
+            lengthen_bursts(events, index);
+        }
+    }
+    parting
+}
+
+/// Makes the bursts of a stream so long that its publisher is always ahead of its receivers.
+fn lengthen_bursts(events: &mut [(i64, Event)], index: usize) {
+    for (_, event) in events {
+        if let Event::Publish(stream, burst) = event
+            && *stream == index
+        {
+            *burst *= 5;
+        }
+    }
 }
 
 /// How the last messages of a schedule travel.

@@ -134,6 +134,7 @@ fn draw_stream(random: &mut Rng, hosts: usize, form: Form, index: usize) -> Stre
             is_exclusive,
             destinations: draft.publication_destinations(),
             max_message_length: random.usize(300..=MAX_MESSAGE_LENGTH),
+            equal_length: None,
             aborts_one_in: 0,
             dies_in_claim: false,
         },
