@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use aeron_pipeline::layout::{Decoder, Layout, MAX_RECORD_LENGTH};
+use aeron_columns::layout::{Decoder, Layout, MAX_RECORD_LENGTH};
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 use libfuzzer_sys::fuzz_target;

@@ -12,9 +12,10 @@ use std::sync::Arc;
 
 use aeron_archive::reader::RecordingReader;
 use aeron_archive::storage::Directory;
-use aeron_pipeline::columns::{Mode, Projection, RowReader, ValueFormat};
-use aeron_pipeline::layout::{Layout, timestamp_type};
+use aeron_columns::layout::{Layout, timestamp_type};
+use aeron_columns::read::{Mode, Projection, ValueFormat};
 use aeron_pipeline::partition::Partition;
+use aeron_pipeline::rows::RowReader;
 use arrow_schema::{DataType, Field, Schema};
 use recordings::Recording;
 use rustix::time::{ClockId, clock_gettime};

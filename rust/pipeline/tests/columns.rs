@@ -6,11 +6,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use aeron_archive::memory_storage::MemoryStorage;
-use aeron_pipeline::columns::{
-    BATCH_LENGTH, BATCH_ROWS, Mode, Projection, RowError, RowReader, ValueFormat,
+use aeron_columns::layout::timestamp_type;
+use aeron_columns::read::{
+    self as columns, BATCH_LENGTH, BATCH_ROWS, Mode, Projection, ValueFormat,
 };
-use aeron_pipeline::layout::timestamp_type;
 use aeron_pipeline::partition::Partition;
+use aeron_pipeline::rows::{RowError, RowReader};
 use aeron_protocol::frame::flags::{BEGIN, END, UNFRAGMENTED};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int16Type, Int32Type, Int64Type, TimestampMicrosecondType};
@@ -478,7 +479,10 @@ fn a_message_that_is_longer_than_any_can_be_is_an_error() {
     );
     assert!(matches!(
         batches(reader),
-        Err(RowError::TooLong { position: 0, .. })
+        Err(RowError::Rows(columns::RowError::TooLong {
+            position: 0,
+            ..
+        }))
     ));
 }
 

@@ -6,20 +6,13 @@
 
 mod drain;
 mod error;
-mod key;
-mod messages;
 mod offer;
-mod packing;
 mod patience;
 mod publications;
-mod rows;
 mod stream;
 mod task;
 
 pub use error::{Progress, SinkError};
-pub use key::{MAX_MESSAGES, MAX_PARTITIONS, MessageKey};
-pub use messages::{ArrowMessages, Payloads, Reserved, ReservedValue};
 pub use publications::{MAX_STREAMS, Publications};
-pub use rows::{Headers, RESERVED_VALUE, RowError, Rows, STREAM_ID, VALUE};
 pub use stream::StreamReceipt;
 pub use task::{Receipt, SinkSettings, SinkTask, Typed};

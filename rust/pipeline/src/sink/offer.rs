@@ -1,8 +1,8 @@
 //! Offering messages until all are accepted, or it takes too long.
 
 use aeron_client::{AppendError, Messages as _, Publication};
+use aeron_columns::write::ArrowMessages;
 
-use super::messages::ArrowMessages;
 use super::patience::{Patience, Refusal};
 
 /// What was accepted, and why no more.

@@ -4,14 +4,12 @@ use std::time::{Duration, Instant};
 
 use aeron_agent::{BackoffIdleStrategy, IdleStrategy};
 use aeron_client::{AppendError, Counter, Publication};
+use aeron_columns::write::{ArrowMessages, Packing, Payloads, ReservedValue, Rows};
 
 use super::drain::slowest_position;
-use super::messages::{ArrowMessages, Payloads, ReservedValue};
 use super::offer::{Offered, Stop, offer_all};
-use super::packing::Packing;
 use super::patience::Patience;
 use super::publications::Lease;
-use super::rows::Rows;
 
 /// What a task published on one stream.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,18 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aeron_client::{Aeron, AppendError, Error};
+use aeron_columns::layout::Layout;
+use aeron_columns::write::{
+    ArrowMessages, Headers, MAX_MESSAGES, Packing, Payloads, Reserved, ReservedValue, RowError,
+    Rows, RowsOfStream, by_stream,
+};
 use arrow_array::RecordBatch;
 
 use super::error::{Progress, SinkError};
-use super::key::MAX_MESSAGES;
-use super::messages::{ArrowMessages, Payloads, Reserved, ReservedValue};
 use super::offer::Stop;
-use super::packing::Packing;
 use super::patience::{Patience, Refusal};
 use super::publications::{LeaseError, MAX_STREAMS, Publications};
-use super::rows::{Headers, RowError, Rows, RowsOfStream, by_stream};
 use super::stream::{DrainError, Sent, Stream, StreamReceipt, deadline_in};
-use crate::layout::{EncodeError, Layout};
 
 /// Rows that are made records of before they are sent: few enough to be in the cache still.
 const ENCODED_ROWS: usize = 4096;
@@ -440,22 +440,4 @@ impl SinkTask {
 fn encode(layout: &Layout, rows: &RecordBatch, records: &mut Vec<u8>) -> Result<(), RowError> {
     let encoder = layout.encoder(rows)?;
     Ok(encoder.encode(0..rows.num_rows(), records)?)
-}
-
-impl From<EncodeError> for RowError {
-    fn from(error: EncodeError) -> Self {
-        let (row, reason) = match error {
-            EncodeError::Null { row, column } => (
-                Some(row),
-                format!("column '{column}' is null, which a record cannot hold"),
-            ),
-            EncodeError::Value {
-                row,
-                column,
-                reason,
-            } => (Some(row), format!("column '{column}' {reason}")),
-            error => (None, error.to_string()),
-        };
-        Self { row, reason }
-    }
 }

@@ -1,6 +1,6 @@
 //! `offer_arrow` of publications: the rows of a record batch, or the values of a column, without Spark.
 
-use aeron_pipeline::sink::{ArrowMessages, Payloads, Reserved, Rows};
+use aeron_columns::write::{ArrowMessages, Payloads, Reserved, Rows};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
 use pyo3::prelude::*;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use aeron_pipeline::layout::{Decoder, Layout};
+use aeron_columns::layout::{Decoder, Layout};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, Schema};

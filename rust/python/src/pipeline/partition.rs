@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aeron_archive::storage::Directory;
-use aeron_pipeline::columns::{Mode, Projection, RowReader, ValueFormat};
+use aeron_columns::read::{Mode, Projection, ValueFormat};
 use aeron_pipeline::partition::Partition;
 use aeron_pipeline::private::{self, MalformedNote};
+use aeron_pipeline::rows::RowReader;
 use pyo3::prelude::*;
 
 use super::column_batch::PyColumnBatch;

@@ -4,10 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aeron_client::{Aeron, Context};
-use aeron_pipeline::sink::{
-    MAX_PARTITIONS, MessageKey, Publications, Receipt, ReservedValue, SinkError, SinkSettings,
-    SinkTask, Typed,
-};
+use aeron_columns::write::{MAX_PARTITIONS, MessageKey, ReservedValue};
+use aeron_pipeline::sink::{Publications, Receipt, SinkError, SinkSettings, SinkTask, Typed};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
 use pyo3::prelude::*;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use aeron_pipeline::layout::{
+use aeron_columns::layout::{
     Decoder, EncodeError, FieldType, Layout, LayoutField, MAX_RECORD_LENGTH,
 };
 use arrow_array::cast::AsArray;

@@ -1,11 +1,12 @@
 //! Rows of recordings as Arrow record batches: the frames of a range are walked once, and that walk copies every message to where
 //! its column is made, fragments joined by the copy.
 //!
-//! [`Projection`] says which columns there are, [`RowReader`] reads the rows of a [`Partition`](crate::partition::Partition). A
-//! message belongs to the partition in which it begins; fragments without a beginning and messages without an end give no row.
-//! Reading depends on nothing but the partition and the files, so each attempt gives the same rows in the same record batches.
+//! [`Projection`] says which columns there are, [`RowReader`] reads the rows of a range of [`Frames`]. A message belongs to the range in
+//! which it begins; fragments without a beginning and messages without an end give no row. Reading depends on nothing but the range
+//! and the frames, so each attempt gives the same rows in the same record batches.
 
 mod build;
+mod frames;
 mod malformed;
 mod projection;
 mod reader;
@@ -13,6 +14,8 @@ mod row_error;
 mod staged;
 mod walk;
 
+pub use build::Recording;
+pub use frames::{ArrivalTimes, Frame, Frames};
 pub use malformed::{Malformed, Mode};
 pub use projection::{Projection, ProjectionError, ValueFormat};
 pub use reader::RowReader;

@@ -6,7 +6,6 @@ use std::iter::repeat_n;
 use std::ops::Range;
 use std::sync::Arc;
 
-use aeron_archive::storage::Storage;
 use aeron_memory::log::position::Positions;
 use arrow_array::{
     ArrayRef, BinaryArray, Int16Array, Int32Array, Int64Array, StringArray,
@@ -14,18 +13,23 @@ use arrow_array::{
 };
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer};
 
+use super::frames::ArrivalTimes;
 use super::projection::{Column, Payload};
 use super::staged::{Message, row_count};
-use crate::private::Arrivals;
 
 /// What all rows of a recording have in common.
 #[derive(Debug)]
-pub(super) struct Recording {
-    pub(super) id: i64,
-    pub(super) stream_id: i32,
-    pub(super) session_id: i32,
-    pub(super) positions: Positions,
-    pub(super) channel: Option<String>,
+pub struct Recording {
+    /// Recording id.
+    pub id: i64,
+    /// Stream id of its frames.
+    pub stream_id: i32,
+    /// Session id of its frames.
+    pub session_id: i32,
+    /// Positions of its stream.
+    pub positions: Positions,
+    /// What rows show as their channel, if it is known.
+    pub channel: Option<String>,
 }
 
 /// Messages with the columns of their payloads.
@@ -144,11 +148,11 @@ impl<'a> Rows<'a> {
     }
 
     /// A column, in the order of the rows. One of payloads is at hand.
-    pub(super) fn column<S: Storage>(
+    pub(super) fn column<A: ArrivalTimes>(
         &self,
         column: Column,
         recording: &Recording,
-        arrivals: &mut Option<Arrivals<S>>,
+        arrivals: &mut Option<A>,
     ) -> io::Result<ArrayRef> {
         let count = self.count;
         let positions = recording.positions;
@@ -203,7 +207,7 @@ impl<'a> Rows<'a> {
     }
 
     /// When each message was complete; nulls where that is not known.
-    fn timestamps<S: Storage>(&self, arrivals: &mut Option<Arrivals<S>>) -> io::Result<ArrayRef> {
+    fn timestamps<A: ArrivalTimes>(&self, arrivals: &mut Option<A>) -> io::Result<ArrayRef> {
         let mut times = Vec::with_capacity(self.count);
         let mut is_known = Vec::with_capacity(self.count);
         for message in self.messages.iter() {

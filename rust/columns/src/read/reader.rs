@@ -1,61 +1,39 @@
-//! [`RowReader`]: from the frames of a partition to record batches.
+//! [`RowReader`]: from frames to record batches.
 
 use std::borrow::Cow;
 
-use aeron_archive::reader::RecordingReader;
-use aeron_archive::storage::Storage;
 use arrow_array::{RecordBatch, RecordBatchOptions};
 
 use super::build::{Recording, Rows};
+use super::frames::{ArrivalTimes, Frames};
 use super::malformed::{Judge, Malformed, Mode};
 use super::projection::{Payload, Projection};
 use super::row_error::RowError;
 use super::staged::{Staged, row_count};
 use super::walk::Walk;
-use crate::partition::Partition;
-use crate::private::Arrivals;
 
-/// Reads the rows of a partition. For one thread.
-pub struct RowReader<S: Storage> {
-    walk: Walk<S>,
+/// Reads the rows of a range of frames. For one thread.
+pub struct RowReader<F, A> {
+    walk: Walk<F>,
     projection: Projection,
     judge: Judge,
     recording: Recording,
-    /// Of a projection that shows them.
-    arrivals: Option<Arrivals<S>>,
+    arrivals: Option<A>,
 }
 
-impl<S: Storage + Clone> RowReader<S> {
-    /// A reader of the rows of `partition`, whose archive is `storage`. `channel` is what rows show when the recording does not
-    /// name its own. No frame is read yet.
-    ///
-    /// # Errors
-    /// The partition describes no possible range of a recording, or its index cannot be read.
+impl<F: Frames, A: ArrivalTimes> RowReader<F, A> {
+    /// A reader of the rows of `frames`: of messages that begin before position `to`. No frame is read yet. Without `arrivals`, no
+    /// arrival time is known.
     pub fn new(
-        storage: S,
-        partition: &Partition,
+        frames: F,
+        to: i64,
+        recording: Recording,
+        arrivals: Option<A>,
         projection: Projection,
         mode: Mode,
-        channel: Option<&str>,
-    ) -> Result<Self, RowError> {
-        let stream = partition.stream()?;
-        let recording = &partition.recording;
-        let arrivals = projection.has_timestamp().then(|| {
-            Arrivals::new(
-                storage.clone(),
-                stream,
-                partition.from,
-                partition.index_hint,
-            )
-        });
-        let arrivals = arrivals.transpose().map_err(|source| RowError::Arrivals {
-            recording_id: recording.id,
-            source,
-        })?;
-        let frames = RecordingReader::new(storage, stream, partition.from, partition.end)?;
-        let channel = recording.channel.as_deref().or(channel);
-        Ok(Self {
-            walk: Walk::new(frames, partition.to, &projection.payload),
+    ) -> Self {
+        Self {
+            walk: Walk::new(frames, to, &projection.payload),
             projection,
             judge: Judge {
                 mode,
@@ -64,15 +42,9 @@ impl<S: Storage + Clone> RowReader<S> {
                 session_id: recording.session_id,
                 dropped: 0,
             },
-            recording: Recording {
-                id: recording.id,
-                stream_id: recording.stream_id,
-                session_id: recording.session_id,
-                positions: stream.positions(),
-                channel: channel.map(str::to_owned),
-            },
+            recording,
             arrivals,
-        })
+        }
     }
 
     /// Messages and records that were dropped so far because they are malformed.
@@ -80,11 +52,11 @@ impl<S: Storage + Clone> RowReader<S> {
         self.judge.dropped
     }
 
-    /// The next record batch, which has rows; `None` behind the last.
+    /// The next record batch, which has rows; `None` after the last.
     ///
     /// # Errors
-    /// [`RowError`]; what comes behind an error is not defined.
-    pub fn next_batch(&mut self) -> Result<Option<RecordBatch>, RowError> {
+    /// [`RowError`]; what comes after an error is not defined.
+    pub fn next_batch(&mut self) -> Result<Option<RecordBatch>, RowError<F::Error>> {
         loop {
             let payload = &self.projection.payload;
             if self.walk.staged.is_drained() {
@@ -134,12 +106,12 @@ fn take_rows<'a>(
 
 impl Projection {
     /// The columns of these rows.
-    fn batch<S: Storage>(
+    fn batch<A: ArrivalTimes, E>(
         &self,
         rows: &Rows<'_>,
         recording: &Recording,
-        arrivals: &mut Option<Arrivals<S>>,
-    ) -> Result<RecordBatch, RowError> {
+        arrivals: &mut Option<A>,
+    ) -> Result<RecordBatch, RowError<E>> {
         let recording_id = recording.id;
         let columns = self.columns.iter();
         let arrays: Result<Vec<_>, _> = columns

@@ -1,6 +1,6 @@
 //! Columns as messages: what appending a batch asks for, answered by Arrow memory without a copy.
 
-use aeron_client::Records;
+use aeron_memory::log::append::Records;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{BinaryType, ByteArrayType, LargeBinaryType, LargeUtf8Type, Utf8Type};
 use arrow_array::{Array, FixedSizeBinaryArray, GenericByteArray};
@@ -78,7 +78,7 @@ impl<'a> Payloads<'a> {
     }
 
     /// Records of this length, one behind the other.
-    pub(super) fn records(bytes: &'a [u8], length: usize) -> Self {
+    pub fn records(bytes: &'a [u8], length: usize) -> Self {
         let count = bytes.len().checked_div(length).unwrap_or_default();
         let records = Records::new(bytes, length, length, count);
         Self::Fixed(records.expect("so many are there"))
@@ -89,17 +89,17 @@ impl<'a> Payloads<'a> {
         match self {
             Self::Small(slices) => slices.offsets.len() - 1,
             Self::Large(slices) => slices.offsets.len() - 1,
-            Self::Fixed(records) => aeron_client::Messages::count(records),
+            Self::Fixed(records) => aeron_memory::log::append::Messages::count(records),
         }
     }
 
     /// The one at this place, which is below their number.
     #[inline(always)]
-    pub(super) fn at(&self, index: usize) -> &[u8] {
+    pub fn at(&self, index: usize) -> &[u8] {
         match self {
             Self::Small(slices) => slices.at(index),
             Self::Large(slices) => slices.at(index),
-            Self::Fixed(records) => aeron_client::Messages::message(records, index),
+            Self::Fixed(records) => aeron_memory::log::append::Messages::message(records, index),
         }
     }
 }
@@ -128,7 +128,7 @@ impl<O: Copy + TryInto<usize>> Slices<'_, O> {
 impl ArrowMessages<'_> {
     /// Where among payloads and reserved values the message at `index` is; `index` may be the number of messages.
     #[inline(always)]
-    pub(super) fn place(&self, index: usize) -> usize {
+    pub fn place(&self, index: usize) -> usize {
         match self.order {
             None => index,
             Some(order) => order
@@ -138,7 +138,7 @@ impl ArrowMessages<'_> {
     }
 }
 
-impl aeron_client::Messages for ArrowMessages<'_> {
+impl aeron_memory::log::append::Messages for ArrowMessages<'_> {
     #[inline]
     fn count(&self) -> usize {
         self.order

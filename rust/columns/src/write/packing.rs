@@ -1,13 +1,13 @@
 //! [`Packing`]: several records in one message.
 
-use aeron_client::Records;
+use aeron_memory::log::append::Records;
 
 use super::messages::{Payloads, Reserved, ReservedValue};
 use super::rows::Rows;
 
 /// Records of a stream on their way into messages of several.
 #[derive(Debug)]
-pub(super) struct Packing {
+pub struct Packing {
     record_length: usize,
     records_per_message: usize,
     /// Records that are not sent yet, the first of which begins a message.
@@ -19,7 +19,8 @@ pub(super) struct Packing {
 }
 
 impl Packing {
-    pub(super) fn new(record_length: usize, records_per_message: usize) -> Self {
+    /// No records yet; messages will have so many of this length, in bytes.
+    pub fn new(record_length: usize, records_per_message: usize) -> Self {
         Self {
             record_length,
             records_per_message,
@@ -31,7 +32,7 @@ impl Packing {
 
     /// Adds a row; its reserved value counts if it begins a message.
     #[inline]
-    pub(super) fn push(&mut self, rows: &Rows<'_>, row: usize) {
+    pub fn push(&mut self, rows: &Rows<'_>, row: usize) {
         if self.pending.len().is_multiple_of(self.message_length()) {
             let values = rows.headers.reserved_values;
             self.reserved_values
@@ -41,13 +42,13 @@ impl Packing {
     }
 
     /// Messages that have all their records.
-    pub(super) fn complete(&self) -> Payloads<'_> {
+    pub fn complete(&self) -> Payloads<'_> {
         let length = self.message_length();
         self.messages(length, self.pending.len() / length)
     }
 
     /// The last message, which may have fewer records than others; to be asked for when the complete ones are sent.
-    pub(super) fn last(&self) -> Payloads<'_> {
+    pub fn last(&self) -> Payloads<'_> {
         let length = self.pending.len();
         self.messages(length, usize::from(length > 0))
     }
@@ -58,7 +59,7 @@ impl Packing {
     }
 
     /// Reserved values of the messages that are not sent yet, which are numbered as they are sent.
-    pub(super) fn reserved(&self, kind: ReservedValue) -> Reserved<'_> {
+    pub fn reserved(&self, kind: ReservedValue) -> Reserved<'_> {
         match kind {
             ReservedValue::Zero => Reserved::Zero,
             ReservedValue::Column => Reserved::Column(&self.reserved_values),
@@ -70,7 +71,7 @@ impl Packing {
     }
 
     /// Takes away the first messages, which are sent; answers how many records they have.
-    pub(super) fn remove(&mut self, messages: usize) -> usize {
+    pub fn remove(&mut self, messages: usize) -> usize {
         let length = (messages * self.message_length()).min(self.pending.len());
         self.pending.drain(..length);
         self.reserved_values.drain(..messages);

@@ -2,8 +2,6 @@
 
 use std::io;
 
-use aeron_archive::reader::ReadError;
-use aeron_archive::stream::StreamError;
 use aeron_memory::log::frame::MAX_MESSAGE_LENGTH;
 use arrow_schema::ArrowError;
 
@@ -11,13 +9,10 @@ use super::malformed::Malformed;
 
 /// Why rows cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum RowError {
-    /// No recording is as the partition says.
-    #[error(transparent)]
-    Stream(#[from] StreamError),
+pub enum RowError<E> {
     /// The frames cannot be read.
     #[error(transparent)]
-    Read(#[from] ReadError),
+    Frames(E),
     /// A message is malformed, and the mode makes that an error.
     #[error(transparent)]
     Malformed(#[from] Malformed),
@@ -47,19 +42,4 @@ pub enum RowError {
         /// Names the column.
         source: ArrowError,
     },
-}
-
-impl RowError {
-    /// A word for programs: `RECORD`, `DATA_LOSS` for a segment that is gone, otherwise `RECORDING`.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Malformed(_) => "RECORD",
-            Self::Read(ReadError::Storage { source, .. })
-                if source.kind() == io::ErrorKind::NotFound =>
-            {
-                "DATA_LOSS"
-            }
-            _ => "RECORDING",
-        }
-    }
 }

@@ -5,12 +5,12 @@
 //! the record; what no field covers is skipped by the decoder and zero in what the encoder writes.
 //!
 //! ```
-//! use aeron_pipeline::layout::Layout;
+//! use aeron_columns::layout::Layout;
 //!
 //! let layout: Layout = "time ts_ns, price f64, @20 side i8, venue char[4] =32".parse()?;
 //! assert_eq!(layout.record_length(), 32);
 //! assert_eq!(layout.field("side").unwrap().offset(), 20);
-//! # Ok::<(), aeron_pipeline::layout::LayoutError>(())
+//! # Ok::<(), aeron_columns::layout::LayoutError>(())
 //! ```
 
 mod decode;

@@ -8,6 +8,7 @@ use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 
 use super::messages::Payloads;
+use crate::layout::EncodeError;
 
 /// The column of payloads: bytes or text.
 pub const VALUE: &str = "value";
@@ -42,6 +43,24 @@ pub struct RowError {
     pub row: Option<usize>,
     /// What is wrong.
     pub reason: String,
+}
+
+impl From<EncodeError> for RowError {
+    fn from(error: EncodeError) -> Self {
+        let (row, reason) = match error {
+            EncodeError::Null { row, column } => (
+                Some(row),
+                format!("column '{column}' is null, which a record cannot hold"),
+            ),
+            EncodeError::Value {
+                row,
+                column,
+                reason,
+            } => (Some(row), format!("column '{column}' {reason}")),
+            error => (None, error.to_string()),
+        };
+        Self { row, reason }
+    }
 }
 
 impl<'a> Rows<'a> {
@@ -109,14 +128,15 @@ fn wrong_type(name: &str, column: &dyn Array, expected: &str) -> RowError {
 
 /// Rows of one stream.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct RowsOfStream {
-    pub(super) stream_id: i32,
+pub struct RowsOfStream {
+    /// The stream.
+    pub stream_id: i32,
     /// Which rows, in order; all if there is no list.
-    pub(super) order: Option<Vec<u32>>,
+    pub order: Option<Vec<u32>>,
 }
 
 /// The rows of each stream, streams in the order in which they first occur.
-pub(super) fn by_stream(stream_ids: &[i32]) -> Vec<RowsOfStream> {
+pub fn by_stream(stream_ids: &[i32]) -> Vec<RowsOfStream> {
     let Some(&first) = stream_ids.first() else {
         return Vec::new();
     };
@@ -144,14 +164,14 @@ pub(super) fn by_stream(stream_ids: &[i32]) -> Vec<RowsOfStream> {
 mod tests {
     use std::sync::Arc;
 
-    use aeron_client::Messages as _;
+    use aeron_memory::log::append::Messages as _;
     use arrow_array::{
         ArrayRef, BinaryArray, Int32Array, Int64Array, LargeBinaryArray, LargeStringArray,
         StringArray,
     };
 
     use super::*;
-    use crate::sink::{ArrowMessages, Reserved};
+    use crate::write::{ArrowMessages, Reserved};
 
     fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
         RecordBatch::try_from_iter(columns).unwrap()

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use aeron_pipeline::layout::{Decoder, FieldType, Layout, LayoutField};
+use aeron_columns::layout::{Decoder, FieldType, Layout, LayoutField};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,

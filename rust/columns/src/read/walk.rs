@@ -1,18 +1,17 @@
 //! The walk over the frames of a range, which stages its messages.
 
-use aeron_archive::reader::RecordingReader;
-use aeron_archive::storage::Storage;
 use aeron_memory::log::frame::flags;
 
-use super::malformed::Judge;
+use super::frames::Frames;
+use super::malformed::{Judge, Malformed};
 use super::projection::Payload;
 use super::row_error::RowError;
 use super::staged::{Beginning, Staged};
 use super::{BATCH_LENGTH, BATCH_ROWS};
 
 /// Frames of a range, on their way to messages.
-pub(super) struct Walk<S: Storage> {
-    frames: RecordingReader<S>,
+pub(super) struct Walk<F> {
+    frames: F,
     /// No message that begins here or later belongs to the range.
     to: i64,
     is_at_end: bool,
@@ -21,8 +20,8 @@ pub(super) struct Walk<S: Storage> {
     pub(super) row_limit: usize,
 }
 
-impl<S: Storage> Walk<S> {
-    pub(super) fn new(frames: RecordingReader<S>, to: i64, payload: &Payload) -> Self {
+impl<F: Frames> Walk<F> {
+    pub(super) fn new(frames: F, to: i64, payload: &Payload) -> Self {
         let row_limit = match payload {
             Payload::Records { record_length, .. } => BATCH_ROWS.min(BATCH_LENGTH / record_length),
             _ => BATCH_ROWS,
@@ -37,7 +36,11 @@ impl<S: Storage> Walk<S> {
     }
 
     /// Stages messages until there are enough for a record batch, or no more. All that were staged before are forgotten.
-    pub(super) fn fill(&mut self, payload: &Payload, judge: &mut Judge) -> Result<(), RowError> {
+    pub(super) fn fill(
+        &mut self,
+        payload: &Payload,
+        judge: &mut Judge,
+    ) -> Result<(), RowError<F::Error>> {
         self.staged.clear();
         while !self.is_at_end && !self.is_full() {
             self.is_at_end = !self.step(payload, judge)?;
@@ -52,27 +55,27 @@ impl<S: Storage> Walk<S> {
 
     /// Goes one frame on; false when no more messages belong to the range.
     #[inline(always)]
-    fn step(&mut self, payload: &Payload, judge: &mut Judge) -> Result<bool, RowError> {
+    fn step(&mut self, payload: &Payload, judge: &mut Judge) -> Result<bool, RowError<F::Error>> {
         let is_behind = self.frames.position() >= self.to;
         if is_behind && !self.staged.is_open() {
             return Ok(false);
         }
-        let Some(frame) = self.frames.next_frame()? else {
+        let Some(frame) = self.frames.next_frame().map_err(RowError::Frames)? else {
             return Ok(false);
         };
-        if frame.is_padding() {
+        if frame.is_padding {
             // What comes behind it is no part of a message from before it: such a message was given up by its publisher.
             self.staged.abandon();
             return Ok(true);
         }
-        let frame_flags = frame.flags();
+        let frame_flags = frame.flags;
         if frame_flags & flags::BEGIN != 0 {
             if is_behind {
                 return Ok(false);
             }
             self.staged.begin(Beginning {
-                position: frame.position(),
-                reserved_value: frame.reserved_value(),
+                position: frame.position,
+                reserved_value: frame.reserved_value,
                 flags: frame_flags,
             });
         } else if !self.staged.is_open() {
@@ -80,9 +83,9 @@ impl<S: Storage> Walk<S> {
         }
         let bytes = match payload {
             Payload::Ignored => &[],
-            _ => frame.payload(),
+            _ => frame.payload,
         };
-        let end_position = frame.end_position();
+        let end_position = frame.end_position;
         if let Err(position) = self.staged.append(bytes) {
             let recording_id = judge.recording_id;
             return Err(RowError::TooLong {
@@ -102,7 +105,7 @@ impl<S: Storage> Walk<S> {
         end_position: i64,
         payload: &Payload,
         judge: &mut Judge,
-    ) -> Result<(), RowError> {
+    ) -> Result<(), Malformed> {
         let Payload::Records { record_length, .. } = *payload else {
             self.staged.end_row(end_position);
             return Ok(());
