@@ -35,6 +35,9 @@ pub struct SubscriberPlan {
     pub is_waited_for: bool,
     /// Destinations that it adds by hand.
     pub destinations: Vec<String>,
+    /// How long it rests after each poll, which then takes all there is; 0 if it polls in each turn. The window of its publisher
+    /// opens in long steps then.
+    pub rest_ns: i64,
 }
 
 /// See the [module](super).
@@ -307,8 +310,12 @@ impl Subscriber {
                     found = result;
                 }
             },
-            FRAGMENTS_PER_TURN,
+            match self.plan.rest_ns {
+                0 => FRAGMENTS_PER_TURN,
+                _ => usize::MAX,
+            },
         );
+        self.polls_from_ns = surroundings.clock.now_ns() + self.plan.rest_ns;
         found?;
         polled.map_err(|error| format!("poll failed: {error}"))
     }

@@ -48,9 +48,30 @@ pub fn draw(
         if rarely(random, 6) {
             stream.publisher.equal_length = Some(one_of(random, &[224, 1_000, 1_376]));
             lengthen_bursts(events, index);
+            stream.publisher.channel = with_short_terms(&stream.publisher.channel);
+            let rest_ns = one_of(random, &[0, 2 * MS, 10 * MS]);
+            for subscriber in &mut stream.subscribers {
+                subscriber.rest_ns = rest_ns;
+            }
         }
     }
     parting
+}
+
+/// A channel whose terms are as short as a window of GSO batches is long, and whose datagrams every network carries.
+fn with_short_terms(channel: &str) -> String {
+    // A position within a longer term may be none of a shorter one.
+    if channel.contains("term-offset=") {
+        return channel.to_owned();
+    }
+    let replace = |parameter: &str| match parameter.split_once('=') {
+        Some(("term-length", _)) => "term-length=65536".to_owned(),
+        Some(("mtu", _)) => "mtu=1408".to_owned(),
+        Some(("pub-wnd", _)) => "pub-wnd=16384".to_owned(),
+        _ => parameter.to_owned(),
+    };
+    let parameters: Vec<_> = channel.split('|').map(replace).collect();
+    parameters.join("|")
 }
 
 /// Makes the bursts of a stream so long that its publisher is always ahead of its receivers.

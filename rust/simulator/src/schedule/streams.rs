@@ -214,6 +214,7 @@ impl Draft {
                     is_served: rejoins,
                     is_waited_for: !self.publishing.iter().any(|it| it == "fc=max"),
                     destinations: self.subscription_destinations(),
+                    rest_ns: 0,
                 }
             })
             .collect();
@@ -263,6 +264,7 @@ impl Draft {
             is_served: false,
             is_waited_for: false,
             destinations: Vec::new(),
+            rest_ns: 0,
         }
     }
 
