@@ -30,8 +30,13 @@ def command(directory: str, timeout_ms: int, error_file: Path | None, offset: in
     """Show the distinct errors that a driver has recorded, with how often and when."""
     errors = _read(directory, timeout_ms, error_file, offset)
     if as_json:
-        click.echo(json.dumps([_as_json(error) for error in errors], indent=2))
+        click.echo(json.dumps([error_as_json(error) for error in errors], indent=2))
         return
+    print_errors(errors)
+
+
+def print_errors(errors: list[aeron.ErrorObservation]) -> None:
+    """Prints errors in the form of ErrorStat."""
     for error in errors:
         first, last = local_time(error.first_observation_ms), local_time(error.last_observation_ms)
         text = printable_lines(error.text)
@@ -49,7 +54,8 @@ def _read(directory: str, timeout_ms: int, error_file: Path | None, offset: int)
         raise click.ClickException(f"{error_file}: {error}") from error
 
 
-def _as_json(error: aeron.ErrorObservation) -> dict[str, object]:
+def error_as_json(error: aeron.ErrorObservation) -> dict[str, object]:
+    """The error with all its fields."""
     return {
         "observation_count": error.observation_count,
         "first_observation_ms": error.first_observation_ms,

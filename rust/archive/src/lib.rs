@@ -23,6 +23,7 @@ pub mod server;
 pub mod storage;
 pub mod store;
 pub mod stream;
+pub mod tool;
 mod window;
 
 pub use damage::Damage;

@@ -222,7 +222,7 @@ fn is_orphan<S: Storage>(name: &str, catalog: &Catalog<S>, sidecars: &[&str]) ->
         })
 }
 
-fn remove<S: Storage>(storage: &S, name: String) -> Result<(), PurgeError> {
+pub(crate) fn remove<S: Storage>(storage: &S, name: String) -> Result<(), PurgeError> {
     match storage.remove(&name) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => {
             Err(PurgeError::Delete { name, source })

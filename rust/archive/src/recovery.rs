@@ -26,6 +26,8 @@ const PAGE_LENGTH: usize = 4096;
 pub struct RecordingEnd {
     /// Its stop position.
     pub position: i64,
+    /// Stop position if a last frame that may not be whole is kept: after `position` only if there is such a frame with all its bytes.
+    pub kept_position: i64,
     /// Whether a frame follows that was not written wholly, or bytes that are none.
     pub is_torn: bool,
     /// When its last segment was last written; `None` when it has no segment.
@@ -213,6 +215,7 @@ fn end_without_segments(
     }
     Ok(RecordingEnd {
         position,
+        kept_position: position,
         is_torn: false,
         modified: None,
     })
@@ -249,6 +252,7 @@ fn find_end_in<S: Storage>(
     }
     Ok(RecordingEnd {
         position: walked.position,
+        kept_position: walked.kept_position,
         is_torn: walked.is_torn || walked.fault != FrameFault::Nothing,
         modified: Some(modified),
     })
@@ -258,6 +262,8 @@ fn find_end_in<S: Storage>(
 struct Walked {
     /// End of the last frame that is whole.
     position: i64,
+    /// End of the last frame, whole or in doubt.
+    kept_position: i64,
     /// Whether a frame follows that is not.
     is_torn: bool,
     /// What is wrong with the bytes at which the walk ended.
@@ -306,6 +312,7 @@ fn walk<S: Storage>(
     }
     Ok(Walked {
         position: doubtful.unwrap_or(position),
+        kept_position: position,
         is_torn: doubtful.is_some(),
         fault,
     })

@@ -113,6 +113,15 @@ impl RecordedStream {
         })
     }
 
+    /// The stream of a recording as its segment files have it: an extension brings frames of another session, and a checksum is in the place
+    /// of the session id.
+    ///
+    /// # Errors
+    /// [`StreamError`] names the value that is impossible.
+    pub fn of_recording(descriptor: &RecordingDescriptor) -> Result<Self, StreamError> {
+        Ok(Self::new(&descriptor.into())?.any_session())
+    }
+
     /// Takes frames of any session. An archive that writes frame checksums keeps them in the field of the session id.
     #[must_use]
     pub fn any_session(mut self) -> Self {

@@ -57,6 +57,23 @@ impl<S: Storage> Catalog<S> {
         })
     }
 
+    /// Corrects where and when a recording ended that may be marked as broken. Both change at once.
+    ///
+    /// # Errors
+    /// The recording never existed or is deleted, the position cannot be its end, or the file system refuses; then nothing changed.
+    pub fn correct_stop(
+        &mut self,
+        recording_id: i64,
+        position: i64,
+        timestamp_ms: i64,
+    ) -> Result<(), CatalogError> {
+        let place = self.not_deleted(recording_id)?;
+        let mut entry = self.entries[place].clone();
+        entry.descriptor.stop_position = position;
+        entry.descriptor.stop_timestamp_ms = timestamp_ms;
+        self.write_changed(place, entry, &[STOP_TIMESTAMP_AND_POSITION])
+    }
+
     /// Moves the end of a recording to `position` and leaves the time at which the recording ended.
     ///
     /// # Errors
@@ -143,20 +160,38 @@ impl<S: Storage> Catalog<S> {
             .filter(|&place| self.entries[place].checksum == 0)
             .collect();
         for &place in &missing {
-            let mut entry = self.entries[place].clone();
-            let bytes = entry.encode(self.checksum);
-            self.write_part(&entry, &bytes, CHECKSUM_FIELD)?;
-            self.entries[place] = entry;
+            self.write_checksum(place)?;
         }
         self.sync()?;
         Ok(missing.len())
     }
 
-    fn mark(&mut self, recording_id: i64, state: RecordingState) -> Result<(), CatalogError> {
-        let place = self
-            .position_of(recording_id)
+    /// Gives an entry the checksum of what it says now, whatever it has. Does nothing if the catalog writes no checksums.
+    ///
+    /// # Errors
+    /// The recording never existed or is deleted, or the file system refuses.
+    pub fn update_checksum(&mut self, recording_id: i64) -> Result<(), CatalogError> {
+        let place = self.not_deleted(recording_id)?;
+        self.write_checksum(place)?;
+        self.sync()
+    }
+
+    fn write_checksum(&mut self, place: usize) -> Result<(), CatalogError> {
+        let mut entry = self.entries[place].clone();
+        let bytes = entry.encode(self.checksum);
+        self.write_part(&entry, &bytes, CHECKSUM_FIELD)?;
+        self.entries[place] = entry;
+        Ok(())
+    }
+
+    fn not_deleted(&self, recording_id: i64) -> Result<usize, CatalogError> {
+        self.position_of(recording_id)
             .filter(|&place| self.entries[place].state != RecordingState::Deleted)
-            .ok_or(CatalogError::UnknownRecording { recording_id })?;
+            .ok_or(CatalogError::UnknownRecording { recording_id })
+    }
+
+    fn mark(&mut self, recording_id: i64, state: RecordingState) -> Result<(), CatalogError> {
+        let place = self.not_deleted(recording_id)?;
         if self.entries[place].state == state {
             return Ok(());
         }

@@ -44,6 +44,35 @@ impl CatalogEntry {
         self.length - ENTRY_HEADER_LENGTH
     }
 
+    /// Bytes of the entry with its header and padding.
+    #[must_use]
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Checksum in the file; 0 if none was written.
+    #[must_use]
+    pub fn stored_checksum(&self) -> i32 {
+        self.checksum
+    }
+
+    /// Computes the checksum that the entry should have.
+    #[must_use]
+    pub fn compute_checksum(&self, checksum: Checksum) -> i32 {
+        let bytes = self.descriptor.encode_entry(self.state, self.length);
+        checksum.compute(&bytes[ENTRY_HEADER_LENGTH..])
+    }
+
+    /// Returns the algorithm of the checksum in the file, `None` if the entry has no checksum or a wrong one.
+    #[must_use]
+    pub fn checksum_algorithm(&self) -> Option<Checksum> {
+        [Checksum::Crc32, Checksum::Crc32c]
+            .into_iter()
+            .find(|&checksum| {
+                self.checksum != 0 && self.compute_checksum(checksum) == self.checksum
+            })
+    }
+
     /// The bytes of the entry. With `checksum`, they have the checksum of what they say now; otherwise the one that was there.
     pub(super) fn encode(&mut self, checksum: Option<Checksum>) -> Vec<u8> {
         let mut bytes = self.descriptor.encode_entry(self.state, self.length);

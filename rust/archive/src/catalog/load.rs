@@ -28,14 +28,25 @@ pub(super) struct Loaded {
     pub capacity: u64,
 }
 
+/// Whether the recordings that exist must pass [`RecordingDescriptor::check`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Recordings {
+    Checked,
+    Unchecked,
+}
+
 /// What `file` holds, and whether that lets it be used with this access.
-pub(super) fn load(file: &impl StorageFile, access: Access) -> Result<Loaded, CatalogError> {
+pub(super) fn load(
+    file: &impl StorageFile,
+    access: Access,
+    recordings: Recordings,
+) -> Result<Loaded, CatalogError> {
     let capacity = file.length().map_err(reading)?;
     if capacity > MAX_CAPACITY {
         return Err(CatalogError::InvalidCapacity { capacity });
     }
     let next_in_header = load_header(file, capacity)?;
-    let (entries, end) = load_entries(file, capacity)?;
+    let (entries, end) = load_entries(file, capacity, recordings)?;
     let next_recording_id = next_recording_id(next_in_header, &entries, access)?;
     Ok(Loaded {
         entries,
@@ -92,13 +103,14 @@ fn expect(
 fn load_entries(
     file: &impl StorageFile,
     capacity: u64,
+    recordings: Recordings,
 ) -> Result<(Vec<CatalogEntry>, u64), CatalogError> {
     let mut entries: Vec<CatalogEntry> = Vec::new();
     let mut offset = HEADER_LENGTH as u64;
     let mut body = Vec::new();
     while let Some(length) = entry_length(file, offset, capacity)? {
         body.resize(length - ENTRY_HEADER_LENGTH, 0);
-        let entry = load_entry(file, offset, &mut body)?;
+        let entry = load_entry(file, offset, &mut body, recordings)?;
         if entry.descriptor.recording_id <= last_id(&entries) {
             return Err(CatalogError::Damaged(Damage {
                 field: "recordingId",
@@ -153,6 +165,7 @@ fn load_entry(
     file: &impl StorageFile,
     offset: u64,
     body: &mut [u8],
+    recordings: Recordings,
 ) -> Result<CatalogEntry, CatalogError> {
     let body_offset = offset + ENTRY_HEADER_LENGTH as u64;
     let mut header = [0; ENTRY_HEADER_LENGTH];
@@ -168,7 +181,7 @@ fn load_entry(
         expected: "0, 1 or 2",
     })?;
     let descriptor = RecordingDescriptor::decode(body).map_err(|damage| damage.at(body_offset))?;
-    if state == RecordingState::Valid {
+    if state == RecordingState::Valid && recordings == Recordings::Checked {
         descriptor
             .check()
             .map_err(|damage| damage.at(body_offset))?;

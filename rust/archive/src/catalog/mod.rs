@@ -39,6 +39,7 @@ use crate::Damage;
 use crate::checksum::Checksum;
 use crate::storage::{Access, Storage, StorageFile, SyncLevel};
 use descriptor::{LENGTH_OFFSET, STATE_OFFSET};
+use load::Recordings;
 
 /// Name of the catalog's file.
 pub const CATALOG_FILE: &str = "archive.catalog";
@@ -96,7 +97,7 @@ impl<S: Storage> Catalog<S> {
     /// # Errors
     /// The file is none, is damaged, or is of another version; or the file system refuses.
     pub fn open(storage: &S, capacity: u64) -> Result<Self, CatalogError> {
-        let mut catalog = Self::open_with(storage, Access::Write)?;
+        let mut catalog = Self::open_with(storage, Access::Write, Recordings::Checked)?;
         remove_new_file(storage).map_err(|error| io_error("remove an unfinished one", error))?;
         if capacity > MAX_CAPACITY {
             return Err(CatalogError::InvalidCapacity { capacity });
@@ -112,7 +113,21 @@ impl<S: Storage> Catalog<S> {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_read_only(storage: &S) -> Result<Self, CatalogError> {
-        Self::open_with(storage, Access::Read)
+        Self::open_with(storage, Access::Read, Recordings::Checked)
+    }
+
+    /// Opens the catalog of a directory as tools see it: the values of its recordings are not checked, so that a recording with impossible
+    /// values can be shown, and marked as broken.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), except that recordings of any values are accepted.
+    pub fn open_unchecked(storage: &S, access: Access) -> Result<Self, CatalogError> {
+        let catalog = Self::open_with(storage, access, Recordings::Unchecked)?;
+        if access == Access::Write {
+            remove_new_file(storage)
+                .map_err(|error| io_error("remove an unfinished one", error))?;
+        }
+        Ok(catalog)
     }
 
     /// Forces each change from now on to the disk before it counts as done. A catalog begins with [`SyncLevel::None`].
@@ -266,11 +281,41 @@ impl<S: Storage> Catalog<S> {
         self.rewrite(storage, kept, self.capacity)
     }
 
-    fn open_with(storage: &S, access: Access) -> Result<Self, CatalogError> {
+    /// Drops the entries of all recordings that do not exist, and makes the file as short as the other entries are. No id is ever given
+    /// again.
+    ///
+    /// # Errors
+    /// As [`compact`](Self::compact).
+    pub fn compact_to_valid(&mut self, storage: &S) -> Result<(), CatalogError> {
+        let is_kept = |entry: &&CatalogEntry| entry.state == RecordingState::Valid;
+        let kept: Vec<_> = self.entries.iter().filter(is_kept).cloned().collect();
+        let used: usize = kept.iter().map(CatalogEntry::length).sum();
+        self.rewrite(storage, kept, (HEADER_LENGTH + used) as u64)
+    }
+
+    /// Makes the file `capacity` bytes long if it is shorter.
+    ///
+    /// # Errors
+    /// The capacity is out of range, or the file system refuses.
+    pub fn grow(&mut self, capacity: u64) -> Result<(), CatalogError> {
+        if !(MIN_CAPACITY..=MAX_CAPACITY).contains(&capacity) {
+            return Err(CatalogError::InvalidCapacity { capacity });
+        }
+        match capacity > self.capacity {
+            true => self.set_capacity(capacity),
+            false => Ok(()),
+        }
+    }
+
+    fn open_with(
+        storage: &S,
+        access: Access,
+        recordings: Recordings,
+    ) -> Result<Self, CatalogError> {
         let file = storage
             .open(CATALOG_FILE, access)
             .map_err(|error| io_error("open it", error))?;
-        let loaded = load::load(&file, access)?;
+        let loaded = load::load(&file, access, recordings)?;
         Ok(Self {
             file,
             entries: loaded.entries,

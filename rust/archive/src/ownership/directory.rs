@@ -95,7 +95,12 @@ impl OwnedDirectory {
     /// The directory is in use, its files are damaged, or the file system refuses.
     pub fn take(request: &OwnershipRequest<'_>) -> Result<Self, OwnershipError> {
         let found = lock(request.directory)?;
-        let checked = check_unused(request, found.record.as_ref());
+        let checked = check_unused(
+            &[request.directory, request.mark_file_directory],
+            request.directory,
+            found.record.as_ref(),
+            request.now_ms,
+        );
         if checked.is_err() && found.is_new {
             // The directory belongs to another archive, which has no lock file.
             let _ = fs::remove_file(request.directory.join(ARCHIVE_LOCK_FILE));
@@ -160,6 +165,39 @@ impl OwnedDirectory {
     }
 }
 
+/// An archive directory that no archive uses while a tool changes its files. The mark file stays as it is.
+#[derive(Debug)]
+pub struct Maintenance {
+    _lock: LockFile,
+    /// Lock file that was made for this.
+    new_lock_file: Option<PathBuf>,
+}
+
+impl Maintenance {
+    /// Takes a directory that no archive uses, until the value is dropped. Never waits.
+    ///
+    /// # Errors
+    /// The directory is in use, its mark file or lock file is damaged, or the file system refuses.
+    pub fn begin(directory: &Path, now_ms: i64) -> Result<Self, OwnershipError> {
+        let found = lock(directory)?;
+        let maintenance = Self {
+            new_lock_file: found.is_new.then(|| directory.join(ARCHIVE_LOCK_FILE)),
+            _lock: found.lock,
+        };
+        check_unused(&[directory], directory, found.record.as_ref(), now_ms)?;
+        Ok(maintenance)
+    }
+}
+
+impl Drop for Maintenance {
+    fn drop(&mut self) {
+        if let Some(path) = &self.new_lock_file {
+            // The directory belongs to another archive, which has no lock file. One that stays does no harm.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
 /// A lock that was taken.
 struct FoundLock {
     lock: LockFile,
@@ -188,26 +226,24 @@ fn lock(directory: &Path) -> Result<FoundLock, OwnershipError> {
     }
 }
 
-/// Checks each mark file that may be of this directory: where it is to be, and where an earlier owner had it.
+/// Checks each mark file that may be of `directory`: where it is to be, and where an earlier owner had it.
 fn check_unused(
-    request: &OwnershipRequest<'_>,
+    mark_file_directories: &[&Path],
+    directory: &Path,
     record: Option<&LockRecord>,
+    now_ms: i64,
 ) -> Result<(), OwnershipError> {
-    let linked = mark_file::read_link(&Directory::new(request.directory))?;
-    let directories = [
-        Some(request.directory),
-        Some(request.mark_file_directory),
-        linked.as_deref().map(Path::new),
-    ];
-    for directory in directories.into_iter().flatten() {
+    let linked = mark_file::read_link(&Directory::new(directory))?;
+    let linked = linked.as_deref().map(Path::new);
+    for directory in mark_file_directories.iter().copied().chain(linked) {
         let Some(state) = mark_file::read(&Directory::new(directory))? else {
             continue;
         };
-        if state.is_active(request.now_ms) && !is_of_dead_owner(&state, record) {
+        if state.is_active(now_ms) && !is_of_dead_owner(&state, record) {
             return Err(OwnershipError::Active {
                 path: directory.join(MARK_FILE),
                 pid: state.owner.pid,
-                age_ms: request.now_ms.saturating_sub(state.activity_timestamp_ms),
+                age_ms: now_ms.saturating_sub(state.activity_timestamp_ms),
             });
         }
     }

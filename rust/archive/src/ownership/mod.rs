@@ -6,6 +6,8 @@ mod ids;
 mod lock;
 
 pub use boot::boot_id;
-pub use directory::{ARCHIVE_LOCK_FILE, OwnedDirectory, OwnershipError, OwnershipRequest};
+pub use directory::{
+    ARCHIVE_LOCK_FILE, Maintenance, OwnedDirectory, OwnershipError, OwnershipRequest,
+};
 pub use ids::{DirectoryId, LockNonce};
 pub use lock::{LockAttempt, LockDamage, LockError, LockFile, LockOwner, LockRecord};

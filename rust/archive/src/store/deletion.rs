@@ -122,8 +122,21 @@ pub(super) fn segment_files_where<S: Storage>(
     Ok(files.collect())
 }
 
+/// Deletes all segment files of the recordings whose ids are chosen. Returns their number.
+pub(crate) fn remove_segment_files<S: Storage>(
+    storage: &S,
+    is_chosen: impl Fn(i64) -> bool,
+) -> Result<usize, StoreError> {
+    let files = segment_files_where(storage, is_chosen)?;
+    let count = files.len();
+    for file in files {
+        remove(storage, file.name)?;
+    }
+    Ok(count)
+}
+
 /// Deletes a file, or what it was renamed to.
-pub(super) fn remove<S: Storage>(storage: &S, name: String) -> Result<(), StoreError> {
+fn remove<S: Storage>(storage: &S, name: String) -> Result<(), StoreError> {
     let removed = match storage.remove(&name) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             storage.remove(&format!("{name}.del"))

@@ -17,6 +17,7 @@ mod removal;
 mod replica;
 
 pub use deletion::DeleteOperation;
+pub(crate) use deletion::remove_segment_files;
 pub use error::StoreError;
 pub use migrate::Migration;
 pub use open::RecoveredRecording;

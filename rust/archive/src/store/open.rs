@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use super::deletion::{remove, segment_files_where};
+use super::deletion::remove_segment_files;
 use super::{ArchiveStore, StoreError, StoreOptions};
 use crate::catalog::{Catalog, CatalogError, RecordingDescriptor, RecordingState};
 use crate::recovery::{RecordingEnd, RecoveryPolicy, cut_at, find_end_by};
@@ -106,15 +106,11 @@ fn remove_purged<S: Storage>(storage: &S, catalog: &Catalog<S>) -> Result<(), St
             .entry(recording_id)
             .is_some_and(|entry| entry.state == RecordingState::Deleted)
     };
-    for file in segment_files_where(storage, is_purged)? {
-        remove(storage, file.name)?;
-    }
-    Ok(())
+    remove_segment_files(storage, is_purged).map(drop)
 }
 
-/// The stream as its segment files have it: an extension brings frames of another session, and a checksum is in the place of the session id.
 pub(super) fn recorded_stream(
     descriptor: &RecordingDescriptor,
 ) -> Result<RecordedStream, StoreError> {
-    Ok(RecordedStream::new(&descriptor.into())?.any_session())
+    Ok(RecordedStream::of_recording(descriptor)?)
 }

@@ -145,6 +145,7 @@ fn a_recording_without_a_segment_ends_where_it_starts() {
         end,
         RecordingEnd {
             position: 4096,
+            kept_position: 4096,
             is_torn: false,
             modified: None
         }

@@ -42,13 +42,21 @@ pub fn from_start(error: &ArchiveStartError) -> PyErr {
         ArchiveStartError::Configuration(_) | ArchiveStartError::ControlChannel(_) => {
             raise("ConfigurationError", message)
         }
-        ArchiveStartError::Ownership(
-            OwnershipError::InUse { .. } | OwnershipError::Active { .. },
-        )
-        | ArchiveStartError::ArchiveIdInUse { .. } => raise("ArchiveActiveError", message),
+        ArchiveStartError::Ownership(error) => from_ownership(error),
+        ArchiveStartError::ArchiveIdInUse { .. } => raise("ArchiveActiveError", message),
         ArchiveStartError::Client(error) => from_client(error),
         _ => raise("ArchiveDirectoryError", message),
     }
+}
+
+/// The exception for a directory that cannot be had.
+#[cold]
+pub fn from_ownership(error: &OwnershipError) -> PyErr {
+    let class = match error {
+        OwnershipError::InUse { .. } | OwnershipError::Active { .. } => "ArchiveActiveError",
+        _ => "ArchiveDirectoryError",
+    };
+    raise(class, error.to_string())
 }
 
 fn refusal(code: i64, message: &str, correlation_id: i64) -> PyErr {

@@ -3,6 +3,7 @@
 mod client;
 mod connect;
 mod errors;
+mod files;
 mod link;
 mod operation;
 mod recorded;
@@ -25,6 +26,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<recording::PyRecordingSubscription>()?;
     module.add_class::<server::PyArchive>()?;
     module.add_class::<signals::PyRecordingSignals>()?;
+    files::register(module)?;
     module.add_function(wrap_pyfunction!(connect::async_connect_archive, module)?)?;
     module.add_function(wrap_pyfunction!(connect::connect_archive, module)?)?;
     module.add("REPLAY_ALL_AND_FOLLOW", REPLAY_ALL_AND_FOLLOW)?;

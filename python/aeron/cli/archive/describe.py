@@ -1,0 +1,219 @@
+"""``aeron archive list``, ``describe`` and ``describe-all``, the latter two in the form of ArchiveTool."""
+
+from __future__ import annotations
+
+import time
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+import aeron
+from aeron._aeron import _ArchiveMark, _CatalogEntry
+from aeron.cli.archive.files import (
+    archive_argument,
+    entries_of,
+    json_option,
+    mark_file,
+    open_files,
+    print_json,
+    recording_argument,
+)
+from aeron.cli.text import printable
+from aeron.cli.timestamps import local_time
+
+_WIDEST = 4096
+
+
+@click.command("list")
+@archive_argument
+@json_option
+def list_command(*, directory: str, as_json: bool) -> None:
+    """Show the recordings of the archive in DIRECTORY, one in a line."""
+    entries = [entry for entry in entries_of(open_files(directory), None) if entry.state == "VALID"]
+    if as_json:
+        print_json([entry_as_json(entry) for entry in entries])
+        return
+    # A file or a pipe has no width: its lines are as long as they need.
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = _WIDEST
+    console.print(_table([entry.recording for entry in entries]))
+
+
+@click.command("describe")
+@archive_argument
+@recording_argument
+@json_option
+def describe(*, directory: str, recording_id: int | None, as_json: bool) -> None:
+    """Print the mark file and the recordings that exist, or the entry RECORDING_ID whatever its state is."""
+    files = open_files(directory)
+    entries = entries_of(files, recording_id)
+    if recording_id is not None:
+        [entry] = entries
+        if as_json:
+            print_json(entry_as_json(entry))
+        else:
+            click.echo(descriptor_line(entry))
+        return
+    mark = mark_file(directory)
+    valid = [entry for entry in entries if entry.state == "VALID"]
+    if as_json:
+        print_json(_archive_as_json(mark, files.capacity, valid))
+        return
+    print_heading(mark, files.capacity)
+    for entry in valid:
+        click.echo(descriptor_line(entry))
+
+
+@click.command("describe-all")
+@archive_argument
+@json_option
+def describe_all(*, directory: str, as_json: bool) -> None:
+    """Print the mark file and all entries of the catalog with their states."""
+    files = open_files(directory)
+    entries = entries_of(files, None)
+    mark = mark_file(directory)
+    if as_json:
+        print_json(_archive_as_json(mark, files.capacity, entries))
+        return
+    print_heading(mark, files.capacity)
+    for entry in entries:
+        click.echo(f"{descriptor_line(entry)}|{entry.state}")
+
+
+def print_heading(mark: _ArchiveMark, capacity: int) -> None:
+    """Prints the mark file and the capacity of the catalog."""
+    now = local_time(time.time_ns() // 1_000_000)
+    start, activity = local_time(mark.start_timestamp_ms), local_time(mark.activity_timestamp_ms)
+    click.echo(f"{now} (start: {start}, activity: {activity})")
+    fields = {
+        "version": mark.version,
+        "activityTimestamp": mark.activity_timestamp_ms,
+        "startTimestamp": mark.start_timestamp_ms,
+        "pid": mark.pid,
+        "controlStreamId": mark.control_stream_id,
+        "localControlStreamId": mark.local_control_stream_id,
+        "eventsStreamId": mark.events_stream_id,
+        "errorBufferLength": mark.error_buffer_length,
+        "archiveId": mark.archive_id,
+        "controlChannel": _quoted(mark.control_channel),
+        "localControlChannel": _quoted(mark.local_control_channel),
+        "eventsChannel": _quoted(mark.events_channel),
+        "aeronDirectory": _quoted(mark.aeron_directory),
+    }
+    click.echo(f"[MarkFileHeader]:{_joined(fields)}")
+    click.echo(f"Catalog capacity in bytes: {capacity}")
+
+
+def descriptor_line(entry: _CatalogEntry) -> str:
+    """The entry as ArchiveTool prints it."""
+    recording = entry.recording
+    fields = {
+        "controlSessionId": entry.control_session_id,
+        "correlationId": entry.correlation_id,
+        "recordingId": recording.recording_id,
+        "startTimestamp": recording.start_timestamp_ms,
+        "stopTimestamp": _or_null(recording.stop_timestamp_ms),
+        "startPosition": recording.start_position,
+        "stopPosition": _or_null(recording.stop_position),
+        "initialTermId": recording.initial_term_id,
+        "segmentFileLength": recording.segment_file_length,
+        "termBufferLength": recording.term_buffer_length,
+        "mtuLength": recording.mtu_length,
+        "sessionId": recording.session_id,
+        "streamId": recording.stream_id,
+        "strippedChannel": _quoted(recording.stripped_channel),
+        "originalChannel": _quoted(recording.original_channel),
+        "sourceIdentity": _quoted(recording.source_identity),
+    }
+    header = "sbeTemplateId=22|sbeSchemaId=101|sbeSchemaVersion=13|sbeBlockLength=80"
+    return f"[RecordingDescriptor]({header}):{_joined(fields)}"
+
+
+def entry_as_json(entry: _CatalogEntry) -> dict[str, object]:
+    """The entry with all its fields; what is not set is null."""
+    recording = entry.recording
+    return {"recording_id": recording.recording_id, "state": entry.state} | recording_as_json(recording)
+
+
+def recording_as_json(recording: aeron.Recording) -> dict[str, object]:
+    """The recording with all its fields; what is not set is null."""
+    return {
+        "recording_id": recording.recording_id,
+        "start_position": recording.start_position,
+        "stop_position": recording.stop_position,
+        "start_timestamp_ms": recording.start_timestamp_ms,
+        "stop_timestamp_ms": recording.stop_timestamp_ms,
+        "session_id": recording.session_id,
+        "stream_id": recording.stream_id,
+        "stripped_channel": recording.stripped_channel,
+        "original_channel": recording.original_channel,
+        "source_identity": recording.source_identity,
+        "initial_term_id": recording.initial_term_id,
+        "term_buffer_length": recording.term_buffer_length,
+        "segment_file_length": recording.segment_file_length,
+        "mtu_length": recording.mtu_length,
+    }
+
+
+def mark_as_json(mark: _ArchiveMark) -> dict[str, object]:
+    """The fields of the mark file."""
+    return {
+        "path": str(mark.path),
+        "version": mark.version,
+        "is_active": mark.is_active,
+        "activity_timestamp_ms": mark.activity_timestamp_ms,
+        "start_timestamp_ms": mark.start_timestamp_ms,
+        "pid": mark.pid,
+        "archive_id": mark.archive_id,
+        "control_stream_id": mark.control_stream_id,
+        "local_control_stream_id": mark.local_control_stream_id,
+        "events_stream_id": mark.events_stream_id,
+        "error_buffer_length": mark.error_buffer_length,
+        "control_channel": mark.control_channel,
+        "local_control_channel": mark.local_control_channel,
+        "events_channel": mark.events_channel,
+        "aeron_directory": mark.aeron_directory,
+    }
+
+
+def _archive_as_json(mark: _ArchiveMark, capacity: int, entries: list[_CatalogEntry]) -> dict[str, object]:
+    recordings = [entry_as_json(entry) for entry in entries]
+    return {"mark_file": mark_as_json(mark), "catalog_capacity": capacity, "recordings": recordings}
+
+
+def _table(recordings: list[aeron.Recording]) -> Table:
+    names = ("id", "started", "stopped", "start position", "stop position", "bytes", "stream", "session", "channel")
+    table = Table(box=None, pad_edge=False)
+    for name in names:
+        is_text = name in {"started", "stopped", "channel"}
+        table.add_column(name, justify="left" if is_text else "right")
+    for recording in recordings:
+        stop = recording.stop_position
+        cells = (
+            str(recording.recording_id),
+            local_time(recording.start_timestamp_ms),
+            local_time(_or_null(recording.stop_timestamp_ms)),
+            f"{recording.start_position:,}",
+            "active" if stop is None else f"{stop:,}",
+            "" if stop is None else f"{stop - recording.start_position:,}",
+            str(recording.stream_id),
+            str(recording.session_id),
+            printable(recording.original_channel),
+        )
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _or_null(value: int | None) -> int:
+    return -1 if value is None else value
+
+
+def _quoted(text: str) -> str:
+    return f"'{printable(text)}'"
+
+
+def _joined(fields: dict[str, object]) -> str:
+    return "|".join(f"{name}={value}" for name, value in fields.items())

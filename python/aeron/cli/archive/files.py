@@ -1,0 +1,143 @@
+"""What the commands on an archive's directory have in common: its files, its mark file, bars and questions."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+import aeron
+from aeron._aeron import _ArchiveFiles, _ArchiveMark, _CatalogEntry, _read_archive_mark
+from aeron.cli.text import printable_lines
+
+MISUSED = 255
+"""Exit status of Aeron's ArchiveTool if the command or the directory is wrong, and if a recording is broken."""
+
+MARK_TIMEOUT_S = 5.0
+"""How long Aeron's ArchiveTool waits for a mark file."""
+
+RECORDING_ID = click.IntRange(0, 2**63 - 1)
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+class MissingDirectoryError(click.ClickException):
+    """There is no such directory."""
+
+    exit_code = MISUSED
+
+
+def archive_argument(function: F) -> F:
+    """``DIRECTORY``: where the archive keeps its catalog and its recordings."""
+    return click.argument("directory", type=click.Path(path_type=str))(function)
+
+
+def recording_argument(function: F) -> F:
+    """``[RECORDING_ID]``: one recording instead of all."""
+    return click.argument("recording_id", type=RECORDING_ID, required=False)(function)
+
+
+def json_option(function: F) -> F:
+    """``--json``."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)
+
+
+def all_option(function: F) -> F:
+    """``-a``, ``--all``: all segment files instead of the last one."""
+    return click.option(
+        "-a", "--all", "all_segments", is_flag=True, help="Read all segment files, not just the last one."
+    )(function)
+
+
+def yes_option(function: F) -> F:
+    """``-y``, ``--yes``: do not ask."""
+    return click.option("-y", "--yes", is_flag=True, help="Do not ask.")(function)
+
+
+class UnknownCommandError(click.UsageError):
+    """There is no such command."""
+
+    exit_code = MISUSED
+
+
+@contextlib.contextmanager
+def explained() -> Iterator[None]:
+    """Turns errors of the package into messages with status 1."""
+    try:
+        yield
+    except (aeron.AeronError, OSError) as error:
+        raise click.ClickException(printable_lines(str(error)).rstrip()) from error
+
+
+def open_files(directory: str, *, write: bool = False) -> _ArchiveFiles:
+    """Opens the files of the archive in a directory; to change them, no archive may use the directory.
+
+    Raises:
+        click.ClickException: the directory is missing (status 255), in use, or its catalog cannot be used.
+    """
+    check_directory(directory)
+    with explained():
+        return _ArchiveFiles(directory, write=write)
+
+
+def check_directory(directory: str) -> None:
+    """Refuses what is no directory.
+
+    Raises:
+        MissingDirectoryError: there is no such directory.
+    """
+    if not os.path.isdir(directory):
+        raise MissingDirectoryError(f"Archive folder not found: {directory}")
+
+
+def entries_of(files: _ArchiveFiles, recording_id: int | None) -> list[_CatalogEntry]:
+    """The entry of a recording in any state, or all entries."""
+    with explained():
+        return files.entries() if recording_id is None else [files.entry(recording_id)]
+
+
+def mark_file(directory: str) -> _ArchiveMark:
+    """The mark file, once its archive is ready.
+
+    Raises:
+        click.ClickException: there is none within 5 s, or it cannot be used.
+    """
+    check_directory(directory)
+    deadline = time.monotonic() + MARK_TIMEOUT_S
+    while True:
+        with explained():
+            mark = _read_archive_mark(directory)
+        if mark is not None and mark.version != 0 and mark.activity_timestamp_ms != 0:
+            return mark
+        if time.monotonic() > deadline:
+            state = "missing file" if mark is None else "archive is not ready"
+            raise click.ClickException(f"{state} for archive-mark.dat: {os.path.join(directory, 'archive-mark.dat')}")
+        time.sleep(0.02)
+
+
+def print_json(value: object) -> None:
+    """Prints a value as JSON."""
+    click.echo(json.dumps(value, indent=2))
+
+
+@contextlib.contextmanager
+def progress_bar(title: str, total_bytes: int, *, hidden: bool) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal's stderr; yields the function that advances it."""
+    columns = (TextColumn(title), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    is_hidden = hidden or not sys.stderr.isatty()
+    with Progress(*columns, console=Console(stderr=True), disable=is_hidden, transient=True) as progress:
+        task = progress.add_task(title, total=total_bytes)
+        yield lambda done: progress.advance(task, done)
+
+
+def confirmed(warning: str, yes: bool) -> bool:
+    """Whether the user agrees; with ``yes`` nothing is asked."""
+    return yes or click.confirm(f"WARNING: {warning}\nContinue?", err=True)

@@ -1,0 +1,36 @@
+"""``aeron archive mark-valid`` and ``mark-invalid``: the state of a recording, as ArchiveTool changes it."""
+
+from __future__ import annotations
+
+import click
+
+from aeron.cli.archive.files import RECORDING_ID, archive_argument, explained, json_option, open_files, print_json
+
+
+@click.command("mark-valid")
+@archive_argument
+@click.argument("recording_id", type=RECORDING_ID)
+@json_option
+def mark_valid(*, directory: str, recording_id: int, as_json: bool) -> None:
+    """Let a recording exist again that was marked as INVALID."""
+    _mark(directory, recording_id, is_valid=True, as_json=as_json)
+
+
+@click.command("mark-invalid")
+@archive_argument
+@click.argument("recording_id", type=RECORDING_ID)
+@json_option
+def mark_invalid(*, directory: str, recording_id: int, as_json: bool) -> None:
+    """Mark a recording as INVALID: no request finds it any more."""
+    _mark(directory, recording_id, is_valid=False, as_json=as_json)
+
+
+def _mark(directory: str, recording_id: int, *, is_valid: bool, as_json: bool) -> None:
+    state = "VALID" if is_valid else "INVALID"
+    files = open_files(directory, write=True)
+    with explained():
+        is_changed = files.mark(recording_id, is_valid)
+    if as_json:
+        print_json({"recording_id": recording_id, "state": state, "changed": is_changed})
+    elif is_changed:
+        click.echo(f"(recordingId={recording_id}) changed state to {state}")

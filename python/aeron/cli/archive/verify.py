@@ -1,0 +1,119 @@
+"""``aeron archive verify``: what ArchiveTool's verify finds, and with ``--repair`` what it changes."""
+
+from __future__ import annotations
+
+import click
+
+from aeron._aeron import _CatalogEntry, _Verification
+from aeron.cli.archive.files import (
+    MISUSED,
+    all_option,
+    archive_argument,
+    entries_of,
+    explained,
+    json_option,
+    open_files,
+    print_json,
+    progress_bar,
+    recording_argument,
+)
+from aeron.cli.text import printable_lines
+
+
+@click.command("verify")
+@archive_argument
+@recording_argument
+@all_option
+@click.option("--checksum", help="Compare entries and frames with their checksums: CRC-32 or CRC-32C, or a class name.")
+@click.option(
+    "--repair",
+    is_flag=True,
+    help="Correct the catalog: stop positions, INVALID for broken recordings, VALID for sound ones.",
+)
+@click.option(
+    "--on-torn-fragment",
+    type=click.Choice(["ask", "truncate", "keep"]),
+    default="ask",
+    show_default=True,
+    help="What a repair does with a last fragment that may not be whole.",
+)
+@json_option
+def verify(
+    *,
+    directory: str,
+    recording_id: int | None,
+    all_segments: bool,
+    checksum: str | None,
+    repair: bool,
+    on_torn_fragment: str,
+    as_json: bool,
+) -> None:
+    """Verify the recordings of the archive in DIRECTORY, or one; status 255 if any is broken.
+
+    Without --repair nothing is changed.
+    """
+    files = open_files(directory, write=repair)
+    entries = entries_of(files, recording_id)
+    results = []
+    with explained():
+        total = sum(files.segment_bytes(entry.recording.recording_id, all_segments) for entry in entries)
+    with progress_bar("verifying", total, hidden=as_json) as advance, explained():
+        for entry in entries:
+            found = files.verify(entry.recording.recording_id, all_segments, checksum, advance)
+            keep = _keeps_torn(directory, found, on_torn_fragment) if repair else True
+            state = files.repair(found, keep) if repair else entry.state
+            results.append(_result(found, entry, state, keep=keep))
+            if not as_json:
+                click.echo(_line(results[-1], is_repaired=repair))
+    if as_json:
+        print_json(results)
+    if any(result["verdict"] == "ERR" for result in results):
+        raise SystemExit(MISUSED)
+
+
+def _keeps_torn(directory: str, found: _Verification, on_torn_fragment: str) -> bool:
+    """Whether a last fragment that may not be whole stays."""
+    if found.torn_file is None or on_torn_fragment != "ask":
+        return on_torn_fragment == "keep"
+    question = (
+        f"\nLast fragment in segment file: {directory}/{found.torn_file} straddles a page boundary,\n"
+        "i.e. it is not possible to verify if it was written correctly.\n\n"
+        "Please choose the corrective action: (y) to truncate the file or (n) to do nothing"
+    )
+    return not click.confirm(question, err=True)
+
+
+def _result(found: _Verification, entry: _CatalogEntry, state: str, *, keep: bool) -> dict[str, object]:
+    problem = found.problem(keep)
+    verdict = "SKIPPED" if entry.state == "DELETED" else "OK" if problem is None else "ERR"
+    torn = None if found.torn_file is None else {"file": found.torn_file, "position": found.torn_position}
+    stop = found.stop_position(keep) if verdict == "OK" else found.recorded_stop_position
+    return {
+        "recording_id": found.recording_id,
+        "verdict": verdict,
+        "problem": problem,
+        "state": state,
+        "start_position": entry.recording.start_position,
+        "stop_position": None if stop == -1 else stop,
+        "recorded_stop_position": entry.recording.stop_position,
+        "torn_fragment": torn,
+    }
+
+
+def _line(result: dict[str, object], *, is_repaired: bool) -> str:
+    name = f"(recordingId={result['recording_id']})"
+    if result["verdict"] == "SKIPPED":
+        return f"{name} skipping: {result['state']}"
+    if result["problem"] is not None:
+        return printable_lines(f"{name} ERR: {result['problem']}")
+    notes = [f"{name} OK"]
+    torn, stop = result["torn_fragment"], result["stop_position"]
+    if isinstance(torn, dict) and not is_repaired:
+        notes.append(f"the last fragment may not be whole: {torn['file']}, position {torn['position']}")
+    if stop != result["recorded_stop_position"]:
+        # A recording that is active has no stop position either.
+        what = "its stop position is now" if is_repaired else "its segment files end at position"
+        notes.append(f"{what} {stop}")
+    if result["state"] == "INVALID":
+        notes.append("the recording is marked as INVALID")
+    return "; ".join(notes)

@@ -1,0 +1,65 @@
+"""Groups of commands: a command is imported when it is called."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import click
+
+
+class LazyCommand(NamedTuple):
+    """Where a command is, and what it does in one line."""
+
+    module: str
+    attribute: str
+    help: str
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported on first use; their one-line helps are known without importing them.
+
+    ``native`` are commands that the help shows and that are programs of their own. An unknown command raises
+    ``unknown_command``.
+    """
+
+    def __init__(
+        self,
+        *arguments: Any,
+        commands_of: Mapping[str, LazyCommand],
+        native: Sequence[tuple[str, str]] = (),
+        unknown_command: type[click.UsageError] = click.UsageError,
+        **settings: Any,
+    ) -> None:
+        super().__init__(*arguments, **settings)
+        self._commands_of = commands_of
+        self._native = list(native)
+        self._unknown_command = unknown_command
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all commands."""
+        return list(self._commands_of)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a name."""
+        found = self._commands_of.get(cmd_name)
+        if found is None:
+            return None
+        command: click.Command = getattr(importlib.import_module(found.module), found.attribute)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the arguments name."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            raise self._unknown_command(error.message, error.ctx) from error
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes names and one-line helps of all commands."""
+        lines = [(name, command.help) for name, command in self._commands_of.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl([*self._native, *lines])

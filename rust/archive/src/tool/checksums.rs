@@ -1,0 +1,140 @@
+//! Checksums of recordings that were recorded without, or with other ones.
+
+use std::ops::ControlFlow;
+
+use super::{ArchiveFiles, ToolError};
+use crate::catalog::{RecordingDescriptor, RecordingState};
+use crate::checksum::Checksum;
+use crate::reader::RecordingReader;
+use crate::recovery::find_end;
+use crate::storage::{Access, Storage, StorageFile};
+use crate::stream::RecordedStream;
+
+/// Bytes of frames that are written at once.
+const BLOCK_LENGTH: usize = 1024 * 1024;
+
+/// What was written for a recording.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ChecksumReport {
+    /// Segment files whose frames have checksums now.
+    pub segments: usize,
+    /// Data frames in them.
+    pub frames: u64,
+}
+
+/// Frames that follow each other in a segment file and are not written yet.
+struct Block<'a, F> {
+    file: &'a F,
+    checksum: Checksum,
+    offset: u64,
+    bytes: Vec<u8>,
+}
+
+impl<S: Storage + Clone> ArchiveFiles<S> {
+    /// Writes the checksum of each data frame of a recording, of the last segment file or of all, and that of its catalog entry.
+    ///
+    /// A recording without a stop position is taken to end after its last whole frame. `on_progress` is called with the number of bytes after
+    /// each segment file, and may break the work off.
+    ///
+    /// # Errors
+    /// The recording is unknown or deleted, its frames cannot be read, or the file system refuses. Then some of the checksums may be written.
+    pub fn write_checksums(
+        &mut self,
+        recording_id: i64,
+        checksum: Checksum,
+        all_segments: bool,
+        on_progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<ChecksumReport, ToolError> {
+        let entry = self.entry(recording_id)?;
+        if entry.state == RecordingState::Deleted {
+            return Err(ToolError::UnknownRecording { recording_id });
+        }
+        let descriptor = &entry.descriptor;
+        let stream = RecordedStream::of_recording(descriptor)?;
+        let end = self.end_of(descriptor, &stream)?;
+        let segments = self.segments(descriptor)?;
+        let mut report = ChecksumReport::default();
+        let skipped = match all_segments {
+            true => 0,
+            false => segments.len().saturating_sub(1),
+        };
+        for &base in &segments[skipped..] {
+            report.frames += self.stamp_segment(&stream, base, end, checksum)?;
+            report.segments += 1;
+            if on_progress(stream.segment_length() as u64).is_break() {
+                return Err(ToolError::Interrupted);
+            }
+        }
+        self.catalog.set_checksum(Some(checksum));
+        self.catalog.update_checksum(recording_id)?;
+        Ok(report)
+    }
+
+    fn end_of(
+        &self,
+        descriptor: &RecordingDescriptor,
+        stream: &RecordedStream,
+    ) -> Result<i64, ToolError> {
+        match descriptor.is_unfinished() {
+            true => Ok(find_end(&self.storage, stream, descriptor.start_position)?.position),
+            false => Ok(descriptor.stop_position),
+        }
+    }
+
+    fn stamp_segment(
+        &self,
+        stream: &RecordedStream,
+        base: i64,
+        end: i64,
+        checksum: Checksum,
+    ) -> Result<u64, ToolError> {
+        let name = stream.segment_name(base);
+        let from = base.max(stream.start_position());
+        let to = end.min(base + stream.segment_length());
+        if from >= to {
+            return Ok(0);
+        }
+        let file = self
+            .storage
+            .open(&name, Access::Write)
+            .map_err(|source| ToolError::storage(name.clone(), source))?;
+        let mut block = Block {
+            file: &file,
+            checksum,
+            offset: 0,
+            bytes: Vec::new(),
+        };
+        let mut frames = 0;
+        let mut reader = RecordingReader::new(self.storage.clone(), *stream, from, to)?;
+        let flushed = |block: &mut Block<'_, S::File>| {
+            block
+                .write()
+                .map_err(|source| ToolError::storage(name.clone(), source))
+        };
+        while let Some(frame) = reader.next_frame()? {
+            if frame.is_padding() || block.bytes.len() >= BLOCK_LENGTH {
+                flushed(&mut block)?;
+            }
+            if frame.is_padding() {
+                continue;
+            }
+            if block.bytes.is_empty() {
+                block.offset = (frame.position() - base) as u64;
+            }
+            block.bytes.extend(frame.bytes());
+            frames += 1;
+        }
+        flushed(&mut block)?;
+        Ok(frames)
+    }
+}
+
+impl<F: StorageFile> Block<'_, F> {
+    /// Writes the frames with their checksums, and empties the block.
+    fn write(&mut self) -> std::io::Result<()> {
+        self.checksum.stamp(&mut self.bytes);
+        self.file.write_all_at(&self.bytes, self.offset)?;
+        self.bytes.clear();
+        Ok(())
+    }
+}

@@ -1,0 +1,103 @@
+//! [`ToolError`]: why a command cannot do its work.
+
+use std::io;
+
+use aeron_memory::cnc::SemanticVersion;
+
+use crate::catalog::{CATALOG_VERSION, CatalogError, RecordingState};
+use crate::purge::PurgeError;
+use crate::reader::ReadError;
+use crate::recovery::RecoveryError;
+use crate::store::StoreError;
+use crate::stream::StreamError;
+
+/// A command on the files of an archive that cannot do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolError {
+    /// The catalog has the layout of an archive before version 3.
+    #[error(
+        "incompatible catalog file version {file}, archive software is {CATALOG_VERSION}: migrate the archive with Aeron's own tool, \
+         io.aeron.archive.ArchiveTool <archive-dir> migrate"
+    )]
+    OldCatalog {
+        /// Version in the file.
+        file: SemanticVersion,
+    },
+    /// The catalog cannot be used.
+    #[error(transparent)]
+    Catalog(CatalogError),
+    /// The catalog has no entry of this id, or the entry is of a deleted recording and the command needs another one.
+    #[error("no recording found with recordingId: {recording_id}")]
+    UnknownRecording {
+        /// The id.
+        recording_id: i64,
+    },
+    /// A deleted recording was to be marked.
+    #[error("(recordingId={recording_id}) state transition DELETED -> {to} is not allowed")]
+    Deleted {
+        /// The recording.
+        recording_id: i64,
+        /// Name of the state that was asked for.
+        to: &'static str,
+    },
+    /// The entry of a recording has values that no recording can have.
+    #[error(transparent)]
+    Stream(#[from] StreamError),
+    /// The frames of a recording cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The end of a recording cannot be found or cut.
+    #[error(transparent)]
+    Recovery(#[from] RecoveryError),
+    /// Segment files cannot be listed or deleted.
+    #[error(transparent)]
+    Purge(#[from] PurgeError),
+    /// Segment files of recordings that do not exist cannot be listed or deleted.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A segment file cannot be read or written.
+    #[error("{name}: {source}")]
+    Storage {
+        /// Name of the file.
+        name: String,
+        /// Error of the file system.
+        source: io::Error,
+    },
+    /// The caller ended the work before its end.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl From<CatalogError> for ToolError {
+    fn from(error: CatalogError) -> Self {
+        match error {
+            CatalogError::IncompatibleVersion { file }
+                if file.major() < CATALOG_VERSION.major() =>
+            {
+                Self::OldCatalog { file }
+            }
+            CatalogError::UnknownRecording { recording_id } => {
+                Self::UnknownRecording { recording_id }
+            }
+            error => Self::Catalog(error),
+        }
+    }
+}
+
+impl ToolError {
+    pub(super) fn storage(name: String, source: io::Error) -> Self {
+        Self::Storage { name, source }
+    }
+}
+
+impl RecordingState {
+    /// Name of the state, as Aeron's tools print it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Invalid => "INVALID",
+            Self::Valid => "VALID",
+            Self::Deleted => "DELETED",
+        }
+    }
+}

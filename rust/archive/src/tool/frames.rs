@@ -1,0 +1,47 @@
+//! [`RecordedFrames`]: the frames of one recording, for a dump.
+
+use super::{ArchiveFiles, ToolError};
+use crate::catalog::RecordingState;
+use crate::frame::Frame;
+use crate::reader::RecordingReader;
+use crate::recovery::find_end;
+use crate::storage::Storage;
+use crate::stream::RecordedStream;
+
+/// Reads the frames of a recording, in order. For one thread.
+#[derive(Debug)]
+pub struct RecordedFrames<S: Storage> {
+    reader: RecordingReader<S>,
+}
+
+impl<S: Storage + Clone> ArchiveFiles<S> {
+    /// Begins to read the frames of a recording, up to its stop position. A recording without one ends after its last whole frame.
+    ///
+    /// # Errors
+    /// The recording is unknown or deleted, its values are impossible, or its end cannot be found.
+    pub fn frames(&self, recording_id: i64) -> Result<RecordedFrames<S>, ToolError> {
+        let entry = self.entry(recording_id)?;
+        if entry.state == RecordingState::Deleted {
+            return Err(ToolError::UnknownRecording { recording_id });
+        }
+        let descriptor = &entry.descriptor;
+        let stream = RecordedStream::of_recording(descriptor)?;
+        let start = descriptor.start_position;
+        let end = match descriptor.is_unfinished() {
+            true => find_end(&self.storage, &stream, start)?.position,
+            false => descriptor.stop_position,
+        };
+        let reader = RecordingReader::new(self.storage.clone(), stream, start, end)?;
+        Ok(RecordedFrames { reader })
+    }
+}
+
+impl<S: Storage> RecordedFrames<S> {
+    /// Returns the next frame, padding included; `None` at the end of the recording.
+    ///
+    /// # Errors
+    /// [`ToolError::Read`]: the next bytes cannot be read, or are not a frame of the recording.
+    pub fn next_frame(&mut self) -> Result<Option<Frame<'_>>, ToolError> {
+        Ok(self.reader.next_frame()?)
+    }
+}

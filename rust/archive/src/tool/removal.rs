@@ -1,0 +1,103 @@
+//! Files and entries that no recording needs: segments outside of their recording, and recordings that do not exist any more.
+
+use super::{ArchiveFiles, ToolError};
+use crate::catalog::{CatalogEntry, RecordingDescriptor, RecordingState};
+use crate::purge::remove;
+use crate::segments::{SEGMENT_EXTENSION, SegmentFileName};
+use crate::storage::Storage;
+use crate::store::remove_segment_files;
+
+/// What a compaction has removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Compaction {
+    /// Entries of the catalog.
+    pub entries: usize,
+    /// Bytes of these entries.
+    pub bytes: u64,
+    /// Segment files.
+    pub files: usize,
+}
+
+impl<S: Storage + Clone> ArchiveFiles<S> {
+    /// Returns the names of segment files before the segment of the start position or after that of the stop position, of one recording or of
+    /// all. Files of deleted recordings are not among them: [`compact`](Self::compact) deletes those.
+    ///
+    /// # Errors
+    /// The recording is unknown, or the file system refuses to list.
+    pub fn orphans(&self, recording_id: Option<i64>) -> Result<Vec<String>, ToolError> {
+        if let Some(recording_id) = recording_id {
+            self.entry(recording_id)?;
+        }
+        let names = self
+            .storage
+            .names()
+            .map_err(|source| ToolError::storage(".".to_owned(), source))?;
+        let mut orphans: Vec<String> = names
+            .into_iter()
+            .filter(|name| self.is_orphan(name, recording_id))
+            .collect();
+        orphans.sort_by_key(|name| {
+            SegmentFileName::parse(name).map(|file| (file.recording_id, file.base))
+        });
+        Ok(orphans)
+    }
+
+    /// Deletes a file that [`orphans`](Self::orphans) has named.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub fn delete_orphan(&self, name: &str) -> Result<(), ToolError> {
+        match self.is_orphan(name, None) {
+            true => Ok(remove(&self.storage, name.to_owned())?),
+            false => Ok(()),
+        }
+    }
+
+    /// Deletes the segment files of recordings that are `INVALID` or `DELETED`, then their entries, and makes the catalog as short as its
+    /// other entries are. The next start of an archive makes it longer again.
+    ///
+    /// # Errors
+    /// The file system refuses; the entries are still there unless only the last step failed.
+    pub fn compact(&mut self) -> Result<Compaction, ToolError> {
+        let is_dropped = |entry: &CatalogEntry| entry.state != RecordingState::Valid;
+        let dropped: Vec<CatalogEntry> = self
+            .catalog
+            .entries()
+            .iter()
+            .filter(|entry| is_dropped(entry))
+            .cloned()
+            .collect();
+        let files = remove_segment_files(&self.storage, |recording_id| {
+            self.catalog.entry(recording_id).is_some_and(is_dropped)
+        })?;
+        self.catalog.compact_to_valid(&self.storage)?;
+        Ok(Compaction {
+            entries: dropped.len(),
+            bytes: dropped.iter().map(|entry| entry.length() as u64).sum(),
+            files,
+        })
+    }
+
+    fn is_orphan(&self, name: &str, recording_id: Option<i64>) -> bool {
+        let Some(file) = SegmentFileName::parse(name) else {
+            return false;
+        };
+        let is_chosen = recording_id.is_none_or(|recording_id| recording_id == file.recording_id);
+        if !is_chosen || file.extension != SEGMENT_EXTENSION {
+            return false;
+        }
+        self.catalog.entry(file.recording_id).is_some_and(|entry| {
+            // With impossible values there is no telling which files are those of the recording.
+            entry.state != RecordingState::Deleted
+                && entry.descriptor.check().is_ok()
+                && is_outside(file.base, &entry.descriptor)
+        })
+    }
+}
+
+/// Whether a segment at `base` is before the recording's first or after its last.
+fn is_outside(base: i64, descriptor: &RecordingDescriptor) -> bool {
+    let is_after =
+        !descriptor.is_unfinished() && base > descriptor.segment_base(descriptor.stop_position);
+    base < descriptor.first_segment_base() || is_after
+}

@@ -1,0 +1,125 @@
+//! [`Repair`]: what a verification found is written into the catalog.
+
+use super::{ArchiveFiles, BrokenRecording, ToolError, TornFragment, Verification};
+use crate::catalog::RecordingState;
+use crate::checksum::Checksum;
+use crate::recovery::cut_at;
+use crate::storage::Storage;
+use crate::stream::RecordedStream;
+
+/// What is done with a last fragment that may not be whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TornDecision {
+    /// Cut the fragment: the recording ends before it.
+    Truncate,
+    /// Leave the fragment: the recording ends after it.
+    Keep,
+}
+
+/// The changes of one recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Repair {
+    /// State from now on.
+    pub state: RecordingState,
+    /// Stop position from now on.
+    pub stop_position: i64,
+    /// Whether anything was changed.
+    pub is_changed: bool,
+}
+
+impl Verification {
+    /// Returns the stop position that the recording has by a decision on its last fragment.
+    #[must_use]
+    pub fn stop_position_by(&self, decision: TornDecision) -> i64 {
+        match (&self.torn, decision) {
+            (Some(torn), TornDecision::Keep) => torn.kept_position,
+            _ => self.stop_position,
+        }
+    }
+
+    /// Returns why the recording is broken by a decision on its last fragment, in words; `None` if it is sound.
+    #[must_use]
+    pub fn problem_by(&self, decision: TornDecision) -> Option<String> {
+        if let Some(broken) = &self.broken {
+            return Some(broken.to_string());
+        }
+        match (&self.torn, decision) {
+            (
+                Some(TornFragment {
+                    name,
+                    mismatch: Some(mismatch),
+                    ..
+                }),
+                TornDecision::Keep,
+            ) => {
+                let (name, mismatch) = (name.clone(), *mismatch);
+                Some(BrokenRecording::FrameChecksum { name, mismatch }.to_string())
+            }
+            _ => None,
+        }
+    }
+}
+
+impl<S: Storage + Clone> ArchiveFiles<S> {
+    /// Corrects the catalog by a verification of the same files: a broken recording is marked as `INVALID`; a sound recording gets the stop
+    /// position that its files have, and exists again if it was marked as `INVALID` and has files. A deleted recording stays as it is.
+    ///
+    /// An entry with a checksum gets a new one with each change, by `checksum` or else by the algorithm of the one it has.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub fn repair(
+        &mut self,
+        verification: &Verification,
+        decision: TornDecision,
+        checksum: Option<Checksum>,
+        now_ms: i64,
+    ) -> Result<Repair, ToolError> {
+        let recording_id = verification.recording_id;
+        let entry = self.entry(recording_id)?;
+        if entry.state == RecordingState::Deleted {
+            return Ok(Repair {
+                state: entry.state,
+                stop_position: entry.descriptor.stop_position,
+                is_changed: false,
+            });
+        }
+        let checksum = checksum.or_else(|| entry.checksum_algorithm());
+        let before = entry.clone();
+        self.catalog.set_checksum(checksum);
+        match verification.problem_by(decision) {
+            Some(_) => self.catalog.invalidate(recording_id)?,
+            None => self.confirm(verification, decision, now_ms)?,
+        }
+        let entry = self.entry(recording_id)?;
+        Ok(Repair {
+            state: entry.state,
+            stop_position: entry.descriptor.stop_position,
+            is_changed: *entry != before,
+        })
+    }
+
+    fn confirm(
+        &mut self,
+        verification: &Verification,
+        decision: TornDecision,
+        now_ms: i64,
+    ) -> Result<(), ToolError> {
+        let recording_id = verification.recording_id;
+        let descriptor = &self.entry(recording_id)?.descriptor;
+        let recorded = descriptor.stop_position;
+        let stop_position = verification.stop_position_by(decision);
+        if verification.torn.is_some() && decision == TornDecision::Truncate {
+            let stream = RecordedStream::of_recording(descriptor)?;
+            cut_at(&self.storage, &stream, stop_position)?;
+        }
+        if recorded != stop_position {
+            self.catalog
+                .correct_stop(recording_id, stop_position, now_ms)?;
+        }
+        if verification.has_segments {
+            self.catalog.revalidate(recording_id)?;
+        }
+        Ok(())
+    }
+}
