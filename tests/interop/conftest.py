@@ -3,6 +3,7 @@
 import itertools
 import os
 import shutil
+import subprocess
 import uuid
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from interop.drivers import PATIENT_SETTINGS, Driver
 from interop.peers import Peer
 
 _SHARED_MEMORY = Path("/dev/shm")
+_BRICKS_TIMEOUT_S = 30
 
 
 def pytest_collection_modifyitems(items):
@@ -160,6 +162,34 @@ def archive_client(start_peer):
         return ArchiveClient(start_peer(ARCHIVE_CLIENT, driver), archive, way, **settings)
 
     return connect
+
+
+@pytest.fixture(scope="session")
+def bricks():
+    """`bricks(command, ...)`: the lines that our example program prints which writes, recovers and reads archives."""
+    _started(toolchain.jar)
+    program = _started(lambda: toolchain.rust_example("aeron-archive", "archive_states"))
+
+    def run(*arguments):
+        command = [str(part) for part in (program, *arguments)]
+        result = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_BRICKS_TIMEOUT_S)
+        assert result.returncode == 0, result.stderr
+        return result.stdout.splitlines()
+
+    return run
+
+
+@pytest.fixture
+def written(bricks, tmp_path):
+    """`written(state)`: a directory that a recorder left in this state."""
+
+    def write(state):
+        directory = tmp_path / "archive"
+        directory.mkdir()
+        bricks("write", state, directory)
+        return directory
+
+    return write
 
 
 @pytest.fixture

@@ -2,51 +2,20 @@
 
 import shutil
 import struct
-import subprocess
 import time
 import zlib
 
 import pytest
 
-from interop import toolchain
 from interop.archive_tool import ArchiveTool
 from interop.conftest import _started
 from interop.peer.pattern import message
 from interop.peers import Peer, PeerError
 
-_TIMEOUT_S = 30
 _CHANNEL = "aeron:ipc?term-length=64k"
 _LENGTHS = (10, 3000, 0, 1400, 7)
 _COUNT = 400
 _SEGMENT_LENGTH = 128 * 1024
-
-
-@pytest.fixture(scope="session")
-def bricks():
-    """`bricks(command, ...)`: the lines that our example program prints which writes, recovers and reads archives."""
-    _started(toolchain.jar)
-    program = _started(lambda: toolchain.rust_example("aeron-archive", "archive_states"))
-
-    def run(*arguments):
-        command = [str(part) for part in (program, *arguments)]
-        result = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_TIMEOUT_S)
-        assert result.returncode == 0, result.stderr
-        return result.stdout.splitlines()
-
-    return run
-
-
-@pytest.fixture
-def written(bricks, tmp_path):
-    """`written(state)`: a directory that a recorder left in this state."""
-
-    def write(state):
-        directory = tmp_path / "archive"
-        directory.mkdir()
-        bricks("write", state, directory)
-        return directory
-
-    return write
 
 
 def _recovered(bricks, directory, *known):

@@ -28,18 +28,17 @@ def checksum(*, directory: str, name: str, recording_id: int | None, all_segment
 
     The checksum of a frame replaces the session id in the segment file.
     """
-    files = open_files(directory, write=True)
-    entries = entries_of(files, recording_id)
-    if recording_id is None:
-        entries = [entry for entry in entries if entry.state != "DELETED"]
     results = []
-    with explained():
-        total = sum(files.segment_bytes(entry.recording.recording_id, all_segments) for entry in entries)
-    with progress_bar("computing checksums", total, hidden=as_json) as advance, explained():
-        for entry in entries:
-            id = entry.recording.recording_id
-            results.append({"recording_id": id, "frames": files.write_checksums(id, name, all_segments, advance)})
-            if not as_json:
-                click.echo("(recordingId={recording_id}) {frames} frames".format(**results[-1]))
+    with open_files(directory, write=True) as files, explained():
+        ids = [entry.recording.recording_id for entry in entries_of(files, recording_id)]
+        if recording_id is not None and files.entry(recording_id).state == "DELETED":
+            raise click.ClickException(f"no recording found with recordingId: {recording_id}")
+        total = sum(files.segment_bytes(id, all_segments) for id in ids)
+        with progress_bar("computing checksums", total, hidden=as_json) as advance:
+            for id in ids:
+                frames = files.write_checksums(id, name, all_segments, advance)
+                results.append({"recording_id": id, "frames": frames})
+                if not as_json:
+                    click.echo(f"(recordingId={id}) {frames} frames")
     if as_json:
         print_json(results)

@@ -62,7 +62,8 @@ def _dump(files: _ArchiveFiles, entry: _CatalogEntry, limit: int) -> bool:
         for number, frame in enumerate(files.frames(recording.recording_id), start=1):
             offset = frame.position % recording.term_buffer_length + _HEADER_LENGTH
             shown = "padding" if frame.is_padding else "data"
-            shown_length = frame.end_position - frame.position if frame.is_padding else len(frame.payload)
+            covered = frame.end_position - frame.position - _HEADER_LENGTH
+            shown_length = covered if frame.is_padding else len(frame.payload)
             click.echo(
                 f"\nFrame at position [{frame.position}] {shown} at offset [{offset}] with length = {shown_length}"
             )

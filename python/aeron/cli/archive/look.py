@@ -68,14 +68,14 @@ def errors(*, directory: str, as_json: bool) -> None:
 @json_option
 def capacity(*, directory: str, capacity_bytes: int | None, as_json: bool) -> None:
     """Print the length of the catalog in bytes, or make it BYTES long if it is shorter; k, m and g are suffixes."""
-    files = open_files(directory, write=capacity_bytes is not None)
-    if capacity_bytes is not None:
-        with explained():
+    with open_files(directory, write=capacity_bytes is not None) as files, explained():
+        if capacity_bytes is not None:
             files.grow(capacity_bytes)
+        found = files.capacity
     if as_json:
-        print_json({"capacity": files.capacity})
+        print_json({"capacity": found})
     else:
-        click.echo(files.capacity)
+        click.echo(found)
 
 
 def _driver_errors(directory: str) -> tuple[list[aeron.ErrorObservation] | None, str]:

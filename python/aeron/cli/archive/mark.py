@@ -27,8 +27,7 @@ def mark_invalid(*, directory: str, recording_id: int, as_json: bool) -> None:
 
 def _mark(directory: str, recording_id: int, *, is_valid: bool, as_json: bool) -> None:
     state = "VALID" if is_valid else "INVALID"
-    files = open_files(directory, write=True)
-    with explained():
+    with open_files(directory, write=True) as files, explained():
         is_changed = files.mark(recording_id, is_valid)
     if as_json:
         print_json({"recording_id": recording_id, "state": state, "changed": is_changed})

@@ -22,14 +22,13 @@ from aeron.cli.archive.files import (
 @json_option
 def compact(*, directory: str, yes: bool, as_json: bool) -> None:
     """Delete the segment files of recordings that are INVALID or DELETED, and drop their entries from the catalog."""
-    files = open_files(directory, write=True)
     warning = (
         "Compacting the Catalog is non-recoverable operation! All non-ACTIVE recordings will be deleted along with the "
         "corresponding segment files."
     )
-    if not confirmed(warning, yes):
-        return
-    with explained():
+    with open_files(directory, write=True) as files, explained():
+        if not confirmed(warning, yes):
+            return
         result = files.compact()
     if as_json:
         print_json({"entries": result.entries, "bytes": result.bytes, "files": result.files})
@@ -44,15 +43,12 @@ def compact(*, directory: str, yes: bool, as_json: bool) -> None:
 @json_option
 def delete_orphans(*, directory: str, recording_id: int | None, yes: bool, as_json: bool) -> None:
     """Delete segment files before the start or after the stop of their recording, of all recordings or of one."""
-    files = open_files(directory, write=True)
-    with explained():
+    with open_files(directory, write=True) as files, explained():
         orphans = files.orphans(recording_id)
-    owner = "" if recording_id is None else f" owned by the RecordingId[{recording_id}]"
-    names = "".join(f"\n  {name}" for name in orphans)
-    warning = f"All orphaned segment files{owner} will be deleted.{names}"
-    if orphans and not confirmed(warning, yes):
-        return
-    with explained():
+        owner = "" if recording_id is None else f" owned by the RecordingId[{recording_id}]"
+        names = "".join(f"\n  {name}" for name in orphans)
+        if orphans and not confirmed(f"All orphaned segment files{owner} will be deleted.{names}", yes):
+            return
         for name in orphans:
             files.delete_orphan(name)
             if not as_json:

@@ -52,19 +52,18 @@ def verify(
 
     Without --repair nothing is changed.
     """
-    files = open_files(directory, write=repair)
-    entries = entries_of(files, recording_id)
     results = []
-    with explained():
+    with open_files(directory, write=repair) as files, explained():
+        entries = entries_of(files, recording_id)
         total = sum(files.segment_bytes(entry.recording.recording_id, all_segments) for entry in entries)
-    with progress_bar("verifying", total, hidden=as_json) as advance, explained():
-        for entry in entries:
-            found = files.verify(entry.recording.recording_id, all_segments, checksum, advance)
-            keep = _keeps_torn(directory, found, on_torn_fragment) if repair else True
-            state = files.repair(found, keep) if repair else entry.state
-            results.append(_result(found, entry, state, keep=keep))
-            if not as_json:
-                click.echo(_line(results[-1], is_repaired=repair))
+        with progress_bar("verifying", total, hidden=as_json) as advance:
+            for entry in entries:
+                found = files.verify(entry.recording.recording_id, all_segments, checksum, advance)
+                keep = _keeps_torn(directory, found, on_torn_fragment) if repair else True
+                state = files.repair(found, keep) if repair else entry.state
+                results.append(_result(found, entry, state, keep=keep))
+                if not as_json:
+                    click.echo(_line(results[-1], is_repaired=repair))
     if as_json:
         print_json(results)
     if any(result["verdict"] == "ERR" for result in results):

@@ -166,17 +166,22 @@ impl<S: Storage> Catalog<S> {
         Ok(missing.len())
     }
 
-    /// Gives an entry the checksum of what it says now, whatever it has. Does nothing if the catalog writes no checksums.
+    /// Gives an entry, whatever its state is, the checksum of what it says now. Does nothing if the catalog writes no checksums.
     ///
     /// # Errors
-    /// The recording never existed or is deleted, or the file system refuses.
+    /// The recording never existed, or the file system refuses.
     pub fn update_checksum(&mut self, recording_id: i64) -> Result<(), CatalogError> {
-        let place = self.not_deleted(recording_id)?;
+        let place = self
+            .position_of(recording_id)
+            .ok_or(CatalogError::UnknownRecording { recording_id })?;
         self.write_checksum(place)?;
         self.sync()
     }
 
     fn write_checksum(&mut self, place: usize) -> Result<(), CatalogError> {
+        if self.checksum.is_none() {
+            return Ok(());
+        }
         let mut entry = self.entries[place].clone();
         let bytes = entry.encode(self.checksum);
         self.write_part(&entry, &bytes, CHECKSUM_FIELD)?;

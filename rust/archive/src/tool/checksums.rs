@@ -33,11 +33,11 @@ struct Block<'a, F> {
 impl<S: Storage + Clone> ArchiveFiles<S> {
     /// Writes the checksum of each data frame of a recording, of the last segment file or of all, and that of its catalog entry.
     ///
-    /// A recording without a stop position is taken to end after its last whole frame. `on_progress` is called with the number of bytes after
+    /// A deleted recording has only its entry. A recording without a stop position is taken to end after its last whole frame. `on_progress` is called with the number of bytes after
     /// each segment file, and may break the work off.
     ///
     /// # Errors
-    /// The recording is unknown or deleted, its frames cannot be read, or the file system refuses. Then some of the checksums may be written.
+    /// The recording is unknown, its frames cannot be read, or the file system refuses. Then some of the checksums may be written.
     pub fn write_checksums(
         &mut self,
         recording_id: i64,
@@ -45,15 +45,28 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         all_segments: bool,
         on_progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> Result<ChecksumReport, ToolError> {
+        let report = self.stamp_segments(recording_id, checksum, all_segments, on_progress)?;
+        self.catalog.set_checksum(Some(checksum));
+        self.catalog.update_checksum(recording_id)?;
+        Ok(report)
+    }
+
+    fn stamp_segments(
+        &self,
+        recording_id: i64,
+        checksum: Checksum,
+        all_segments: bool,
+        on_progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<ChecksumReport, ToolError> {
+        let mut report = ChecksumReport::default();
         let entry = self.entry(recording_id)?;
         if entry.state == RecordingState::Deleted {
-            return Err(ToolError::UnknownRecording { recording_id });
+            return Ok(report);
         }
         let descriptor = &entry.descriptor;
         let stream = RecordedStream::of_recording(descriptor)?;
         let end = self.end_of(descriptor, &stream)?;
         let segments = self.segments(descriptor)?;
-        let mut report = ChecksumReport::default();
         let skipped = match all_segments {
             true => 0,
             false => segments.len().saturating_sub(1),
@@ -65,8 +78,6 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
                 return Err(ToolError::Interrupted);
             }
         }
-        self.catalog.set_checksum(Some(checksum));
-        self.catalog.update_checksum(recording_id)?;
         Ok(report)
     }
 

@@ -97,11 +97,11 @@ pub struct PyRecordedFrames {
     frames: Mutex<RecordedFrames<Directory>>,
 }
 
-/// The files of an archive. With `write` no archive may use the directory, until the object is gone.
+/// The files of an archive. With `write` no archive may use the directory, until the object is closed.
 #[pyclass(frozen, module = "aeron._aeron", name = "_ArchiveFiles")]
 pub struct PyArchiveFiles {
     files: Mutex<ArchiveFiles<Directory>>,
-    _maintenance: Option<Maintenance>,
+    maintenance: Mutex<Option<Maintenance>>,
 }
 
 /// Reads the mark file of the archive in `directory`, where its link file says; `None` if there is none.
@@ -246,8 +246,25 @@ impl PyArchiveFiles {
             .map_err(|error| from_tool(&error))?;
         Ok(Self {
             files: Mutex::new(files),
-            _maintenance: maintenance,
+            maintenance: Mutex::new(maintenance),
         })
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    /// Lets archives use the directory again.
+    fn __exit__(
+        &self,
+        _type: &Bound<'_, PyAny>,
+        _error: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) {
+        *self
+            .maintenance
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     #[getter]

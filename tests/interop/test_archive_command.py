@@ -1,0 +1,375 @@
+"""`aeron archive` and the real `ArchiveTool` on the same directories: same counts, verdicts and files."""
+
+import json
+import os
+import re
+import shutil
+import struct
+import time
+
+import pytest
+
+from commands import run
+from interop.archive_tool import ArchiveTool
+
+_CHANNEL = "aeron:ipc?term-length=64k"
+_ENTRY_STATE, _ENTRY_CHECKSUM, _START_POSITION, _STOP_POSITION = 4, 8, 72, 80
+_STOP_TIMESTAMP = 64
+_INVALID = 0
+
+
+class Directories:
+    """Two copies of a directory: one for our command, one for the real tool."""
+
+    def __init__(self, directory):
+        _age(directory)
+        self.ours, self.real = (directory.with_name(f"{directory.name}-{name}") for name in ("ours", "real"))
+        for copy in (self.ours, self.real):
+            shutil.copytree(directory, copy)
+        self.tool = ArchiveTool(self.real)
+
+    def assert_same(self):
+        """Entries, states and segment files are the same."""
+        assert _entries(self.ours) == _entries(self.real)
+        assert _segments(self.ours) == _segments(self.real)
+
+
+def _age(directory):
+    """Makes the last sign of life of a killed archive so old that the directory may be used."""
+    with open(directory / "archive-mark.dat", "r+b") as mark_file:
+        mark_file.seek(16)
+        (timestamp,) = struct.unpack("<q", mark_file.read(8))
+        if timestamp > 0:
+            mark_file.seek(16)
+            mark_file.write(struct.pack("<q", int(time.time() * 1000) - 60_000))
+
+
+def _segments(directory):
+    return {path.name: path.read_bytes() for path in directory.glob("*.rec*")}
+
+
+def _offsets(catalog):
+    """Where the entry of each recording begins."""
+    offsets, at = {}, 32
+    while at + 32 <= len(catalog) and (length := struct.unpack_from("<i", catalog, at)[0]) > 0:
+        (recording,) = struct.unpack_from("<q", catalog, at + 48)
+        offsets[recording] = at
+        at += 32 + length
+    return offsets
+
+
+def _entries(directory):
+    """State, start and stop position of each recording, and the header of the catalog."""
+    catalog = (directory / "archive.catalog").read_bytes()
+    entries = {
+        recording: (
+            struct.unpack_from("<i", catalog, at + _ENTRY_STATE)[0],
+            *struct.unpack_from("<qq", catalog, at + _START_POSITION),
+        )
+        for recording, at in _offsets(catalog).items()
+    }
+    return catalog[:32], entries
+
+
+def _without_times(directory):
+    """The catalog, without the times at which recordings were stopped."""
+    catalog = bytearray((directory / "archive.catalog").read_bytes())
+    for at in _offsets(catalog).values():
+        catalog[at + _STOP_TIMESTAMP : at + _STOP_TIMESTAMP + 8] = bytes(8)
+    return bytes(catalog)
+
+
+def _patched(recording, field, form, value):
+    def change(directory):
+        path = directory / "archive.catalog"
+        catalog = bytearray(path.read_bytes())
+        struct.pack_into(form, catalog, _offsets(catalog)[recording] + field, value)
+        path.write_bytes(catalog)
+
+    return change
+
+
+def _written(name, offset, data):
+    def change(directory):
+        with open(directory / name, "r+b") as segment:
+            segment.seek(offset)
+            segment.write(data)
+
+    return change
+
+
+def _removed(*names):
+    return lambda directory: [(directory / name).unlink() for name in names]
+
+
+def _cut(name, length):
+    return lambda directory: os.truncate(directory / name, length)
+
+
+def _made(*names):
+    return lambda directory: [(directory / name).write_bytes(b"x") for name in names]
+
+
+def _both(*changes):
+    return lambda directory: [change(directory) for change in changes]
+
+
+def _nothing(directory):
+    pass
+
+
+def _verdicts(shown):
+    return re.findall(r"\(recordingId=(\d+)[^)]*\) (OK|ERR|skipping)", shown)
+
+
+@pytest.mark.parametrize("state", ["stopped", "purged", "killed", "extended-with-checksums"])
+def test_the_command_shows_what_the_tool_shows(written, state):
+    """07-132: describe, describe-all, count and pid; 07-66: deleted entries do not count and stop no command."""
+    both = Directories(written(state))
+    for command in ("describe", "describe-all"):
+        ours = run("archive", command, both.ours)
+        assert ours.exit_code == 0
+        real = both.tool.succeed(command)
+        assert _descriptors(ours.stdout) == _descriptors(real)
+    assert run("archive", "count", both.ours).stdout == both.tool.succeed("count-entries")
+    assert run("archive", "pid", both.ours).stdout == both.tool.succeed("pid")
+    listed = json.loads(run("archive", "list", both.ours, "--json").stdout)
+    assert len(listed) == int(both.tool.succeed("count-entries"))
+    both.assert_same()
+
+
+def _descriptors(shown):
+    return [line for line in shown.splitlines() if line.startswith("[RecordingDescriptor]")]
+
+
+def test_the_command_dumps_the_frames_that_the_tool_dumps(written):
+    """07-132"""
+    both = Directories(written("stopped"))
+    ours, real = run("archive", "dump", both.ours), both.tool.run("dump")
+    assert ours.exit_code == real.returncode == 0
+    assert _frames(ours.stdout) == _frames(real.stdout)
+    assert len(_frames(ours.stdout)) > 100
+
+
+def _frames(shown):
+    found = re.findall(
+        r"^Frame at position \[(\d+)\] (?:data|padding) at offset \[(\d+)\] with length = (\d+)$", shown, re.MULTILINE
+    )
+    return [frame for frame in found if int(frame[2]) < 10_000]
+
+
+def test_the_command_dumps_an_archive_with_deleted_and_invalid_entries(written):
+    """07-132: the tool fails there."""
+    directory = written("purged")
+    _patched(2, _ENTRY_STATE, "<i", _INVALID)(directory)
+    shown = run("archive", "dump", directory, "--json")
+    assert shown.exit_code == 0
+    lines = [json.loads(line) for line in shown.stdout.splitlines()]
+    states = {line["recording_id"]: line["state"] for line in lines if line["type"] == "recording"}
+    assert states == {0: "VALID", 1: "DELETED", 2: "INVALID"}
+
+
+_VERIFIED = {
+    **{state: (state, _nothing, "n") for state in ("stopped", "purged", "killed", "padding", "undoing", "created")},
+    "torn kept": ("torn", _nothing, "n"),
+    "torn cut": ("torn", _nothing, "y"),
+    "zero page kept": ("zero-page", _nothing, "n"),
+    "zero page cut": ("zero-page", _nothing, "y"),
+    "segment end": ("segment-end", _nothing, "n"),
+    "migrated": ("migrated", _nothing, "n"),
+    "hole": ("stopped", _removed("0-131072.rec"), "n"),
+    "first segment missing": ("stopped", _removed("0-0.rec"), "n"),
+    "last segment missing": ("stopped", _removed("0-262144.rec"), "n"),
+    "next segment missing": ("stopped", _removed("1-327680.rec"), "n"),
+    "no segments": ("stopped", _removed("2-0.rec"), "n"),
+    "bad offset": ("stopped", _written("0-0.rec", 8, b"\x07"), "n"),
+    "bad stream": ("stopped", _written("0-262144.rec", 16, b"\x07"), "n"),
+    "zeros in front": ("stopped", _written("0-0.rec", 0, bytes(4)), "n"),
+    "zeros at the end": ("killed", _written("1-196608.rec", 0, bytes(131072)), "n"),
+    "stop too early": ("stopped", _patched(0, _STOP_POSITION, "<q", 300_000 // 32 * 32), "n"),
+    "stop too late": ("stopped", _patched(0, _STOP_POSITION, "<q", 315_520 + 3200), "n"),
+    "unaligned start": ("stopped", _patched(0, _START_POSITION, "<q", 5), "n"),
+    "stop before start": ("stopped", _patched(1, _STOP_POSITION, "<q", 64), "n"),
+    "invalid with segments": ("stopped", _patched(1, _ENTRY_STATE, "<i", _INVALID), "n"),
+    "invalid without": ("stopped", _both(_patched(2, _ENTRY_STATE, "<i", _INVALID), _removed("2-0.rec")), "n"),
+    "short segment": ("stopped", _cut("0-262144.rec", 60_000), "n"),
+    "empty segment": ("stopped", _cut("0-262144.rec", 0), "n"),
+}
+
+
+@pytest.mark.parametrize("name", _VERIFIED)
+def test_the_command_verifies_and_repairs_as_the_tool(written, name):
+    """07-132, 07-133, 07-79: without --repair the same verdicts, and nothing is changed."""
+    state, change, answer = _VERIFIED[name]
+    directory = written(state)
+    change(directory)
+    both = Directories(directory)
+    before = _tree(both.ours)
+    if answer == "n":
+        looked = run("archive", "verify", both.ours, "-a")
+        assert _tree(both.ours) == before
+    real = both.tool.run("verify", "-a", answer=answer)
+    torn = "truncate" if answer == "y" else "keep"
+    ours = run("archive", "verify", both.ours, "-a", "--repair", "--on-torn-fragment", torn)
+    assert _verdicts(ours.stdout) == _verdicts(real.stdout)
+    assert ours.exit_code == real.returncode
+    if answer == "n":
+        assert (looked.exit_code, _verdicts(looked.stdout)) == (ours.exit_code, _verdicts(ours.stdout))
+    both.assert_same()
+
+
+def _tree(directory):
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+@pytest.mark.parametrize("state", ["stopped", "killed", "purged"])
+def test_the_command_writes_the_checksums_that_the_tool_writes(written, state):
+    """07-132, 07-51: of the last segment file, then of all."""
+    both = Directories(written(state))
+    for arguments in ((), ("-a",)):
+        assert run("archive", "checksum", both.ours, "CRC-32C", *arguments).exit_code == 0
+        both.tool.succeed("checksum", "CRC-32C", *arguments)
+        both.assert_same()
+        assert _without_times(both.ours) == _without_times(both.real)
+    for checksum, status in (("CRC-32C", 0), ("CRC-32", 255)):
+        ours = run("archive", "verify", both.ours, "-a", "--checksum", checksum)
+        real = both.tool.run("verify", "-a", "-checksum", checksum)
+        assert ours.exit_code == real.returncode == status
+        assert _verdicts(ours.stdout) == _verdicts(real.stdout)
+
+
+def test_a_repair_without_a_checksum_keeps_the_checksums_of_entries_right(written):
+    """07-63; section 22: the tool leaves the old checksum, and takes the recording for broken the next time."""
+    directory = written("killed")
+    _age(directory)
+    assert run("archive", "checksum", directory, "CRC-32C", "-a").exit_code == 0
+    assert run("archive", "verify", directory, "-a", "--repair").exit_code == 0
+    assert not ArchiveTool(directory).verify(checksum="CRC-32C")
+
+
+@pytest.mark.parametrize("state", ["stopped", "extended-with-checksums"])
+def test_the_command_marks_recordings_as_the_tool(written, state):
+    """07-132, 07-66"""
+    both = Directories(written(state))
+    for command in ("mark-invalid", "mark-invalid", "mark-valid", "mark-valid", "mark-invalid"):
+        assert run("archive", command, both.ours, 0).stdout == both.tool.succeed(command, "0")
+        both.assert_same()
+        assert _without_times(both.ours) == _without_times(both.real)
+
+
+def test_the_command_refuses_what_the_tool_refuses(written, tmp_path):
+    """07-132: with the same exit statuses."""
+    both = Directories(written("purged"))
+    for command, *arguments in (
+        ("describe", 9),
+        ("verify", 9),
+        ("mark-valid", 1),
+        ("mark-invalid", 1),
+        ("mark-invalid", 9),
+    ):
+        ours = run("archive", command, both.ours, *arguments)
+        real = both.tool.run(command, *map(str, arguments))
+        assert ours.exit_code == real.returncode == 1
+        assert _reason(ours.stderr) == _reason(real.stderr)
+    assert run("archive", "checksum", both.ours, "CRC-32", 1).exit_code == 1
+    assert both.tool.run("checksum", "CRC-32", "1").returncode == 1
+    assert run("archive", "no-such-command", both.ours).exit_code == both.tool.run("no-such-command").returncode == 255
+    missing = tmp_path / "missing"
+    assert run("archive", "describe", missing).exit_code == ArchiveTool(missing).run("describe").returncode == 255
+    both.assert_same()
+
+
+def _reason(shown):
+    return re.search(r"(no recording found|state transition).*", shown)[0]
+
+
+def test_a_catalog_before_version_3_is_left_to_the_tool(written):
+    """07-67"""
+    directory = written("stopped")
+    _written("archive.catalog", 0, struct.pack("<i", 0x020000))(directory)
+    for command in (("describe",), ("count",), ("verify", "--repair"), ("compact", "-y")):
+        ours = run("archive", command[0], directory, *command[1:])
+        assert ours.exit_code == 1
+        assert "incompatible catalog file version 2.0.0" in ours.stderr
+        assert "io.aeron.archive.ArchiveTool" in ours.stderr
+
+
+def test_the_command_compacts_as_the_tool(written):
+    """07-132, 07-64"""
+    directory = written("purged")
+    _patched(2, _ENTRY_STATE, "<i", _INVALID)(directory)
+    _made("1-0.rec")(directory)
+    both = Directories(directory)
+    ours, real = run("archive", "compact", both.ours, "--yes"), both.tool.succeed("compact", answer="y")
+    assert ours.stdout.strip() in real
+    both.assert_same()
+    assert _without_times(both.ours) == _without_times(both.real)
+    assert sorted(path.name for path in both.ours.iterdir()) == sorted(path.name for path in both.real.iterdir())
+
+
+@pytest.mark.parametrize("arguments", [(), ("1",)])
+@pytest.mark.parametrize("state", ["stopped", "killed", "purged"])
+def test_the_command_deletes_the_orphans_that_the_tool_deletes(written, state, arguments):
+    """07-132, 07-110"""
+    directory = written(state)
+    names = [
+        "0-393216.rec",
+        "0-524288.rec",
+        "99-0.rec",
+        "1-0.rec",
+        "1-458752.rec",
+        "2-131072.rec",
+        "0-7.rec",
+        "foo.rec",
+        "0-0.txt",
+    ]
+    _made(*(name for name in names if not (directory / name).exists()))(directory)
+    _patched(2, _ENTRY_STATE, "<i", _INVALID)(directory)
+    both = Directories(directory)
+    assert run("archive", "delete-orphans", both.ours, *arguments, "--yes").exit_code == 0
+    both.tool.succeed("delete-orphaned-segments", *arguments, answer="y")
+    both.assert_same()
+    assert sorted(path.name for path in both.ours.iterdir()) == sorted(path.name for path in both.real.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["ours", "java"])
+def test_the_command_looks_at_a_live_archive_and_changes_none(drivers, start_archive, archive_client, kind, stream):
+    """07-132: the tool would change it. After a kill the command repairs as the tool does."""
+    driver = drivers("ours")
+    archive = start_archive(kind, driver)
+    client = archive_client(driver, archive)
+    publication = client.add_recorded_publication(_CHANNEL, stream, exclusive=True)
+    recording = client.await_signal("START")["recording"]
+    publication.start_publish(400, (10, 3000, 0, 1400, 7))
+    assert client.peer.answer()["sent"] == 400
+    client.await_recorded(recording, publication.state()["position"])
+    tool = ArchiveTool(archive.directory)
+    before = _segments(archive.directory)
+    shown = run("archive", "describe", archive.directory)
+    assert _descriptors(shown.stdout) == _descriptors(tool.succeed("describe"))
+    assert run("archive", "count", archive.directory).stdout == tool.succeed("count-entries")
+    assert run("archive", "pid", archive.directory).stdout == f"{archive.process.pid}\n" == tool.succeed("pid")
+    errors = json.loads(run("archive", "errors", archive.directory, "--json").stdout)
+    assert errors == {"archive": [], "driver": []}
+    assert "0 distinct" in run("archive", "errors", archive.directory).stdout
+    assert run("archive", "verify", archive.directory, "-a").exit_code == 0
+    for arguments in (
+        ("compact", "-y"),
+        ("delete-orphans", "-y"),
+        ("verify", "--repair"),
+        ("checksum", "CRC-32"),
+        ("mark-invalid", recording),
+        ("capacity", "2m"),
+    ):
+        refused = run("archive", arguments[0], archive.directory, *arguments[1:])
+        assert refused.exit_code == 1
+        assert "active mark file detected" in refused.stderr
+    assert _segments(archive.directory) == before
+    archive.kill()
+    if kind == "ours":
+        # Our archive is known to be dead at once, by its lock.
+        assert run("archive", "verify", archive.directory, "--repair").exit_code == 0
+    both = Directories(archive.directory)
+    both.tool.verify()
+    assert run("archive", "verify", both.ours, "-a", "--repair").exit_code == 0
+    both.assert_same()
