@@ -1,0 +1,131 @@
+"""What the commands on a running archive have in common: their options, the session, and what arrives of recordings."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+import click
+
+import aeron
+from aeron.cli.options import STREAM_ID, client_options
+from aeron.cli.session import session
+from aeron.cli.text import printable_lines
+
+F = TypeVar("F", bound=Callable[..., object])
+
+SIGNAL_TIMEOUT_S = 0.1
+"""How often a command that waits for signals looks whether it is to end."""
+
+
+@dataclass
+class ArchiveSession:
+    """A client of an archive, what ends the command, and errors that no request waits for."""
+
+    archive: aeron.AeronArchive
+    stop: aeron.ShutdownSignalBarrier
+    errors: list[Exception]
+
+    def signals(self) -> Iterator[aeron.RecordingSignal]:
+        """Signals of recordings, until the command is told to end.
+
+        Raises:
+            click.ClickException: the archive reports an error, or the session has ended.
+        """
+        while not self.stop.is_signalled:
+            yield from self.archive.signals(timeout=SIGNAL_TIMEOUT_S)
+            if self.errors:
+                raise click.ClickException(printable_lines(str(self.errors[0])))
+            if self.archive.is_closed or self.archive.state != "CONNECTED":
+                raise click.ClickException("the archive has ended the session")
+
+
+@dataclass
+class Target:
+    """Which archive on which driver a command talks to."""
+
+    directory: str
+    embedded: bool
+    driver_timeout_s: float | None
+    control_channel: str | None
+    control_stream_id: int | None
+    response_channel: str | None
+    credentials: str | None
+
+
+def archive_options(function: F) -> F:
+    """The options of a :class:`Target`, which the command gets as ``target``."""
+    options = [
+        client_options,
+        click.option(
+            "--control-channel",
+            metavar="URI",
+            show_default="AERON_ARCHIVE_LOCAL_CONTROL_CHANNEL, else aeron:ipc",
+            help="Channel of the requests to the archive.",
+        ),
+        click.option(
+            "--control-stream", "control_stream_id", type=STREAM_ID, help="Stream id of the requests.  [default: 10]"
+        ),
+        click.option("--response-channel", metavar="URI", help="Channel of the responses.  [default: as the requests]"),
+        click.option(
+            "--credentials",
+            envvar="AERON_ARCHIVE_CREDENTIALS",
+            show_envvar=True,
+            help="Credentials, NAME:SECRET for our archive; better in the environment, which other users cannot see.",
+        ),
+    ]
+
+    @functools.wraps(function)
+    def with_target(**arguments: Any) -> object:
+        target = Target(**{each.name: arguments.pop(each.name) for each in dataclasses.fields(Target)})
+        return function(target=target, **arguments)
+
+    wrapped: Any = with_target
+    for option in reversed(options):
+        wrapped = option(wrapped)
+    return cast(F, wrapped)
+
+
+@contextlib.contextmanager
+def archive_session(target: Target) -> Iterator[ArchiveSession]:
+    """A session with the archive; the command ends in order on SIGINT and SIGTERM.
+
+    Raises:
+        click.ClickException: what went wrong, with driver or archive.
+    """
+    errors: list[Exception] = []
+    with session(target.directory, target.embedded, target.driver_timeout_s) as (client, stop):
+        archive = aeron.connect_archive(
+            client,
+            control_channel=target.control_channel,
+            control_stream_id=target.control_stream_id,
+            response_channel=target.response_channel,
+            credentials=None if target.credentials is None else target.credentials.encode(),
+            client_name="aeron archive",
+            error_handler=errors.append,
+        )
+        with archive:
+            yield ArchiveSession(archive, stop, errors)
+
+
+def signal_as_json(signal: aeron.RecordingSignal) -> str:
+    """The signal as an object in one line."""
+    return json.dumps(
+        {
+            "signal": signal.signal,
+            "recording_id": signal.recording_id,
+            "subscription_id": signal.subscription_id,
+            "position": signal.position,
+            "correlation_id": signal.correlation_id,
+        }
+    )
+
+
+def signal_line(signal: aeron.RecordingSignal) -> str:
+    """The signal in words."""
+    return f"{signal.signal} recordingId={signal.recording_id} position={signal.position}"

@@ -1,0 +1,257 @@
+"""``aeron archive``: the commands on a running archive, and what their users meet on its directory."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tests.conftest import eventually
+
+import aeron
+from aeron.cli.counter_keys import stream_key
+from commands import Command, driver_directory, run
+from ports import free_port
+
+CHANNEL = "aeron:ipc?term-length=64k"
+STREAM = 1001
+REPLAY_STREAM = 100
+SUBSCRIBER_POSITION = 4
+SEGMENT_LENGTH = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Scene:
+    """An archive on a driver, with a recording of 200 messages of 1000 bytes, which has ended."""
+
+    driver: aeron.MediaDriver
+    client: aeron.Aeron
+    archive: aeron.AeronArchive
+    directory: Path
+    recording: aeron.Recording
+    control_channel: str
+
+    def run(self, command: str, *arguments: object) -> str:
+        """What a command on the running archive prints that ends with status 0."""
+        result = run("archive", command, "--dir", self.driver.dir, *arguments)
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    def record(self, stream_id: int, count: int) -> aeron.Recording:
+        """Makes a recording, which has ended."""
+        publication = self.archive.add_recorded_exclusive_publication(CHANNEL, stream_id)
+        for number in range(count):
+            position = publication.publish(message(number), timeout=5)
+        recording = self.archive.wait_recorded(publication, position, timeout=5)
+        self.archive.stop_recording(publication)
+        publication.close()
+        eventually(lambda: self.archive.get_stop_position(recording.recording_id) is not None)
+        found = self.archive.list_recording(recording.recording_id)
+        assert found is not None
+        return found
+
+
+def message(number: int) -> bytes:
+    return b"message %d" % number + b"." * 980
+
+
+@pytest.fixture(scope="module")
+def scene() -> Iterator[Scene]:
+    port = free_port()
+    control_channel = f"aeron:udp?endpoint=localhost:{port}"
+    with (
+        driver_directory() as directory,
+        aeron.MediaDriver(dir=directory) as driver,
+        aeron.Archive(
+            directory.with_name("archive"),
+            driver=driver,
+            segment_file_length=SEGMENT_LENGTH,
+            control_channel=control_channel,
+        ) as server,
+        aeron.connect(driver) as client,
+        aeron.connect_archive(client) as archive,
+    ):
+        assert server.archive_id is not None
+        made = Scene(driver, client, archive, directory.with_name("archive"), None, control_channel)  # type: ignore[arg-type]
+        recording = made.record(STREAM, 200)
+        yield Scene(driver, client, archive, made.directory, recording, control_channel)
+        archive.close()
+        client.close()
+        server.close()
+        for path in made.directory.iterdir():
+            path.unlink()
+        made.directory.rmdir()
+
+
+def test_replay_prints_each_message_with_its_position(scene: Scene) -> None:
+    """07-83, 07-89"""
+    id = scene.recording.recording_id
+    lines = scene.run("replay", id).splitlines()
+    assert len(lines) == 200
+    assert re.fullmatch(rf"Message to position 1024 of recording {id} \(989 bytes\) <<message 0\.+>>", lines[0])
+    assert f"position {scene.recording.stop_position} " in lines[-1]
+    assert len(scene.run("replay", id, "-m", 7).splitlines()) == 7
+
+
+def test_replay_as_json_has_the_messages_of_a_range(scene: Scene) -> None:
+    """07-89"""
+    shown = scene.run("replay", scene.recording.recording_id, "--json", "--from", 2048, "--to", 4096)
+    messages = [json.loads(line) for line in shown.splitlines()]
+    assert [each["position"] for each in messages] == [3072, 4096]
+    assert bytes.fromhex(messages[0]["payload"]) == message(2)
+
+
+def test_replay_writes_the_bytes_of_messages_to_a_file(scene: Scene, tmp_path: Path) -> None:
+    output = tmp_path / "messages"
+    assert scene.run("replay", scene.recording.recording_id, "-o", output) == ""
+    assert output.read_bytes() == b"".join(map(message, range(200)))
+
+
+def test_replay_and_purge_of_an_unknown_recording_fail(scene: Scene) -> None:
+    """07-103, 07-106"""
+    for command in (("replay", 99), ("follow", 99), ("purge", 99, "-y")):
+        result = run("archive", command[0], "--dir", scene.driver.dir, *command[1:])
+        assert result.exit_code == 1
+        assert "99" in result.stderr
+
+
+def test_record_prints_what_starts_and_stops_and_ends_the_recording(scene: Scene) -> None:
+    """07-45, 07-54, 07-55"""
+    with Command("archive", "record", "--dir", scene.driver.dir, "-c", CHANNEL, "-s", 2001, "--json") as record:
+        record.wait_for("subscription_id")
+        publication = scene.client.add_exclusive_publication(CHANNEL, 2001)
+        record.wait_for('"START"')
+        publication.publish(b"recorded", timeout=5)
+        record.send(signal.SIGINT)
+        assert record.end() == 0
+        publication.close()
+    signals = [json.loads(line) for line in record.output().splitlines()[1:]]
+    assert [each["signal"] for each in signals] == ["START", "STOP"]
+    assert scene.archive.list_recording_subscriptions(stream_id=2001) == []
+
+
+def test_record_detached_leaves_the_archive_recording(scene: Scene) -> None:
+    """07-38"""
+    shown = scene.run("record", "-c", CHANNEL, "-s", 2002, "--detach")
+    [subscription] = scene.archive.list_recording_subscriptions(stream_id=2002)
+    assert f"subscription {subscription.subscription_id}" in shown
+    scene.archive.stop_recording(subscription.subscription_id)
+
+
+def test_follow_prints_what_is_recorded_until_the_recording_stops(scene: Scene) -> None:
+    """07-90"""
+    publication = scene.archive.add_recorded_exclusive_publication(CHANNEL, 2003)
+    position = publication.publish(b"first", timeout=5)
+    id = scene.archive.wait_recorded(publication, position, timeout=5).recording_id
+    with Command("archive", "follow", "--dir", scene.driver.dir, id) as follow:
+        follow.wait_for("<<first>>")
+        publication.publish(b"second", timeout=5)
+        follow.wait_for("<<second>>")
+        scene.archive.stop_recording(publication)
+        publication.close()
+        assert follow.end() == 0
+    assert follow.output().count("Message to position") == 2
+
+
+def test_follow_live_begins_at_the_recorded_position(scene: Scene) -> None:
+    """07-84"""
+    publication = scene.archive.add_recorded_exclusive_publication(CHANNEL, 2004)
+    position = publication.publish(b"before", timeout=5)
+    id = scene.archive.wait_recorded(publication, position, timeout=5).recording_id
+    with Command("archive", "follow", "--dir", scene.driver.dir, id, "--live", "-m", 1) as follow:
+        eventually(lambda: is_replayed(scene), timeout=15)
+        publication.publish(b"after", timeout=5)
+        assert follow.end() == 0
+    assert "<<after>>" in follow.output()
+    assert "<<before>>" not in follow.output()
+    publication.close()
+
+
+def is_replayed(scene: Scene) -> bool:
+    """Whether a replay on stream 100 has a subscriber: the subscriber's position has a counter."""
+    with aeron.CncFile(scene.driver.dir) as cnc:
+        keys = [stream_key(counter) for counter in cnc.counters() if counter.type_id == SUBSCRIBER_POSITION]
+    return any(key.stream_id == REPLAY_STREAM for key in keys)
+
+
+def test_replicate_copies_a_recording(scene: Scene) -> None:
+    """07-113"""
+    id = scene.recording.recording_id
+    lines = scene.run("replicate", id, scene.control_channel, "--json").splitlines()
+    signals = [json.loads(line) for line in lines[1:]]
+    assert signals[0]["signal"] == "REPLICATE"
+    assert signals[-1]["signal"] == "REPLICATE_END"
+    copy = scene.archive.list_recording(signals[0]["recording_id"])
+    assert copy is not None
+    assert copy.stop_position == scene.recording.stop_position
+    assert scene.run("replay", copy.recording_id).count("\n") == 200
+
+
+def test_replicate_of_an_unknown_recording_fails(scene: Scene) -> None:
+    """07-116"""
+    result = run("archive", "replicate", "--dir", scene.driver.dir, 99, scene.control_channel)
+    assert result.exit_code == 1
+    assert "99" in result.stderr
+
+
+def test_purge_deletes_the_first_segments_then_the_recording(scene: Scene) -> None:
+    """07-109, 07-110"""
+    recording = scene.record(2005, 100)
+    id = recording.recording_id
+    result = json.loads(scene.run("purge", id, "--before", SEGMENT_LENGTH, "--yes", "--json"))
+    assert result == {"recording_id": id, "segments": 1}
+    assert scene.archive.get_start_position(id) == SEGMENT_LENGTH
+    assert scene.run("purge", id, "--yes") == f"(recordingId={id}) deleted 1 segment files\n"
+    assert scene.archive.list_recording(id) is None
+
+
+def test_purge_asks(scene: Scene) -> None:
+    recording = scene.record(2006, 1)
+    result = run("archive", "purge", "--dir", scene.driver.dir, recording.recording_id)
+    assert result.exit_code == 1
+    assert "will be deleted" in result.stderr
+    assert scene.archive.list_recording(recording.recording_id) is not None
+
+
+def test_commands_that_look_work_beside_a_running_archive(scene: Scene) -> None:
+    """07-132"""
+    described = json.loads(run("archive", "describe", scene.directory, "--json").stdout)
+    assert described["mark_file"]["is_active"]
+    count = json.loads(run("archive", "count", scene.directory, "--json").stdout)["count"]
+    assert count == len(described["recordings"]) == len(scene.archive.list_recordings())
+    listed = run("archive", "list", scene.directory).stdout.splitlines()
+    assert len(listed) == count + 1
+    assert run("archive", "verify", scene.directory, "--all").exit_code == 0
+
+
+def test_commands_that_change_files_refuse_a_running_archive(scene: Scene) -> None:
+    result = run("archive", "compact", scene.directory, "--yes")
+    assert result.exit_code == 1
+    assert "active mark file detected" in result.stderr
+
+
+def test_capacity_is_shown_and_raised(tmp_path: Path) -> None:
+    """07-68, 07-132"""
+    archive = tmp_path / "archive"
+    with aeron.MediaDriver(dir=tmp_path / "driver") as driver, aeron.Archive(archive, driver=driver):
+        pass
+    assert run("archive", "capacity", archive).stdout == "1048576\n"
+    assert json.loads(run("archive", "capacity", archive, "2m", "--json").stdout) == {"capacity": 2 * 1024 * 1024}
+    assert (archive / "archive.catalog").stat().st_size == 2 * 1024 * 1024
+    assert run("archive", "capacity", archive, 1000).stdout == "2097152\n"
+    assert run("archive", "capacity", archive, "2g").exit_code == 1
+
+
+def test_what_is_no_archive_is_refused_with_the_statuses_of_aerons_tool(tmp_path: Path) -> None:
+    """07-132"""
+    missing = run("archive", "count", tmp_path / "missing")
+    assert missing.exit_code == 255
+    assert "Archive folder not found" in missing.stderr
+    assert run("archive", "no-such-command").exit_code == 255
+    empty = run("archive", "count", tmp_path)
+    assert empty.exit_code == 1
+    assert "archive.catalog" in empty.stderr
