@@ -485,6 +485,27 @@ mod tests {
 
     /// 07-75
     #[test]
+    fn maintenance_keeps_archives_away_and_leaves_the_files_as_they_were() {
+        let world = World::new();
+        world.foreign_mark(true);
+        let young = Maintenance::begin(world.path(), NOW_MS + 1);
+        assert!(matches!(young, Err(OwnershipError::Active { .. })));
+        let begun = Maintenance::begin(world.path(), NOW_MS + 10_000).unwrap();
+        let second = world.take(2, NOW_MS + 10_000);
+        assert!(matches!(second, Err(OwnershipError::InUse { .. })));
+        drop(begun);
+        assert_eq!(world.names(), [MARK_FILE]);
+
+        let owned = world.take(1, NOW_MS + 10_000).unwrap();
+        let held = Maintenance::begin(world.path(), NOW_MS + 10_001);
+        assert!(matches!(held, Err(OwnershipError::InUse { .. })));
+        // As if the owner was killed: its lock names it, so nobody waits.
+        drop(owned);
+        drop(Maintenance::begin(world.path(), NOW_MS + 10_001).unwrap());
+        assert_eq!(world.names(), [MARK_FILE, ARCHIVE_LOCK_FILE]);
+    }
+
+    #[test]
     fn errors_of_the_owner_before_are_saved() {
         let world = World::new();
         let (mut mark_file, lock) = world.take(1, NOW_MS).unwrap().into_parts();

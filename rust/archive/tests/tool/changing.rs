@@ -1,0 +1,162 @@
+//! What is deleted and what is marked, and what kills leave of that.
+
+use aeron_archive::catalog::{CATALOG_FILE, CatalogError, RecordingState};
+use aeron_archive::memory_storage::{Fault, MemoryStorage};
+use aeron_archive::storage::{Access, Storage};
+use aeron_archive::store::ArchiveStore;
+use aeron_archive::tool::{ArchiveFiles, ToolError};
+
+use crate::common::{IDLE, bases, empty, frames, open, options, recorded};
+use crate::stream::SEGMENT_LENGTH;
+
+fn change(storage: &MemoryStorage) -> ArchiveFiles<MemoryStorage> {
+    ArchiveFiles::open(storage.clone(), Access::Write).unwrap()
+}
+
+/// A sound recording, one that is deleted but for its entry and a file, an invalid one, and another sound one.
+fn mixed() -> MemoryStorage {
+    let (storage, mut store) = empty();
+    for _ in 0..4 {
+        recorded(&mut store, 0, 200);
+    }
+    let deletion = store.purge_recording(1, &IDLE).unwrap();
+    drop(deletion);
+    drop(store);
+    change(&storage).mark(2, false).unwrap();
+    storage
+}
+
+/// 07-64, 07-66, 07-132
+#[test]
+fn a_compaction_leaves_the_recordings_that_exist() {
+    let storage = mixed();
+    let done = change(&storage).compact().unwrap();
+    assert_eq!(done.entries, 2);
+    assert!(done.files >= 2);
+    let files = change(&storage);
+    let ids = |files: &ArchiveFiles<MemoryStorage>| -> Vec<i64> {
+        let entries = files.catalog().entries().iter();
+        entries.map(|entry| entry.descriptor.recording_id).collect()
+    };
+    assert_eq!(ids(&files), [0, 3]);
+    assert_eq!(
+        files.catalog().capacity(),
+        storage.bytes(CATALOG_FILE).unwrap().len() as u64
+    );
+    assert_eq!(files.catalog().next_recording_id(), 4);
+    assert!(bases(&storage, 1).is_empty() && bases(&storage, 2).is_empty());
+    let (mut store, _) = open(&storage);
+    assert!(!frames(&storage, &store, 3).is_empty());
+    assert_eq!(recorded(&mut store, 0, 1), 4);
+}
+
+/// 07-64
+#[test]
+fn a_kill_at_any_step_of_a_compaction_leaves_an_archive_that_opens() {
+    let mut step = 0;
+    loop {
+        let storage = mixed();
+        let mut files = change(&storage);
+        storage.fail_at(storage.steps() + step, Fault::Kill { progress: 1 });
+        let done = files.compact();
+        let is_killed = storage.is_killed();
+        assert!(done.is_ok() || is_killed);
+        storage.restart();
+        let (store, _) = ArchiveStore::open(storage.clone(), options(), 0).unwrap();
+        for id in [0, 3] {
+            assert!(!frames(&storage, &store, id).is_empty());
+        }
+        change(&storage).compact().unwrap();
+        if !is_killed {
+            break;
+        }
+        step += 1;
+    }
+    assert!(step > 3);
+}
+
+/// 07-110, 07-132
+#[test]
+fn orphans_are_the_segments_outside_of_their_recording() {
+    let (storage, mut store) = empty();
+    recorded(&mut store, SEGMENT_LENGTH, 200);
+    recorded(&mut store, 0, 1);
+    drop(store);
+    let last = *bases(&storage, 0).last().unwrap();
+    let beyond = format!("0-{}.rec", last + SEGMENT_LENGTH);
+    for name in [
+        "0-0.rec",
+        &beyond,
+        "1-131072.rec",
+        "7-0.rec",
+        "0-0.txt",
+        "x.rec",
+    ] {
+        storage.put(name, b"x");
+    }
+    let files = change(&storage);
+    assert_eq!(files.orphans(Some(0)).unwrap(), ["0-0.rec", &beyond]);
+    let orphans = files.orphans(None).unwrap();
+    assert_eq!(orphans, ["0-0.rec", &beyond, "1-131072.rec"]);
+    for name in &orphans {
+        files.delete_orphan(name).unwrap();
+    }
+    files.delete_orphan("7-0.rec").unwrap();
+    assert!(files.orphans(None).unwrap().is_empty());
+    assert!(storage.names().unwrap().contains(&"7-0.rec".to_owned()));
+    assert!(matches!(
+        files.orphans(Some(9)),
+        Err(ToolError::UnknownRecording { recording_id: 9 })
+    ));
+}
+
+/// 07-66, 07-132
+#[test]
+fn a_deleted_recording_cannot_be_marked() {
+    let storage = mixed();
+    let mut files = change(&storage);
+    assert!(!files.mark(0, true).unwrap());
+    assert!(files.mark(0, false).unwrap());
+    assert_eq!(files.entry(0).unwrap().state, RecordingState::Invalid);
+    assert_eq!(
+        files.mark(1, true).unwrap_err().to_string(),
+        "(recordingId=1) state transition DELETED -> VALID is not allowed"
+    );
+}
+
+/// 07-67
+#[test]
+fn an_old_catalog_is_left_to_aerons_tool() {
+    let storage = mixed();
+    let mut catalog = storage.bytes(CATALOG_FILE).unwrap();
+    catalog[2] = 2;
+    storage.put(CATALOG_FILE, &catalog);
+    let error = ArchiveFiles::open(storage.clone(), Access::Read).unwrap_err();
+    assert!(matches!(error, ToolError::OldCatalog { .. }));
+    assert!(
+        error
+            .to_string()
+            .contains("ArchiveTool <archive-dir> migrate")
+    );
+    catalog[2] = 4;
+    storage.put(CATALOG_FILE, &catalog);
+    let error = ArchiveFiles::open(storage, Access::Read).unwrap_err();
+    assert!(matches!(
+        error,
+        ToolError::Catalog(CatalogError::IncompatibleVersion { .. })
+    ));
+}
+
+/// 07-68
+#[test]
+fn a_catalog_grows_and_never_shrinks() {
+    let storage = mixed();
+    let mut files = change(&storage);
+    let before = files.catalog().capacity();
+    files.grow(before / 2).unwrap();
+    assert_eq!(files.catalog().capacity(), before);
+    files.grow(before * 2).unwrap();
+    assert_eq!(files.catalog().capacity(), before * 2);
+    assert!(files.grow(1 << 31).is_err());
+    assert!(files.grow(31).is_err());
+}
