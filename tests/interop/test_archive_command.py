@@ -9,8 +9,11 @@ import time
 
 import pytest
 
+import aeron
 from commands import run
+from interop.archive_protocol import Connection
 from interop.archive_tool import ArchiveTool
+from interop.waiting import eventually
 
 _CHANNEL = "aeron:ipc?term-length=64k"
 _ENTRY_STATE, _ENTRY_CHECKSUM, _START_POSITION, _STOP_POSITION = 4, 8, 72, 80
@@ -373,3 +376,25 @@ def test_the_command_looks_at_a_live_archive_and_changes_none(drivers, start_arc
     both.tool.verify()
     assert run("archive", "verify", both.ours, "-a", "--repair").exit_code == 0
     both.assert_same()
+
+
+@pytest.mark.parametrize("kind", ["ours", "java"])
+def test_the_command_shows_the_errors_that_the_tool_shows(drivers, start_archive, tmp_path, kind):
+    """07-132, 07-74: the mark file is elsewhere, and a link says where."""
+    driver = drivers("ours")
+    archive = start_archive(kind, driver, {"aeron.archive.mark.file.dir": str(tmp_path)})
+    with aeron.connect(driver.directory) as client:
+        Connection(client, archive).send_connect("nonsense")
+        eventually(archive.error_log)
+    assert (archive.directory / "archive-mark.lnk").exists()
+    real = ArchiveTool(archive.directory).succeed("errors")
+    shown = run("archive", "errors", archive.directory).stdout
+    [error] = json.loads(run("archive", "errors", archive.directory, "--json").stdout)["archive"]
+    observed = f"{error['observation_count']} observations from"
+    assert observed in real
+    assert observed in shown
+    # Java prints the lines of a stack trace with an indentation of its own.
+    for line in error["text"].splitlines()[:1]:
+        assert line in real
+        assert line in shown
+    assert run("archive", "pid", archive.directory).stdout == f"{archive.process.pid}\n"

@@ -157,7 +157,7 @@ fn a_torn_fragment_is_for_the_caller_to_decide_on() {
 #[test]
 fn checksums_that_were_written_later_are_verified() {
     let (storage, mut store) = empty();
-    recorded(&mut store, TERM_LENGTH as i64 + 64, 300);
+    recorded(&mut store, TERM_LENGTH + 64, 300);
     drop(store);
     let by = |checksum| VerifyOptions {
         checksum: Some(checksum),
