@@ -134,11 +134,16 @@ def test_the_command_shows_what_the_tool_shows(written, state):
         assert ours.exit_code == 0
         real = both.tool.succeed(command)
         assert _descriptors(ours.stdout) == _descriptors(real)
+        assert _heading(ours.stdout) == _heading(real)
     assert run("archive", "count", both.ours).stdout == both.tool.succeed("count-entries")
     assert run("archive", "pid", both.ours).stdout == both.tool.succeed("pid")
     listed = json.loads(run("archive", "list", both.ours, "--json").stdout)
     assert len(listed) == int(both.tool.succeed("count-entries"))
     both.assert_same()
+
+
+def _heading(shown):
+    return [line for line in shown.splitlines() if line.startswith(("[MarkFileHeader]", "Catalog capacity"))]
 
 
 def _descriptors(shown):

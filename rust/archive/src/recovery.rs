@@ -146,6 +146,23 @@ pub fn find_end_by<S: Storage>(
     known_position: i64,
     policy: &RecoveryPolicy,
 ) -> Result<RecordingEnd, RecoveryError> {
+    find_end_from(
+        storage,
+        stream,
+        known_position,
+        highest_segment(storage, stream)?,
+        policy,
+    )
+}
+
+/// Finds the end of a recording as [`find_end_by`], whose last segment file begins at `last`.
+pub(crate) fn find_end_from<S: Storage>(
+    storage: &S,
+    stream: &RecordedStream,
+    known_position: i64,
+    last: Option<i64>,
+    policy: &RecoveryPolicy,
+) -> Result<RecordingEnd, RecoveryError> {
     let possible = stream.start_position()..=stream.positions().max_position();
     if !possible.contains(&known_position) || !is_aligned(known_position) {
         return Err(RecoveryError::Position {
@@ -154,7 +171,7 @@ pub fn find_end_by<S: Storage>(
             start_position: stream.start_position(),
         });
     }
-    match last_segment(storage, stream)? {
+    match checked_segment(stream, last)? {
         Some(base) => find_end_in(storage, stream, known_position, base, policy),
         None => end_without_segments(stream, known_position),
     }
@@ -185,7 +202,7 @@ pub fn cut_at<S: Storage>(
     stream: &RecordedStream,
     end_position: i64,
 ) -> Result<(), RecoveryError> {
-    let Some(base) = last_segment(storage, stream)? else {
+    let Some(base) = checked_segment(stream, highest_segment(storage, stream)?)? else {
         return Ok(());
     };
     let length = stream.segment_length();
@@ -328,8 +345,8 @@ fn is_doubtful(frame: &Frame<'_>, checksum: Option<Checksum>) -> bool {
     has_empty_page && checksum.is_none_or(|checksum| checksum.verify(frame).is_err())
 }
 
-/// Base of the recording's last segment file.
-fn last_segment<S: Storage>(
+/// Base in the name of the recording's last segment file.
+fn highest_segment<S: Storage>(
     storage: &S,
     stream: &RecordedStream,
 ) -> Result<Option<i64>, RecoveryError> {
@@ -338,11 +355,15 @@ fn last_segment<S: Storage>(
         source,
     })?;
     let first = stream.segment_base(stream.start_position());
-    let last = names
-        .iter()
-        .filter_map(|name| base_of(stream, name))
-        .filter(|base| *base >= first)
-        .max();
+    let bases = names.iter().filter_map(|name| base_of(stream, name));
+    Ok(bases.filter(|base| *base >= first).max())
+}
+
+/// Checks that a segment of the recording can begin at `last`.
+fn checked_segment(
+    stream: &RecordedStream,
+    last: Option<i64>,
+) -> Result<Option<i64>, RecoveryError> {
     match last {
         Some(base) if stream.segment_base(base) != base => Err(RecoveryError::Segment {
             recording_id: stream.recording_id(),

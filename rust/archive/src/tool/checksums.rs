@@ -3,10 +3,9 @@
 use std::ops::ControlFlow;
 
 use super::{ArchiveFiles, ToolError};
-use crate::catalog::{RecordingDescriptor, RecordingState};
+use crate::catalog::RecordingState;
 use crate::checksum::Checksum;
 use crate::reader::RecordingReader;
-use crate::recovery::find_end;
 use crate::storage::{Access, Storage, StorageFile};
 use crate::stream::RecordedStream;
 
@@ -66,7 +65,7 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         let descriptor = &entry.descriptor;
         let stream = RecordedStream::of_recording(descriptor)?;
         let end = self.end_of(descriptor, &stream)?;
-        let segments = self.segments(descriptor)?;
+        let segments = self.segments(descriptor);
         let skipped = match all_segments {
             true => 0,
             false => segments.len().saturating_sub(1),
@@ -79,17 +78,6 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
             }
         }
         Ok(report)
-    }
-
-    fn end_of(
-        &self,
-        descriptor: &RecordingDescriptor,
-        stream: &RecordedStream,
-    ) -> Result<i64, ToolError> {
-        match descriptor.is_unfinished() {
-            true => Ok(find_end(&self.storage, stream, descriptor.start_position)?.position),
-            false => Ok(descriptor.stop_position),
-        }
     }
 
     fn stamp_segment(

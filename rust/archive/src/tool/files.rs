@@ -1,15 +1,21 @@
 //! [`ArchiveFiles`]: catalog and segment files of an archive directory.
 
+use std::collections::HashMap;
+
 use super::ToolError;
 use crate::catalog::{Catalog, CatalogEntry, RecordingDescriptor, RecordingState};
+use crate::recovery::{RecoveryPolicy, find_end_from};
 use crate::segments::{SEGMENT_EXTENSION, SegmentFileName};
 use crate::storage::{Access, Storage};
+use crate::stream::RecordedStream;
 
 /// The files of an archive, opened by a tool. Not shared between threads.
 #[derive(Debug)]
 pub struct ArchiveFiles<S: Storage> {
     pub(super) storage: S,
     pub(super) catalog: Catalog<S>,
+    /// Bases of the segment files of each recording when the files were opened, in order.
+    bases: HashMap<i64, Vec<i64>>,
 }
 
 impl<S: Storage + Clone> ArchiveFiles<S> {
@@ -19,7 +25,12 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
     /// There is no catalog, it is damaged or of another version, or the file system refuses.
     pub fn open(storage: S, access: Access) -> Result<Self, ToolError> {
         let catalog = Catalog::open_unchecked(&storage, access)?;
-        Ok(Self { storage, catalog })
+        let bases = bases_of_segments(&storage)?;
+        Ok(Self {
+            storage,
+            catalog,
+            bases,
+        })
     }
 
     /// The catalog.
@@ -69,13 +80,13 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
     /// Bytes of the segment files that a command on a recording reads: of all, or of the last one. 0 if the recording is deleted.
     ///
     /// # Errors
-    /// The recording is unknown, or the file system refuses.
+    /// The recording is unknown.
     pub fn segment_bytes(&self, recording_id: i64, all_segments: bool) -> Result<u64, ToolError> {
         let entry = self.entry(recording_id)?;
         if entry.state == RecordingState::Deleted {
             return Ok(0);
         }
-        let segments = self.segments(&entry.descriptor)?;
+        let segments = self.segments(&entry.descriptor);
         let count = match all_segments {
             true => segments.len(),
             false => segments.len().min(1),
@@ -84,24 +95,42 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         Ok(length.saturating_mul(count as u64))
     }
 
-    /// Bases of the segment files of a recording, in order. Files before the segment of its start position are not of it any more.
-    pub(super) fn segments(&self, descriptor: &RecordingDescriptor) -> Result<Vec<i64>, ToolError> {
-        let first = descriptor.start_position & !(i64::from(descriptor.term_length) - 1);
-        let names = self
-            .storage
-            .names()
-            .map_err(|source| ToolError::storage(".".to_owned(), source))?;
-        let mut bases: Vec<i64> = names
-            .iter()
-            .filter_map(|name| SegmentFileName::parse(name))
-            .filter(|file| {
-                file.recording_id == descriptor.recording_id
-                    && file.extension == SEGMENT_EXTENSION
-                    && file.base >= first
-            })
-            .map(|file| file.base)
-            .collect();
-        bases.sort_unstable();
-        Ok(bases)
+    /// Position at which a recording ends: its stop position, or the end of its last whole frame if it has none.
+    pub(super) fn end_of(
+        &self,
+        descriptor: &RecordingDescriptor,
+        stream: &RecordedStream,
+    ) -> Result<i64, ToolError> {
+        if !descriptor.is_unfinished() {
+            return Ok(descriptor.stop_position);
+        }
+        let last = self.segments(descriptor).last().copied();
+        let (start, policy) = (descriptor.start_position, RecoveryPolicy::default());
+        Ok(find_end_from(&self.storage, stream, start, last, &policy)?.position)
     }
+
+    /// Bases of the segment files of a recording, in order. Files before the segment of its start position are not of it any more.
+    pub(super) fn segments(&self, descriptor: &RecordingDescriptor) -> &[i64] {
+        let term_length = i64::from(descriptor.term_length);
+        let first = descriptor.start_position & !(term_length - 1);
+        let bases = self.bases.get(&descriptor.recording_id);
+        let bases = bases.map_or(&[][..], Vec::as_slice);
+        &bases[bases.partition_point(|&base| base < first)..]
+    }
+}
+
+fn bases_of_segments<S: Storage>(storage: &S) -> Result<HashMap<i64, Vec<i64>>, ToolError> {
+    let names = storage
+        .names()
+        .map_err(|source| ToolError::storage(".".to_owned(), source))?;
+    let mut bases: HashMap<i64, Vec<i64>> = HashMap::new();
+    for file in names.iter().filter_map(|name| SegmentFileName::parse(name)) {
+        if file.extension == SEGMENT_EXTENSION {
+            bases.entry(file.recording_id).or_default().push(file.base);
+        }
+    }
+    for of_recording in bases.values_mut() {
+        of_recording.sort_unstable();
+    }
+    Ok(bases)
 }

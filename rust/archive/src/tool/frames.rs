@@ -4,7 +4,6 @@ use super::{ArchiveFiles, ToolError};
 use crate::catalog::RecordingState;
 use crate::frame::Frame;
 use crate::reader::RecordingReader;
-use crate::recovery::find_end;
 use crate::storage::Storage;
 use crate::stream::RecordedStream;
 
@@ -27,10 +26,7 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         let descriptor = &entry.descriptor;
         let stream = RecordedStream::of_recording(descriptor)?;
         let start = descriptor.start_position;
-        let end = match descriptor.is_unfinished() {
-            true => find_end(&self.storage, &stream, start)?.position,
-            false => descriptor.stop_position,
-        };
+        let end = self.end_of(descriptor, &stream)?;
         let reader = RecordingReader::new(self.storage.clone(), stream, start, end)?;
         Ok(RecordedFrames { reader })
     }

@@ -7,7 +7,7 @@ use crate::Damage;
 use crate::catalog::{CatalogEntry, RecordingDescriptor, RecordingState};
 use crate::checksum::{Checksum, ChecksumMismatch};
 use crate::frame::FrameFault;
-use crate::recovery::{OnTornFragment, RecordingEnd, RecoveryError, RecoveryPolicy, find_end_by};
+use crate::recovery::{OnTornFragment, RecordingEnd, RecoveryError, RecoveryPolicy, find_end_from};
 use crate::storage::{Access, Storage, StorageFile};
 use crate::stream::{RecordedStream, StreamError};
 use crate::window::Window;
@@ -179,13 +179,13 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
             .map_err(|damage| Stop::Broken(BrokenRecording::Descriptor(damage)))?;
         let stream = RecordedStream::of_recording(descriptor)
             .map_err(|error| Stop::Broken(BrokenRecording::Stream(error)))?;
-        let segments = self.segments(descriptor)?;
+        let segments = self.segments(descriptor);
         verification.has_segments = !segments.is_empty();
         if let Some(&last) = segments.last() {
             check_bounds(descriptor, last + stream.segment_length() - 1)?;
             self.check_not_short(&stream, last)?;
         }
-        let end = self.find_end(&stream, options)?;
+        let end = self.find_end(&stream, segments.last().copied(), options)?;
         verification.stop_position = end.position;
         if let Some(checksum) = options.checksum {
             check_entry(entry, checksum)?;
@@ -194,7 +194,7 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
             verification.torn = Some(self.torn_fragment(&stream, &end, options)?);
         }
         let read = match options.all_segments {
-            true => &segments[..],
+            true => segments,
             false => &segments[segments.len().saturating_sub(1)..],
         };
         for &base in read {
@@ -209,6 +209,7 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
     fn find_end(
         &self,
         stream: &RecordedStream,
+        last: Option<i64>,
         options: &VerifyOptions,
     ) -> Result<RecordingEnd, Stop> {
         let by = |on_torn_fragment| {
@@ -216,7 +217,13 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
                 on_torn_fragment,
                 checksum: options.checksum,
             };
-            find_end_by(&self.storage, stream, stream.start_position(), &policy)
+            find_end_from(
+                &self.storage,
+                stream,
+                stream.start_position(),
+                last,
+                &policy,
+            )
         };
         let found = match by(OnTornFragment::Refuse) {
             // A torn fragment is for the caller to decide on.
