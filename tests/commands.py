@@ -20,9 +20,10 @@ from aeron.cli.commands import aeron
 SHARED_MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
 
 
-def run(*arguments: object, **environment: str | None) -> Result:
+def run(*arguments: object, input: str | None = None, **environment: str | None) -> Result:
     """Runs a command in this process; its standard output and error are apart in the result."""
-    return CliRunner(env=environment).invoke(aeron, [str(argument) for argument in arguments], prog_name="aeron")
+    texts = [str(argument) for argument in arguments]
+    return CliRunner(env=environment).invoke(aeron, texts, input=input, prog_name="aeron")
 
 
 @contextmanager

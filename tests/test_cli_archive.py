@@ -22,6 +22,8 @@ STREAM = 1001
 REPLAY_STREAM = 100
 SUBSCRIBER_POSITION = 4
 SEGMENT_LENGTH = 64 * 1024
+TORN_AT, TORN_FRAME_LENGTH = 11776, 736
+STOP_POSITION_OF_FIRST = 112
 
 
 @dataclass(frozen=True)
@@ -255,3 +257,55 @@ def test_what_is_no_archive_is_refused_with_the_statuses_of_aerons_tool(tmp_path
     empty = run("archive", "count", tmp_path)
     assert empty.exit_code == 1
     assert "archive.catalog" in empty.stderr
+
+
+@pytest.fixture
+def torn(tmp_path: Path) -> Path:
+    """An archive as a kill leaves it: without a stop position, and without the second page of the last fragment."""
+    directory = tmp_path / "archive"
+    with (
+        aeron.MediaDriver(dir=tmp_path / "driver") as driver,
+        aeron.Archive(directory, driver=driver, segment_file_length=SEGMENT_LENGTH),
+        aeron.connect(driver) as client,
+        aeron.connect_archive(client) as archive,
+    ):
+        publication = archive.add_recorded_exclusive_publication(CHANNEL, STREAM)
+        for _ in range(TORN_AT // TORN_FRAME_LENGTH + 1):
+            position = publication.publish(b"x" * 700, timeout=5)
+        archive.wait_recorded(publication, position, timeout=5)
+    with (directory / "archive.catalog").open("r+b") as catalog:
+        catalog.seek(STOP_POSITION_OF_FIRST)
+        catalog.write((-1).to_bytes(8, "little", signed=True))
+    with (directory / "0-0.rec").open("r+b") as segment:
+        segment.seek(TORN_AT // 4096 * 4096 + 4096)
+        segment.write(bytes(4096))
+    return directory
+
+
+@pytest.mark.parametrize(("answer", "stop"), [("y", 11776), ("n", 12512)])
+def test_a_repair_asks_what_to_do_with_a_torn_fragment(torn: Path, answer: str, stop: int) -> None:
+    """07-79, 07-133"""
+    assert f"may not be whole: 0-0.rec, position {TORN_AT}" in run("archive", "verify", torn).stdout
+    asked = run("archive", "verify", torn, "--repair", input=f"{answer}\n")
+    assert asked.exit_code == 0
+    assert "straddles a page boundary" in asked.stderr
+    [entry] = json.loads(run("archive", "list", torn, "--json").stdout)
+    assert entry["stop_position"] == stop
+    assert run("archive", "verify", torn, "--repair", "--on-torn-fragment", "truncate", "--json").exit_code == 0
+
+
+@pytest.mark.parametrize("command", ["compact", "delete-orphans"])
+def test_what_deletes_files_asks_first(torn: Path, command: str) -> None:
+    run("archive", "verify", torn, "--repair", "--on-torn-fragment", "keep")
+    (torn / "0-1048576.rec").write_bytes(b"")
+    run("archive", "mark-invalid", torn, 0)
+    before = sorted(path.name for path in torn.iterdir())
+    asked = run("archive", command, torn, input="n\n")
+    assert asked.exit_code == 0
+    assert "WARNING" in asked.stderr
+    assert sorted(path.name for path in torn.iterdir()) == before
+    # Nobody answers: nothing is deleted either.
+    assert run("archive", command, torn).exit_code == 1
+    assert sorted(path.name for path in torn.iterdir()) == before
+    assert run("archive", command, torn, input="y\n").exit_code == 0
+    assert sorted(path.name for path in torn.iterdir()) != before
