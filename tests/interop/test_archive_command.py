@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import re
 import shutil
 import struct
@@ -201,6 +202,7 @@ _VERIFIED = {
     "invalid with segments": ("stopped", _patched(1, _ENTRY_STATE, "<i", _INVALID), "n"),
     "invalid without": ("stopped", _both(_patched(2, _ENTRY_STATE, "<i", _INVALID), _removed("2-0.rec")), "n"),
     "short segment": ("stopped", _cut("0-262144.rec", 60_000), "n"),
+    "cut amid a frame": ("stopped", _cut("2-0.rec", 1000), "n"),
     "empty segment": ("stopped", _cut("0-262144.rec", 0), "n"),
 }
 
@@ -228,6 +230,72 @@ def test_the_command_verifies_and_repairs_as_the_tool(written, name):
 
 def _tree(directory):
     return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+def test_the_command_judges_damaged_recordings_as_the_tool(written):
+    """07-133: the verdict is stricter about version, type and length of a frame, and never milder."""
+    directory = written("stopped")
+    damages = _make_damaged_recordings(directory, 60)
+    both = Directories(directory)
+    real = dict(_verdicts(both.tool.run("verify", "-a").stdout))
+    shown = run("archive", "verify", both.ours, "-a", "--repair", "--on-torn-fragment", "keep").stdout
+    ours = dict(_verdicts(shown))
+    (_, entries), (_, real_entries) = _entries(both.ours), _entries(both.real)
+    for recording, damage in damages.items():
+        verdicts = ours[str(recording)], real[str(recording)]
+        if damage in ("type", "length"):
+            assert verdicts != ("OK", "ERR"), (recording, damage)
+        else:
+            assert verdicts[0] == verdicts[1], (recording, damage)
+            assert entries[recording] == real_entries[recording], (recording, damage)
+    assert set(ours.values()) == {"OK", "ERR"}
+
+
+def _make_damaged_recordings(directory, count):
+    """Replaces the recordings by some with one segment each, a frame of which is damaged. Returns the damages."""
+    generator = random.Random(7)
+    catalog = (directory / "archive.catalog").read_bytes()
+    whole = (directory / "0-0.rec").read_bytes()
+    for path in directory.glob("*.rec"):
+        path.unlink()
+    damages = {}
+    entries = bytearray(struct.pack("<8sq16s", catalog[:8], count, catalog[16:32]))
+    for recording in range(count):
+        # The last frame is not damaged: the tool reads from standard input what to do with a torn one.
+        damaged, last = generator.choice(_frames_of(whole)[:20]), generator.choice(_frames_of(whole)[21:40])
+        segment = bytearray(whole[:last].ljust(len(whole), b"\0"))
+        field, value = generator.choice(list(_DAMAGES.values()))
+        struct.pack_into("<i", segment, damaged + field, value)
+        damages[recording] = next(name for name, damage in _DAMAGES.items() if damage == (field, value))
+        (directory / f"{recording}-0.rec").write_bytes(segment)
+        entry = bytearray(catalog[32 : _offsets(catalog)[1]])
+        struct.pack_into("<q", entry, 48, recording)
+        struct.pack_into("<q", entry, _STOP_POSITION, generator.choice((-1, last)))
+        entries += entry
+    (directory / "archive.catalog").write_bytes(entries)
+    return damages
+
+
+def _frames_of(segment):
+    """Where the frames begin in the first term."""
+    frames, at = [], 0
+    while at < 64 * 1024 and (length := struct.unpack_from("<i", segment, at)[0]) > 0:
+        frames.append(at)
+        at += (length + 31) // 32 * 32
+    return frames
+
+
+# Offset in a frame's header, and a value that is not right there.
+_DAMAGES = {
+    "length": (0, 1),
+    "type": (4, 0x00410000),
+    "offset": (8, 7),
+    "session": (12, 7),
+    "stream": (16, 7),
+    "term": (20, 7),
+    "end": (0, 0),
+    "reserved": (24, 7),
+}
 
 
 @pytest.mark.parametrize("state", ["stopped", "killed", "purged"])

@@ -83,7 +83,7 @@ pub enum BrokenRecording {
         /// Checksum in the entry.
         actual: i32,
     },
-    /// The last segment file is none of the recording, or bytes follow its last frame that no recorder writes.
+    /// The end of the recording cannot be found: the last segment file is none of the recording.
     #[error(transparent)]
     End(RecoveryError),
     /// No segment of the recording begins at the position in the name of a file.
@@ -99,6 +99,14 @@ pub enum BrokenRecording {
         name: String,
         /// Length of the file.
         length: u64,
+    },
+    /// The last segment file ends amid a frame. No kill of a recorder leaves that: files have their whole length from the first.
+    #[error("{name}: the file ends within the fragment at position {position}")]
+    CutOff {
+        /// Name of the file.
+        name: String,
+        /// Position at which the fragment begins.
+        position: i64,
     },
     /// A segment file holds bytes that are not a frame of the recording.
     #[error("{name}, position {position}: {fault}")]
@@ -225,15 +233,29 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
                 &policy,
             )
         };
-        let found = match by(OnTornFragment::Refuse) {
-            // A torn fragment is for the caller to decide on.
-            Err(RecoveryError::Torn { .. }) => by(OnTornFragment::Truncate),
-            found => found,
+        let broken = match by(OnTornFragment::Refuse) {
+            Ok(end) => return Ok(end),
+            Err(RecoveryError::Torn { name, position }) => {
+                let end = by(OnTornFragment::Truncate)?;
+                // A fragment with all its bytes is for the caller to decide on.
+                if end.kept_position > end.position {
+                    return Ok(end);
+                }
+                BrokenRecording::CutOff { name, position }
+            }
+            Err(RecoveryError::Damaged {
+                name,
+                position,
+                fault,
+            }) => BrokenRecording::Frame {
+                name,
+                position,
+                fault,
+            },
+            Err(error @ RecoveryError::Storage { .. }) => return Err(error.into()),
+            Err(error) => BrokenRecording::End(error),
         };
-        found.map_err(|error| match error {
-            error @ RecoveryError::Storage { .. } => error.into(),
-            error => Stop::Broken(BrokenRecording::End(error)),
-        })
+        Err(Stop::Broken(broken))
     }
 
     /// The fragment at the end of the recording. With a checksum it is in doubt because it has another one.

@@ -153,6 +153,20 @@ fn a_torn_fragment_is_for_the_caller_to_decide_on() {
     }
 }
 
+/// 07-133: what was recorded would be given up without a word.
+#[test]
+fn a_segment_file_that_ends_amid_a_frame_is_broken() {
+    let (storage, mut store) = empty();
+    recorded(&mut store, 0, 10);
+    drop(store);
+    let (name, bytes) = segment(&storage, 0);
+    storage.put(&name, &bytes[..5000]);
+    assert_eq!(
+        problem(&storage, 0).unwrap(),
+        "0-0.rec: the file ends within the fragment at position 4224"
+    );
+}
+
 /// 07-51, 07-63, 07-133
 #[test]
 fn checksums_that_were_written_later_are_verified() {
