@@ -34,11 +34,11 @@ def checksum(*, directory: str, name: str, recording_id: int | None, all_segment
         if recording_id is not None and files.entry(recording_id).state == "DELETED":
             raise click.ClickException(f"no recording found with recordingId: {recording_id}")
         total = sum(files.segment_bytes(id, all_segments) for id in ids)
-        with progress_bar("computing checksums", total, hidden=as_json) as advance:
+        with progress_bar("computing checksums", total, hidden=as_json) as bar:
             for id in ids:
-                frames = files.write_checksums(id, name, all_segments, advance)
+                frames = files.write_checksums(id, name, all_segments, bar.advance)
                 results.append({"recording_id": id, "frames": frames})
                 if not as_json:
-                    click.echo(f"(recordingId={id}) {frames} frames")
+                    bar.echo(f"(recordingId={id}) {frames} frames")
     if as_json:
         print_json(results)

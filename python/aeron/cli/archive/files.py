@@ -24,6 +24,8 @@ MISUSED = 255
 MARK_TIMEOUT_S = 5.0
 """How long Aeron's ArchiveTool waits for a mark file."""
 
+_REFRESH_INTERVAL_S = 0.2
+
 RECORDING_ID = click.IntRange(0, 2**63 - 1)
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -128,14 +130,69 @@ def print_json(value: object) -> None:
     click.echo(json.dumps(value, indent=2))
 
 
+class Bar:
+    """How much of the work is done, on a terminal's stderr, if nothing was printed for a moment."""
+
+    def __init__(self, progress: Progress | None, total_bytes: int) -> None:
+        self._progress = progress
+        self._task = None if progress is None else progress.add_task("", total=total_bytes)
+        self._done_bytes = 0
+        self._is_shown = False
+        self._shown_at = time.monotonic()
+
+    def advance(self, done_bytes: int) -> None:
+        """Adds to what is done."""
+        self.reach(self._done_bytes + done_bytes)
+
+    def reach(self, done_bytes: int) -> None:
+        """Sets how much is done."""
+        self._done_bytes = done_bytes
+        now = time.monotonic()
+        if self._progress is None or self._task is None or now - self._shown_at < _REFRESH_INTERVAL_S:
+            return
+        self._progress.update(self._task, completed=done_bytes)
+        if not self._is_shown:
+            self._progress.start()
+            self._is_shown = True
+        self._progress.refresh()
+        self._shown_at = now
+
+    def clear(self) -> None:
+        """Takes the bar away, before something else is written to the terminal."""
+        if self._progress is not None and self._is_shown:
+            self._progress.stop()
+        self._is_shown = False
+        self._shown_at = time.monotonic()
+
+    def echo(self, text: str) -> None:
+        """Prints a line to stdout."""
+        if sys.stdout.isatty():
+            self.clear()
+        click.echo(text)
+
+
 @contextlib.contextmanager
-def progress_bar(title: str, total_bytes: int, *, hidden: bool) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal's stderr; yields the function that advances it."""
-    columns = (TextColumn(title), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    is_hidden = hidden or not sys.stderr.isatty()
-    with Progress(*columns, console=Console(stderr=True), disable=is_hidden, transient=True) as progress:
-        task = progress.add_task(title, total=total_bytes)
-        yield lambda done: progress.advance(task, done)
+def progress_bar(title: str, total_bytes: int, *, hidden: bool) -> Iterator[Bar]:
+    """A bar on the terminal that stderr is, if it is one."""
+    progress = None
+    if not hidden and sys.stderr.isatty():
+        # Standard output stays where it is: it may be a file.
+        progress = Progress(
+            TextColumn(title),
+            BarColumn(),
+            DownloadColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            auto_refresh=False,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+    bar = Bar(progress, total_bytes)
+    try:
+        yield bar
+    finally:
+        bar.clear()
 
 
 def confirmed(warning: str, yes: bool) -> bool:

@@ -87,8 +87,8 @@ def replay(
             raise click.UsageError(f"--from={begin} is after position {end}, at which the replay ends")
         replayed = session.archive.replay(recording_id, channel, stream_id, position=begin, length=end - begin)
         printer = _Printer(recording_id, length, as_json, output)
-        with progress_bar("replaying", end - begin, hidden=output is None) as advance:
-            _print(session, replayed, printer, messages, lambda reached: advance(reached - begin))
+        with progress_bar("replaying", end - begin, hidden=output is None) as bar:
+            _print(session, replayed, printer, messages, lambda position: bar.reach(position - begin))
 
 
 @click.command("follow")

@@ -7,6 +7,7 @@ import click
 from aeron._aeron import _CatalogEntry, _Verification
 from aeron.cli.archive.files import (
     MISUSED,
+    Bar,
     all_option,
     archive_argument,
     entries_of,
@@ -56,21 +57,21 @@ def verify(
     with open_files(directory, write=repair) as files, explained():
         entries = entries_of(files, recording_id)
         total = sum(files.segment_bytes(entry.recording.recording_id, all_segments) for entry in entries)
-        with progress_bar("verifying", total, hidden=as_json) as advance:
+        with progress_bar("verifying", total, hidden=as_json) as bar:
             for entry in entries:
-                found = files.verify(entry.recording.recording_id, all_segments, checksum, advance)
-                keep = _keeps_torn(directory, found, on_torn_fragment) if repair else True
+                found = files.verify(entry.recording.recording_id, all_segments, checksum, bar.advance)
+                keep = _keeps_torn(directory, found, on_torn_fragment, bar) if repair else True
                 state = files.repair(found, keep) if repair else entry.state
                 results.append(_result(found, entry, state, keep=keep))
                 if not as_json:
-                    click.echo(_line(results[-1], is_repaired=repair))
+                    bar.echo(_line(results[-1], is_repaired=repair))
     if as_json:
         print_json(results)
     if any(result["verdict"] == "ERR" for result in results):
         raise SystemExit(MISUSED)
 
 
-def _keeps_torn(directory: str, found: _Verification, on_torn_fragment: str) -> bool:
+def _keeps_torn(directory: str, found: _Verification, on_torn_fragment: str, bar: Bar) -> bool:
     """Whether a last fragment that may not be whole stays."""
     if found.torn_file is None or on_torn_fragment != "ask":
         return on_torn_fragment == "keep"
@@ -79,6 +80,7 @@ def _keeps_torn(directory: str, found: _Verification, on_torn_fragment: str) -> 
         "i.e. it is not possible to verify if it was written correctly.\n\n"
         "Please choose the corrective action: (y) to truncate the file or (n) to do nothing"
     )
+    bar.clear()
     return not click.confirm(question, err=True)
 
 

@@ -1,12 +1,14 @@
 //! What is deleted and what is marked, and what kills leave of that.
 
+use std::ops::ControlFlow;
+
 use aeron_archive::catalog::{CATALOG_FILE, CatalogError, RecordingState};
 use aeron_archive::memory_storage::{Fault, MemoryStorage};
 use aeron_archive::storage::{Access, Storage};
 use aeron_archive::store::ArchiveStore;
-use aeron_archive::tool::{ArchiveFiles, ToolError};
+use aeron_archive::tool::{ArchiveFiles, ToolError, TornDecision, VerifyOptions};
 
-use crate::common::{IDLE, bases, empty, frames, open, options, recorded};
+use crate::common::{IDLE, bases, empty, frames, image, open, options, record, recorded};
 use crate::stream::SEGMENT_LENGTH;
 
 fn change(storage: &MemoryStorage) -> ArchiveFiles<MemoryStorage> {
@@ -73,6 +75,42 @@ fn a_kill_at_any_step_of_a_compaction_leaves_an_archive_that_opens() {
         step += 1;
     }
     assert!(step > 3);
+}
+
+/// 07-133
+#[test]
+fn a_kill_at_any_step_of_a_repair_leaves_what_the_next_repair_takes() {
+    let mut step = 0;
+    loop {
+        let (storage, mut store) = empty();
+        let mut session = store.start_recording(image(0)).unwrap();
+        record(&mut session, 20);
+        let end = session.recorded_position();
+        drop((session, store));
+        let mut files = change(&storage);
+        files.mark(0, false).unwrap();
+        let repair = |files: &mut ArchiveFiles<MemoryStorage>| {
+            let found = files.verify(0, &VerifyOptions::default(), &mut |_| {
+                ControlFlow::Continue(())
+            })?;
+            files.repair(&found, TornDecision::Truncate, None, 0)
+        };
+        storage.fail_at(storage.steps() + step, Fault::Kill { progress: 1 });
+        let done = repair(&mut files);
+        let is_killed = storage.is_killed();
+        assert!(done.is_ok() || is_killed);
+        storage.restart();
+        let repaired = repair(&mut change(&storage)).unwrap();
+        assert_eq!(
+            (repaired.state, repaired.stop_position),
+            (RecordingState::Valid, end)
+        );
+        if !is_killed {
+            break;
+        }
+        step += 1;
+    }
+    assert!(step >= 2);
 }
 
 /// 07-110, 07-132
