@@ -15,6 +15,8 @@ imported where they are used.
 """
 
 from aeron._aeron import (
+    FROM_LIVE,
+    FROM_START,
     REPLAY_ALL_AND_FOLLOW,
     REPLAY_ALL_AND_STOP,
     Action,
@@ -43,6 +45,8 @@ from aeron._aeron import (
     MediaDriver,
     NoOpIdleStrategy,
     PendingOperation,
+    PersistentBatches,
+    PersistentSubscription,
     Publication,
     PublicationErrorFrame,
     Recording,
@@ -112,6 +116,7 @@ from aeron.exceptions import (
     NotSupportedError,
     OperationCancelledError,
     OperationTimeoutError,
+    PersistentSubscriptionError,
     PublicationClosedError,
     PublicationRevokedError,
     ReentrantCallError,
@@ -147,6 +152,8 @@ connect = Aeron
 __all__ = [
     "ADMIN_ACTION",
     "BACK_PRESSURED",
+    "FROM_LIVE",
+    "FROM_START",
     "NOT_CONNECTED",
     "REPLAY_ALL_AND_FOLLOW",
     "REPLAY_ALL_AND_STOP",
@@ -232,6 +239,9 @@ __all__ = [
     "OperationCancelledError",
     "OperationTimeoutError",
     "PendingOperation",
+    "PersistentBatches",
+    "PersistentSubscription",
+    "PersistentSubscriptionError",
     "Publication",
     "PublicationClosedError",
     "PublicationErrorFrame",

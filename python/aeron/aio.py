@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         BufferClaim,
         ExclusivePublication,
         PendingOperation,
+        PersistentSubscription,
         Publication,
         Subscription,
     )
@@ -184,7 +185,7 @@ class AsyncBatches:
     A cancelled wait, such as one that ``asyncio.wait_for`` gave up, loses no message and does not end the iterator.
     """
 
-    def __init__(self, subscription: Subscription, limit: int, max_bytes: int) -> None:
+    def __init__(self, subscription: Subscription | PersistentSubscription, limit: int, max_bytes: int) -> None:
         """`limit` messages of a batch at most, none begun after `max_bytes`."""
         self._subscription = subscription
         self._limits = limit, max_bytes

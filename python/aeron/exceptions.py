@@ -53,6 +53,7 @@ __all__ = [
     "NotSupportedError",
     "OperationCancelledError",
     "OperationTimeoutError",
+    "PersistentSubscriptionError",
     "PublicationClosedError",
     "PublicationRevokedError",
     "ReentrantCallError",
@@ -351,6 +352,16 @@ class ArchiveDisconnectedError(ArchiveError, ConnectionError):
 
 class ArchiveClosedError(ArchiveError):
     """The client of the archive is closed."""
+
+
+class PersistentSubscriptionError(ArchiveError):
+    """A persistent subscription has ended, or met an error that it survives; the cause is that of the archive or client.
+
+    Attributes:
+        reason: ``RECORDING_NOT_FOUND``, ``STREAM_ID_MISMATCH``, ``INVALID_START_POSITION``, or ``GENERIC`` for all others.
+    """
+
+    reason: str = "GENERIC"
 
 
 class ArchiveActiveError(ArchiveError, OSError):

@@ -55,6 +55,11 @@ impl Handler {
         self.weak.clear();
     }
 
+    /// The function, unless it was released.
+    pub fn function<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        self.weak.get(py)
+    }
+
     /// Whether there is still a function to call.
     pub fn is_set(&self) -> bool {
         lock(&self.weak.function).is_some()

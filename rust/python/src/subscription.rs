@@ -176,7 +176,8 @@ Hands at most `fragment_limit` fragments of all images to `handler(payload, head
     }
 }
 
-fn batch_limits(messages: usize, bytes: usize) -> PyResult<BatchLimits> {
+/// Limits of a batch, which must take something.
+pub fn batch_limits(messages: usize, bytes: usize) -> PyResult<BatchLimits> {
     if messages == 0 || bytes == 0 {
         return Err(raise(
             "InvalidArgumentError",

@@ -76,7 +76,8 @@ pub(super) fn correlate_responses(
     put(request_channel, key::RESPONSE_CORRELATION_ID, &id)
 }
 
-fn put(uri: &mut ChannelUri, key: &str, value: &str) -> Result<()> {
+/// Sets a parameter of a channel.
+pub(super) fn put(uri: &mut ChannelUri, key: &str, value: &str) -> Result<()> {
     let refuse = |error: UriError| ArchiveClientError::Configuration(error.to_string());
     uri.put(key, value).map_err(refuse)
 }

@@ -19,6 +19,8 @@ use super::error::{ArchiveClientError, Result};
 pub const MAX_QUEUED_SIGNALS: usize = 1024;
 /// Most errors that wait for the application. If one more comes, the oldest is lost.
 const MAX_QUEUED_ERRORS: usize = 64;
+/// Most expired requests whose answers are still awaited. If there is one more, the oldest is forgotten.
+const MAX_LATE_ANSWERS: usize = 64;
 /// Longest response that is read. A descriptor with three channels of the greatest length is shorter.
 pub(super) const MAX_RESPONSE_LENGTH: usize = 1 << 20;
 
@@ -53,6 +55,10 @@ pub(super) struct Exchange {
     active_listing: Option<i64>,
     signals: BoundedQueue<RecordingSignalEvent>,
     errors: BoundedQueue<ArchiveClientError>,
+    /// Correlation ids of expired requests whose answers are still awaited.
+    late: VecDeque<i64>,
+    /// Values that came for such requests.
+    late_values: BoundedQueue<i64>,
 }
 
 struct Request {
@@ -86,6 +92,8 @@ impl Exchange {
             active_listing: None,
             signals: BoundedQueue::new(MAX_QUEUED_SIGNALS),
             errors: BoundedQueue::new(MAX_QUEUED_ERRORS),
+            late: VecDeque::new(),
+            late_values: BoundedQueue::new(MAX_LATE_ANSWERS),
         }
     }
 
@@ -221,6 +229,19 @@ impl Exchange {
         }
     }
 
+    /// Keeps the value of a request that has expired, if it still comes.
+    pub(super) fn await_late_value(&mut self, correlation_id: i64) {
+        if self.late.len() == MAX_LATE_ANSWERS {
+            self.late.pop_front();
+        }
+        self.late.push_back(correlation_id);
+    }
+
+    /// Takes a value that came for a request after it had expired.
+    pub(super) fn take_late_value(&mut self) -> Option<i64> {
+        self.late_values.pop()
+    }
+
     /// Whether the request waits for its answer.
     pub(super) fn is_waiting(&self, correlation_id: i64) -> bool {
         self.requests
@@ -281,6 +302,10 @@ impl Exchange {
             Some(request) => {
                 let outcome = request.outcome_of(response);
                 self.finish(id, outcome);
+            }
+            None if response.code == ControlResponseCode::Ok && self.late.contains(&id) => {
+                self.late.retain(|late| *late != id);
+                self.late_values.push(response.relevant_id);
             }
             None if response.code == ControlResponseCode::Error => {
                 self.errors.push(refusal("unknown request", response));

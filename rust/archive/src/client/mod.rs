@@ -2,8 +2,9 @@
 //!
 //! * [`AeronArchive`]: calls that wait, and operations that are polled. Usable from any thread.
 //! * [`ArchiveSession`]: the state machine below it, for an owner that has a loop of its own. Nothing in it blocks.
+//! * [`PersistentSubscription`]: a recorded stream without gaps, replayed first and then live.
 //!
-//! Both send an [`ArchiveCall`], which has the request and the meaning of its answer.
+//! The first two send an [`ArchiveCall`], which has the request and the meaning of its answer.
 
 mod aeron_archive;
 mod answer;
@@ -20,6 +21,7 @@ mod handshake;
 mod methods;
 mod operation;
 mod params;
+mod persistent;
 mod recording_position;
 mod replay_publications;
 mod session;
@@ -39,5 +41,11 @@ pub use self::error::{ArchiveClientError, Result};
 pub use self::exchange::MAX_QUEUED_SIGNALS;
 pub use self::operation::{ArchiveOperation, StartedReplay};
 pub use self::params::{NULL_COUNTER_ID, ReplayParams, ReplicationParams};
+pub use self::persistent::{
+    FROM_LIVE, FROM_START, FailureReason, NO_JOIN_DIFFERENCE, PersistentSubscription,
+    PersistentSubscriptionContext, PersistentSubscriptionCounters, PersistentSubscriptionError,
+    PersistentSubscriptionListener, PersistentSubscriptionState, PersistentSubscriptionStatus,
+    StartPosition,
+};
 pub use self::recording_position::RecordingPositionKey;
 pub use self::session::{ArchiveSession, SessionState};

@@ -179,6 +179,16 @@ impl ArchiveSession {
         self.abandon_request(ticket.correlation_id());
     }
 
+    /// Has a replay noticed that the archive starts after the request has expired.
+    pub(super) fn await_late_replay(&mut self, ticket: &Ticket<i64>) {
+        self.exchange.await_late_value(ticket.correlation_id());
+    }
+
+    /// Takes the id of a replay that was started after its request had expired.
+    pub(super) fn take_late_replay(&mut self) -> Option<i64> {
+        self.exchange.take_late_value()
+    }
+
     pub(super) fn abandon_request(&mut self, correlation_id: i64) {
         self.exchange.abandon(correlation_id);
     }

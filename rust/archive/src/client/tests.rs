@@ -350,6 +350,27 @@ fn a_request_without_response_fails_after_the_message_timeout() {
     );
 }
 
+/// 11-20
+#[test]
+fn a_replay_that_starts_after_its_request_has_expired_is_noticed_once() {
+    let mut peer = Peer::new();
+    let replay = peer.submit(&ArchiveCall::start_replay(
+        1,
+        "aeron:ipc",
+        2,
+        &Default::default(),
+    ));
+    let id = replay.correlation_id();
+    peer.wait(TIMEOUT_NS + 1);
+    assert!(peer.take(&replay).unwrap().is_err());
+    peer.exchange.await_late_value(id);
+    for _ in 0..2 {
+        peer.answer(id, ControlResponseCode::Ok, 1 << 32);
+    }
+    assert_eq!(peer.exchange.take_late_value(), Some(1 << 32));
+    assert_eq!(peer.exchange.take_late_value(), None);
+}
+
 /// 07-124
 #[test]
 fn a_request_that_the_stream_does_not_take_fails_after_the_message_timeout() {

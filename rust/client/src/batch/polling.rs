@@ -10,6 +10,7 @@ use aeron_memory::words::Words;
 use super::partial::PartialMessages;
 use super::{Batch, BatchLimits, MAX_BATCH_BYTES};
 use crate::error::{Error, OutOfMemory, Result};
+use crate::fragment::Fragment as Message;
 use crate::image::Image;
 
 /// The result of something that needs memory.
@@ -88,6 +89,27 @@ impl Batch {
             self.stream_ids.resize(self.len(), image.stream_id());
             outcome.map(|()| self.len() - before)
         })
+    }
+
+    /// Adds a whole message. Changes nothing if there is no memory for it, or if the batch is full.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; [`Error::InvalidArgument`] if the batch has [`MAX_BATCH_BYTES`] or more.
+    pub fn push(&mut self, message: &Message<'_>) -> Result<()> {
+        if self.used >= MAX_BATCH_BYTES {
+            return Err(Error::InvalidArgument(format!(
+                "a batch of {} bytes takes no further message, the limit is {MAX_BATCH_BYTES}: begin another batch",
+                self.used
+            )));
+        }
+        let (length, header) = (message.len(), message.header());
+        self.make_room(length, 1)?;
+        message.copy_to(&mut self.data[self.used..self.used + length]);
+        self.used += length;
+        self.finish(header.position(), header.reserved_value());
+        self.session_ids.push(header.session_id());
+        self.stream_ids.push(header.stream_id());
+        Ok(())
     }
 
     /// Adds what a fragment holds; after a whole message also those that follow and are like it.

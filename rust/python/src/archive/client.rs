@@ -13,11 +13,13 @@ use aeron_protocol::archive::{
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::PyString;
+use pyo3::types::{PyDict, PyString};
 
 use super::errors::from_archive;
 use super::link::Link;
 use super::operation::{ArchiveTask, ConvertOf, Task};
+use super::persistent::PyPersistentSubscription;
+use super::persistent_options::Options;
 use super::recorded::{RecordedStream, WaitRecorded};
 use super::recording::{PyRecording, PyRecordingSubscription};
 use super::replay::Replay;
@@ -127,9 +129,9 @@ impl Argument for Source {
 
 const LOCAL: Source = Source(SourceLocation::Local);
 /// Channel of replays, if nobody names one: that of an archive on the client's driver.
-const REPLAY_CHANNEL: &str = "aeron:ipc";
+pub const REPLAY_CHANNEL: &str = "aeron:ipc";
 /// Stream of replays, if nobody names one; the session id keeps them apart.
-const REPLAY_STREAM_ID: i32 = 100;
+pub const REPLAY_STREAM_ID: i32 = 100;
 
 /// What names a recording that is to be stopped: a publication, a channel, or the id of the archive's subscription.
 enum Recorded {
@@ -556,6 +558,31 @@ archive_methods! {
         Self::request(slf, ArchiveCall::<bool>::try_stop_replication(replication_id))
     }
     ---
+
+    /// Adds a `PersistentSubscription` to a recording of this archive: replayed first, and then live.
+    ///
+    /// The subscription has a session of its own with the archive, made with the settings of this client. Credentials are those bytes
+    /// with which this client connected; if the archive challenges its clients, use `aeron.PersistentSubscription`. Keywords are those of
+    /// `aeron.PersistentSubscription`, without the settings of the archive's client.
+    #[pyo3(
+        signature = (**settings),
+        text_signature = "($self, *, recording_id, live_channel, live_stream_id, replay_channel='aeron:ipc', replay_stream_id=100, start_position=-2, on_live_joined=None, on_live_left=None, on_error=None)"
+    )]
+    fn persistent_subscription(
+        &self,
+        py: Python<'_>,
+        settings: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<PyPersistentSubscription> {
+        let (options, others) = Options::read(py, settings)?;
+        if let Some((name, _)) = others.iter().next() {
+            let reason = format!(
+                "persistent_subscription has no setting {name}; help(aeron.PersistentSubscription) lists all"
+            );
+            return Err(raise("ArgumentTypeError", reason));
+        }
+        let context = self.get()?.context().clone();
+        PyPersistentSubscription::open(self.client.bind(py), options, context, None)
+    }
     /// Waits up to `timeout` seconds (`None`: without a limit) until the archive has recorded a publication up to `position`. Returns the
     /// `Recording`.
     ///

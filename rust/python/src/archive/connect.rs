@@ -26,7 +26,7 @@ const IPC: &str = "aeron:ipc";
 const ANY_LOCAL_PORT: &str = "aeron:udp?endpoint=localhost:0";
 
 /// What a client of an archive is made with.
-struct Settings {
+pub struct Settings {
     context: ArchiveClientContext,
     credentials: Arc<Credentials>,
     on_signal: Option<Handler>,
@@ -35,7 +35,7 @@ struct Settings {
 
 impl Settings {
     /// Reads the keywords. What is not given comes from the environment.
-    fn read(py: Python<'_>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+    pub fn read(py: Python<'_>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let context = ArchiveClientContext::from_env().map_err(|error| from_archive(&error))?;
         let mut this = Self {
             context,
@@ -51,6 +51,16 @@ impl Settings {
         this.context.credentials = credentials;
         this.complete_channels()?;
         Ok(this)
+    }
+
+    /// The settings for an owner that has other handlers.
+    pub fn without_handlers(self) -> PyResult<(ArchiveClientContext, Arc<Credentials>)> {
+        if self.on_signal.is_some() || self.error_handler.is_some() {
+            let reason =
+                "on_signal and error_handler are settings of connect_archive alone: pass on_error";
+            return Err(raise("ArgumentTypeError", reason));
+        }
+        Ok((self.context, self.credentials))
     }
 
     fn set(&mut self, py: Python<'_>, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -236,7 +246,7 @@ fn client_of(
 
 /// Credentials: bytes, or a function that is called with `None` at first and with the archive's challenge later.
 #[derive(Default)]
-struct Credentials {
+pub struct Credentials {
     encoded: Vec<u8>,
     /// `None` once the connection is made: the garbage collector does not see it here.
     function: Mutex<Option<Py<PyAny>>>,
@@ -283,9 +293,14 @@ fn call_for_bytes(function: &Bound<'_, PyAny>, challenge: Option<&[u8]>) -> PyRe
 
 impl Credentials {
     /// Lets go of the function. Returns what it raised.
-    fn finish(&self) -> Option<PyErr> {
+    pub fn finish(&self) -> Option<PyErr> {
         let function = lock(&self.function).take();
         drop(function);
+        self.take_error()
+    }
+
+    /// Takes what the function raised.
+    pub fn take_error(&self) -> Option<PyErr> {
         lock(&self.error).take()
     }
 

@@ -1,6 +1,6 @@
 //! Errors of an archive and its client as the exceptions of `aeron.exceptions`.
 
-use aeron_archive::client::ArchiveClientError;
+use aeron_archive::client::{ArchiveClientError, PersistentSubscriptionError};
 use aeron_archive::ownership::OwnershipError;
 use aeron_archive::server::ArchiveStartError;
 use pyo3::prelude::*;
@@ -31,6 +31,37 @@ pub fn from_archive(error: &ArchiveClientError) -> PyErr {
         ArchiveClientError::Configuration(_) => raise("ConfigurationError", message),
         ArchiveClientError::Client(error) => from_client(error),
         _ => raise("ArchiveError", message),
+    }
+}
+
+/// The exception for an error of a persistent subscription: its cause is the error of the archive or the client, if there is one.
+#[cold]
+pub fn from_persistent(error: &PersistentSubscriptionError) -> PyErr {
+    let (cause, code) = match error {
+        PersistentSubscriptionError::Refused { source, .. }
+        | PersistentSubscriptionError::Archive(source) => {
+            (Some(from_archive(source)), code_of(source))
+        }
+        PersistentSubscriptionError::Resource { source, .. } => (Some(from_client(source)), None),
+        _ => (None, None),
+    };
+    let raised = raise("PersistentSubscriptionError", error.to_string());
+    Python::attach(|py| {
+        raised.set_cause(py, cause);
+        let value = raised.value(py);
+        let reason = value.setattr("reason", error.reason().name());
+        let code = code.map_or(Ok(()), |code| value.setattr("code", code));
+        reason
+            .and(code)
+            .map_or_else(|failure| failure, |()| raised.clone_ref(py))
+    })
+}
+
+/// The archive's code, if the archive refused a request.
+const fn code_of(error: &ArchiveClientError) -> Option<i64> {
+    match error {
+        ArchiveClientError::Refused { code, .. } => Some(*code),
+        _ => None,
     }
 }
 

@@ -6,12 +6,15 @@ mod errors;
 mod files;
 mod link;
 mod operation;
+mod persistent;
+mod persistent_options;
 mod recorded;
 mod recording;
 mod replay;
 mod server;
 mod signals;
 
+use aeron_archive::client::{FROM_LIVE, FROM_START};
 use aeron_protocol::archive::{REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP};
 use pyo3::prelude::*;
 
@@ -21,6 +24,8 @@ pub use self::replay::Replay;
 /// Adds the classes of the archive to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<client::PyAeronArchive>()?;
+    module.add_class::<persistent::PyPersistentBatches>()?;
+    module.add_class::<persistent::PyPersistentSubscription>()?;
     module.add_class::<recording::PyRecording>()?;
     module.add_class::<recording::PyRecordingSignal>()?;
     module.add_class::<recording::PyRecordingSubscription>()?;
@@ -29,6 +34,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     files::register(module)?;
     module.add_function(wrap_pyfunction!(connect::async_connect_archive, module)?)?;
     module.add_function(wrap_pyfunction!(connect::connect_archive, module)?)?;
+    module.add("FROM_LIVE", FROM_LIVE)?;
+    module.add("FROM_START", FROM_START)?;
     module.add("REPLAY_ALL_AND_FOLLOW", REPLAY_ALL_AND_FOLLOW)?;
     module.add("REPLAY_ALL_AND_STOP", REPLAY_ALL_AND_STOP)
 }

@@ -1,0 +1,302 @@
+//! [`PersistentSubscriptionContext`]: settings of a persistent subscription.
+
+use aeron_protocol::uri::{ChannelUri, Media, key};
+
+use super::super::channels::{has_wildcard_port, is_response_mode, parse, put};
+use super::super::context::ArchiveClientContext;
+use super::super::error::{ArchiveClientError, Result};
+use super::counters::PersistentSubscriptionCounters;
+use super::listener::PersistentSubscriptionListener;
+
+/// Aeron's number for the start of the recording as the first position.
+pub const FROM_START: i64 = -1;
+/// Aeron's number for the position at which the live stream is joined as the first position.
+pub const FROM_LIVE: i64 = -2;
+
+/// The position of the first message of a persistent subscription.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum StartPosition {
+    /// The start of the recording.
+    FromStart,
+    /// Where the live stream is joined: nothing is replayed at first.
+    #[default]
+    FromLive,
+    /// A position of the recording in bytes, where a frame begins.
+    At(i64),
+}
+
+impl StartPosition {
+    /// Reads Aeron's number: [`FROM_START`], [`FROM_LIVE`] or a position. Returns `None` for others.
+    #[must_use]
+    pub const fn from_value(value: i64) -> Option<Self> {
+        match value {
+            FROM_START => Some(Self::FromStart),
+            FROM_LIVE => Some(Self::FromLive),
+            0.. => Some(Self::At(value)),
+            _ => None,
+        }
+    }
+}
+
+/// Settings of a persistent subscription.
+pub struct PersistentSubscriptionContext {
+    /// The recording of the stream.
+    pub recording_id: i64,
+    /// Position of the first message ([`StartPosition::FromLive`]).
+    pub start_position: StartPosition,
+    /// Channel of the live stream: IPC, unicast, multicast, `control-mode=dynamic` or `aeron-spy:`.
+    pub live_channel: String,
+    /// Stream id of the live stream, which is that of the recording.
+    pub live_stream_id: i32,
+    /// Channel of replays. Its port may be 0, and it may have `control-mode=response`.
+    pub replay_channel: String,
+    /// Stream id of replays.
+    pub replay_stream_id: i32,
+    /// Settings for the archive. Their handlers are not called.
+    pub archive: ArchiveClientContext,
+    /// Learns what the subscription does (none).
+    pub listener: Option<Box<dyn PersistentSubscriptionListener>>,
+    /// Counters that are used instead of new ones (none).
+    pub counters: PersistentSubscriptionCounters,
+}
+
+impl PersistentSubscriptionContext {
+    /// Makes the settings for a recording, its live stream, and the streams on which the archive replays it; all others have their
+    /// defaults.
+    #[must_use]
+    pub fn new(
+        archive: ArchiveClientContext,
+        recording_id: i64,
+        live_channel: &str,
+        live_stream_id: i32,
+        replay_channel: &str,
+        replay_stream_id: i32,
+    ) -> Self {
+        Self {
+            recording_id,
+            start_position: StartPosition::default(),
+            live_channel: live_channel.to_owned(),
+            live_stream_id,
+            replay_channel: replay_channel.to_owned(),
+            replay_stream_id,
+            archive,
+            listener: None,
+            counters: PersistentSubscriptionCounters::default(),
+        }
+    }
+
+    /// Checks the settings, and completes the channel of replays.
+    pub(super) fn conclude(&self) -> Result<Settings> {
+        self.check()?;
+        let mut replay_channel = parse(&self.replay_channel)?;
+        parse(&self.live_channel)?;
+        self.check_media(&replay_channel)?;
+        // A replay never takes up its stream again: the next one has another session.
+        put(&mut replay_channel, key::REJOIN, "false")?;
+        let kind = ReplayKind::of(&replay_channel);
+        Ok(Settings {
+            recording_id: self.recording_id,
+            live_channel: self.live_channel.clone(),
+            live_stream_id: self.live_stream_id,
+            replay_channel: replay_channel.to_string(),
+            replay_stream_id: self.replay_stream_id,
+            kind,
+            archive: ArchiveClientContext {
+                recording_signal_handler: None,
+                error_handler: None,
+                ..self.archive.clone()
+            },
+        })
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.live_channel.is_empty() {
+            return refuse("live_channel must be set".to_owned());
+        }
+        if self.replay_channel.is_empty() {
+            return refuse("replay_channel must be set".to_owned());
+        }
+        if self.recording_id < 0 {
+            return refuse(format!("invalid recording_id {}", self.recording_id));
+        }
+        match self.start_position {
+            StartPosition::At(position @ ..0) => {
+                refuse(format!("invalid start_position {position}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A driver links a response channel to its request by the image of the request, so both travel alike.
+    fn check_media(&self, replay_channel: &ChannelUri) -> Result<()> {
+        let control_channel = &self.archive.control_request_channel;
+        if !is_response_mode(replay_channel) || control_channel.is_empty() {
+            return Ok(());
+        }
+        let (replay, control) = (replay_channel.media(), parse(control_channel)?.media());
+        if replay == control {
+            return Ok(());
+        }
+        refuse(format!(
+            "Channel media type mismatch. A replay_channel with control-mode=response needs the media of the control channel: \
+             replay_channel={} control_request_channel={control_channel}",
+            self.replay_channel
+        ))
+    }
+}
+
+impl std::fmt::Debug for PersistentSubscriptionContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PersistentSubscriptionContext")
+            .field("recording_id", &self.recording_id)
+            .field("start_position", &self.start_position)
+            .field("live_channel", &self.live_channel)
+            .field("live_stream_id", &self.live_stream_id)
+            .field("replay_channel", &self.replay_channel)
+            .field("replay_stream_id", &self.replay_stream_id)
+            .finish_non_exhaustive()
+    }
+}
+
+fn refuse<T>(reason: String) -> Result<T> {
+    Err(ArchiveClientError::Configuration(reason))
+}
+
+/// How a replay and its subscription come about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReplayKind {
+    /// The replay comes first; the subscription is for its session alone.
+    SessionSpecific,
+    /// The subscription comes first: its driver chooses the port.
+    DynamicPort,
+    /// The subscription comes first; the replay is asked for on a publication that names the subscription.
+    Response(Media),
+}
+
+impl ReplayKind {
+    fn of(channel: &ChannelUri) -> Self {
+        if is_response_mode(channel) {
+            Self::Response(channel.media())
+        } else if channel.media() == Media::Udp && has_wildcard_port(channel) {
+            Self::DynamicPort
+        } else {
+            Self::SessionSpecific
+        }
+    }
+}
+
+/// Settings that were checked.
+pub(super) struct Settings {
+    pub(super) recording_id: i64,
+    pub(super) live_channel: String,
+    pub(super) live_stream_id: i32,
+    pub(super) replay_channel: String,
+    pub(super) replay_stream_id: i32,
+    pub(super) kind: ReplayKind,
+    pub(super) archive: ArchiveClientContext,
+}
+
+impl Settings {
+    /// The streams, as labels of counters have them.
+    pub(super) fn streams(&self) -> String {
+        format!(
+            "{} {} {} {}",
+            self.replay_stream_id, self.replay_channel, self.live_stream_id, self.live_channel
+        )
+    }
+
+    /// When something that begins now has taken too long.
+    pub(super) fn deadline_ns(&self, now_ns: i64) -> i64 {
+        let timeout_ns = i64::try_from(self.archive.message_timeout_ns).unwrap_or(i64::MAX);
+        now_ns.saturating_add(timeout_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UDP: &str = "aeron:udp?endpoint=localhost:8010";
+    const RESPONSE: &str = "aeron:udp?control-mode=response|control=localhost:8020";
+
+    fn context(control: &str, replay: &str) -> PersistentSubscriptionContext {
+        let archive = ArchiveClientContext::new(control, "aeron:ipc");
+        PersistentSubscriptionContext::new(archive, 0, "aeron:ipc", -7, replay, -8)
+    }
+
+    fn refusal(change: impl FnOnce(&mut PersistentSubscriptionContext)) -> String {
+        let mut context = context("aeron:ipc", "aeron:ipc");
+        change(&mut context);
+        context.conclude().err().unwrap().to_string()
+    }
+
+    /// 11-1, 11-2
+    #[test]
+    fn settings_that_are_missing_or_out_of_range_are_refused() {
+        let refused = refusal(|it| it.live_channel.clear());
+        assert_eq!(refused, "live_channel must be set");
+        let refused = refusal(|it| it.replay_channel.clear());
+        assert_eq!(refused, "replay_channel must be set");
+        let refused = refusal(|it| it.recording_id = -2);
+        assert_eq!(refused, "invalid recording_id -2");
+        let refused = refusal(|it| it.start_position = StartPosition::At(-3));
+        assert_eq!(refused, "invalid start_position -3");
+        let refused = refusal(|it| it.live_channel = "aeron:tcp".to_owned());
+        assert!(refused.starts_with("channel aeron:tcp: "), "{refused}");
+        assert_eq!(StartPosition::from_value(-3), None);
+    }
+
+    /// 11-9
+    #[test]
+    fn a_subscription_begins_live_and_waits_ten_seconds_if_nothing_else_is_said() {
+        let context = context("aeron:ipc", "aeron:ipc");
+        assert_eq!(context.start_position, StartPosition::FromLive);
+        assert_eq!(context.archive.message_timeout_ns, 10_000_000_000);
+    }
+
+    /// 11-4
+    #[test]
+    fn the_replay_channel_never_rejoins() {
+        for channel in ["aeron:ipc", "aeron:ipc?rejoin=true"] {
+            let settings = context("aeron:ipc", channel).conclude().unwrap();
+            assert_eq!(settings.replay_channel, "aeron:ipc?rejoin=false");
+        }
+    }
+
+    /// 11-5
+    #[test]
+    fn a_response_channel_has_the_media_of_the_control_channel() {
+        let error = context("aeron:ipc", RESPONSE).conclude().err().unwrap();
+        let text = error.to_string();
+        assert!(text.starts_with("Channel media type mismatch."), "{text}");
+        for (control, replay) in [
+            (UDP, RESPONSE),
+            ("", RESPONSE),
+            ("aeron:ipc", "aeron:ipc?control-mode=response"),
+            ("aeron:ipc", UDP),
+            (UDP, "aeron:ipc"),
+        ] {
+            assert!(context(control, replay).conclude().is_ok());
+        }
+    }
+
+    #[test]
+    fn the_channel_decides_how_a_replay_comes_about() {
+        for (channel, kind) in [
+            ("aeron:ipc", ReplayKind::SessionSpecific),
+            (UDP, ReplayKind::SessionSpecific),
+            ("aeron:udp?endpoint=localhost:0", ReplayKind::DynamicPort),
+            (RESPONSE, ReplayKind::Response(Media::Udp)),
+            (
+                "aeron:udp?control-mode=response|control=localhost:1|endpoint=localhost:0",
+                ReplayKind::Response(Media::Udp),
+            ),
+            (
+                "aeron:ipc?control-mode=response",
+                ReplayKind::Response(Media::Ipc),
+            ),
+        ] {
+            assert_eq!(ReplayKind::of(&parse(channel).unwrap()), kind, "{channel}");
+        }
+    }
+}

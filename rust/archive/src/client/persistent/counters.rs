@@ -1,0 +1,146 @@
+//! The counters of a persistent subscription.
+
+use aeron_client::{Aeron, Counter};
+use aeron_memory::counters::MAX_LABEL_LENGTH;
+use aeron_memory::counters::types::{
+    PERSISTENT_SUBSCRIPTION_JOIN_DIFFERENCE, PERSISTENT_SUBSCRIPTION_LIVE_JOINED,
+    PERSISTENT_SUBSCRIPTION_LIVE_LEFT, PERSISTENT_SUBSCRIPTION_STATE,
+};
+
+use super::status::PersistentSubscriptionState;
+
+/// Join difference while there is no live image.
+pub const NO_JOIN_DIFFERENCE: i64 = i64::MIN;
+
+/// Counters that the application gives to a persistent subscription. Those that are `None` are added, and closed with the subscription.
+#[derive(Clone, Debug, Default)]
+pub struct PersistentSubscriptionCounters {
+    /// Shows the code of the state.
+    pub state: Option<Counter>,
+    /// Shows the join difference.
+    pub join_difference: Option<Counter>,
+    /// Counts how often the live stream was lost.
+    pub live_left: Option<Counter>,
+    /// Counts how often the live stream was joined.
+    pub live_joined: Option<Counter>,
+}
+
+/// The counters of one subscription.
+pub(super) struct Counters {
+    state: UsedCounter,
+    join_difference: UsedCounter,
+    live_left: UsedCounter,
+    live_joined: UsedCounter,
+}
+
+struct UsedCounter {
+    counter: Counter,
+    is_given: bool,
+}
+
+impl Counters {
+    /// Adds the counters that are not given. Waits for the driver.
+    pub(super) fn add(
+        aeron: &Aeron,
+        given: PersistentSubscriptionCounters,
+        streams: &str,
+    ) -> aeron_client::Result<Self> {
+        let add = |given: Option<Counter>, type_id, name| {
+            let is_given = given.is_some();
+            let counter = match given {
+                Some(counter) => counter,
+                None => aeron.add_counter(type_id, &[], &label(name, streams))?,
+            };
+            Ok::<_, aeron_client::Error>(UsedCounter { counter, is_given })
+        };
+        let counters = Self {
+            state: add(given.state, PERSISTENT_SUBSCRIPTION_STATE, "State")?,
+            join_difference: add(
+                given.join_difference,
+                PERSISTENT_SUBSCRIPTION_JOIN_DIFFERENCE,
+                "Join Difference",
+            )?,
+            live_left: add(
+                given.live_left,
+                PERSISTENT_SUBSCRIPTION_LIVE_LEFT,
+                "Live Left Count",
+            )?,
+            live_joined: add(
+                given.live_joined,
+                PERSISTENT_SUBSCRIPTION_LIVE_JOINED,
+                "Live Joined Count",
+            )?,
+        };
+        counters.show_state(PersistentSubscriptionState::AwaitArchiveConnection);
+        counters.show_join_difference(NO_JOIN_DIFFERENCE);
+        Ok(counters)
+    }
+
+    /// Closes the counters that were added.
+    pub(super) fn close(&self) {
+        let all = [
+            &self.state,
+            &self.join_difference,
+            &self.live_left,
+            &self.live_joined,
+        ];
+        for used in all.into_iter().filter(|used| !used.is_given) {
+            used.counter.close();
+        }
+    }
+
+    pub(super) fn show_state(&self, state: PersistentSubscriptionState) {
+        self.state.set(state.code());
+    }
+
+    pub(super) fn show_join_difference(&self, difference: i64) {
+        self.join_difference.set(difference);
+    }
+
+    pub(super) fn count_live_left(&self) {
+        self.live_left.count();
+    }
+
+    pub(super) fn count_live_joined(&self) {
+        self.live_joined.count();
+    }
+}
+
+impl UsedCounter {
+    /// Stores a value, unless the counter is closed: then its slot may be another counter's.
+    fn set(&self, value: i64) {
+        if !self.counter.is_closed() {
+            self.counter.set(value);
+        }
+    }
+
+    fn count(&self) {
+        self.set(self.counter.get().wrapping_add(1));
+    }
+}
+
+/// A label, cut where a counter has no more room.
+fn label(name: &str, streams: &str) -> String {
+    let mut label = format!("Persistent Subscription {name}: {streams}");
+    while label.len() > MAX_LABEL_LENGTH {
+        label.pop();
+    }
+    label
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 11-67
+    #[test]
+    fn a_label_names_the_streams_and_is_cut_at_a_character() {
+        let streams = "1 aeron:ipc?rejoin=false 2 aeron:ipc";
+        assert_eq!(
+            label("State", streams),
+            "Persistent Subscription State: 1 aeron:ipc?rejoin=false 2 aeron:ipc"
+        );
+        let long = label("State", &"\u{e4}".repeat(MAX_LABEL_LENGTH));
+        assert_eq!(long.len(), MAX_LABEL_LENGTH - 1);
+    }
+}

@@ -1,0 +1,207 @@
+//! [`PersistentSubscriptionError`]: what can go wrong in a persistent subscription.
+
+use std::time::Duration;
+
+use aeron_protocol::archive::ArchiveErrorCode;
+
+use super::super::error::ArchiveClientError;
+
+/// Why a persistent subscription has ended, as Aeron distinguishes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureReason {
+    /// Anything else.
+    Generic,
+    /// The archive does not have the recording.
+    RecordingNotFound,
+    /// The recording is of another stream than the live stream.
+    StreamIdMismatch,
+    /// The recording does not have the position at which the replay would begin.
+    InvalidStartPosition,
+}
+
+impl FailureReason {
+    /// The name of the reason in Aeron.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Generic => "GENERIC",
+            Self::RecordingNotFound => "RECORDING_NOT_FOUND",
+            Self::StreamIdMismatch => "STREAM_ID_MISMATCH",
+            Self::InvalidStartPosition => "INVALID_START_POSITION",
+        }
+    }
+}
+
+/// An error of a persistent subscription, which ends it or is reported to the listener alone.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PersistentSubscriptionError {
+    /// The archive does not have the recording.
+    #[error("unknown recording id: {recording_id}")]
+    UnknownRecording {
+        /// The recording.
+        recording_id: i64,
+    },
+    /// The recording is of another stream than the live stream.
+    #[error(
+        "Requested live stream with ID: {live_stream_id} does not match stream ID: {recorded_stream_id} for recording: {recording_id}"
+    )]
+    StreamIdMismatch {
+        /// The live stream.
+        live_stream_id: i32,
+        /// The recorded stream.
+        recorded_stream_id: i32,
+        /// The recording.
+        recording_id: i64,
+    },
+    /// The recording ended before a position at which the live stream was seen: messages would be missing.
+    #[error(
+        "recording {recording_id} stopped at position={stop_position} which is earlier than last observed live position={live_position}"
+    )]
+    StoppedBeforeLivePosition {
+        /// The recording.
+        recording_id: i64,
+        /// Where the recording ended.
+        stop_position: i64,
+        /// The highest position at which the live stream was seen.
+        live_position: i64,
+    },
+    /// The position is before the start of the recording.
+    #[error(
+        "requested replay start position={position} is less than recording start position={start_position} for recording {recording_id}"
+    )]
+    BeforeStart {
+        /// The position.
+        position: i64,
+        /// Where the recording starts.
+        start_position: i64,
+        /// The recording.
+        recording_id: i64,
+    },
+    /// The position is beyond the end of the recording.
+    #[error(
+        "requested replay start position={position} must be less than the limit position={stop_position} for recording {recording_id}"
+    )]
+    BeyondStop {
+        /// The position.
+        position: i64,
+        /// Where the recording ended.
+        stop_position: i64,
+        /// The recording.
+        recording_id: i64,
+    },
+    /// The live stream began before the position that was reached: it is not the stream that was recorded.
+    #[error(
+        "live stream joined at position {joined} which is earlier than last seen position {position}"
+    )]
+    JoinedBehind {
+        /// Where the live image was joined.
+        joined: i64,
+        /// The position that was reached.
+        position: i64,
+    },
+    /// The archive refused a request.
+    #[error("{request} failed: {}", words(source))]
+    Refused {
+        /// The request.
+        request: &'static str,
+        /// The archive's refusal.
+        source: ArchiveClientError,
+    },
+    /// No connection to the archive was made, or the settings of the archive's client cannot be used.
+    #[error(transparent)]
+    Archive(ArchiveClientError),
+    /// The driver refused a publication or subscription, or the Aeron client is closed.
+    #[error("{resource}: {source}")]
+    Resource {
+        /// The publication or subscription.
+        resource: &'static str,
+        /// Why.
+        source: aeron_client::Error,
+    },
+    /// There is no live image within the message timeout. The subscription waits on.
+    #[error(
+        "No image became available on the live subscription within {waited:?}. The publisher may have stopped, channel or stream id may be wrong, or a firewall may be in between."
+    )]
+    NoLiveImage {
+        /// The message timeout.
+        waited: Duration,
+    },
+}
+
+impl PersistentSubscriptionError {
+    /// The reason, as Aeron distinguishes it.
+    #[must_use]
+    pub fn reason(&self) -> FailureReason {
+        match self {
+            Self::UnknownRecording { .. } => FailureReason::RecordingNotFound,
+            Self::StreamIdMismatch { .. } => FailureReason::StreamIdMismatch,
+            Self::StoppedBeforeLivePosition { .. }
+            | Self::BeforeStart { .. }
+            | Self::BeyondStop { .. } => FailureReason::InvalidStartPosition,
+            Self::Refused { request, source } => reason_of_refusal(request, source),
+            Self::JoinedBehind { .. }
+            | Self::Archive(_)
+            | Self::Resource { .. }
+            | Self::NoLiveImage { .. } => FailureReason::Generic,
+        }
+    }
+}
+
+/// Name of the replay request in error texts.
+pub(super) const REPLAY_REQUEST: &str = "replay request";
+
+/// Only a refused replay says something about the recording or the position.
+fn reason_of_refusal(request: &str, refusal: &ArchiveClientError) -> FailureReason {
+    match refusal.archive_code() {
+        Some(ArchiveErrorCode::InvalidPosition) if request == REPLAY_REQUEST => {
+            FailureReason::InvalidStartPosition
+        }
+        Some(ArchiveErrorCode::UnknownRecording) if request == REPLAY_REQUEST => {
+            FailureReason::RecordingNotFound
+        }
+        _ => FailureReason::Generic,
+    }
+}
+
+/// The archive's own words, without those of the client around them.
+fn words(error: &ArchiveClientError) -> String {
+    match error {
+        ArchiveClientError::Refused { message, .. } => message.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(request: &'static str, code: i64) -> PersistentSubscriptionError {
+        let source = ArchiveClientError::Refused {
+            request: "start replay",
+            correlation_id: 7,
+            code,
+            message: "words of the archive".to_owned(),
+        };
+        PersistentSubscriptionError::Refused { request, source }
+    }
+
+    /// 11-33, 11-74
+    #[test]
+    fn a_refusal_has_the_words_of_the_archive_and_a_refused_replay_their_reason() {
+        let replay = refused(REPLAY_REQUEST, 16);
+        assert_eq!(
+            replay.to_string(),
+            "replay request failed: words of the archive"
+        );
+        assert_eq!(replay.reason(), FailureReason::InvalidStartPosition);
+        let unknown = refused(REPLAY_REQUEST, 5).reason();
+        assert_eq!(unknown, FailureReason::RecordingNotFound);
+        for code in [0, 7, 13] {
+            let reason = refused(REPLAY_REQUEST, code).reason();
+            assert_eq!(reason, FailureReason::Generic);
+        }
+        let token = refused("replay token request", 5).reason();
+        assert_eq!(token, FailureReason::Generic);
+    }
+}

@@ -1,0 +1,212 @@
+//! [`ArchiveLink`]: a session with the archive that is opened again whenever it is lost.
+
+use aeron_client::{Aeron, ExclusivePublication};
+
+use super::super::call::{ArchiveCall, Ticket};
+use super::super::connecting::ConnectingSession;
+use super::super::context::ArchiveClientContext;
+use super::super::error::ArchiveClientError;
+use super::super::session::ArchiveSession;
+use super::backoff::Backoff;
+
+/// A session with the archive that is opened again whenever it is lost.
+pub(super) struct ArchiveLink {
+    aeron: Aeron,
+    context: ArchiveClientContext,
+    state: LinkState,
+    backoff: Backoff,
+    /// Requests whose answers are of no interest.
+    unwatched: Vec<Ticket<()>>,
+}
+
+enum LinkState {
+    Disconnected { next_attempt_ns: Option<i64> },
+    Connecting(Box<ConnectingSession>),
+    Connected(Box<ArchiveSession>),
+    Closed,
+}
+
+/// News of the session.
+pub(super) enum LinkEvent {
+    /// The session was opened.
+    Connected,
+    /// The session has ended.
+    Lost,
+    /// An attempt to open a session failed; another one follows.
+    AttemptFailed(ArchiveClientError),
+    /// No session can be opened with these settings.
+    Unusable(ArchiveClientError),
+}
+
+/// Outcome of a request so far.
+pub(super) enum Answered<T> {
+    /// There is no answer yet.
+    Pending,
+    Value(T),
+    Refused(ArchiveClientError),
+    /// No answer has come within the message timeout.
+    Expired,
+}
+
+impl ArchiveLink {
+    pub(super) fn new(aeron: &Aeron, context: ArchiveClientContext) -> Self {
+        Self {
+            aeron: aeron.clone(),
+            context,
+            state: LinkState::Disconnected {
+                next_attempt_ns: None,
+            },
+            backoff: Backoff::new(),
+            unwatched: Vec::new(),
+        }
+    }
+
+    pub(super) const fn context(&self) -> &ArchiveClientContext {
+        &self.context
+    }
+
+    pub(super) const fn is_connected(&self) -> bool {
+        matches!(self.state, LinkState::Connected(_))
+    }
+
+    /// Makes progress without waiting, and adds to the work count.
+    pub(super) fn poll(&mut self, now_ns: i64, work: &mut usize) -> Option<LinkEvent> {
+        match &mut self.state {
+            LinkState::Disconnected { next_attempt_ns } => {
+                let is_due = next_attempt_ns.is_none_or(|at_ns| now_ns.wrapping_sub(at_ns) >= 0);
+                is_due.then(|| self.connect(now_ns)).flatten()
+            }
+            LinkState::Connecting(connecting) => match connecting.poll(now_ns) {
+                Ok(None) => None,
+                Ok(Some(session)) => {
+                    *work += 1;
+                    self.backoff = Backoff::new();
+                    self.state = LinkState::Connected(Box::new(session));
+                    Some(LinkEvent::Connected)
+                }
+                Err(error) => {
+                    self.disconnect(now_ns);
+                    Some(LinkEvent::AttemptFailed(error))
+                }
+            },
+            LinkState::Connected(session) => match session.poll(now_ns) {
+                Ok(count) => {
+                    *work += count;
+                    self.stop_late_replays(now_ns);
+                    self.drop_answers();
+                    None
+                }
+                Err(_) => {
+                    self.disconnect(now_ns);
+                    Some(LinkEvent::Lost)
+                }
+            },
+            LinkState::Closed => None,
+        }
+    }
+
+    /// Sends a request. Returns `None` if there is no session, which the next poll tells.
+    pub(super) fn submit<T>(&mut self, call: &ArchiveCall<T>, now_ns: i64) -> Option<Ticket<T>> {
+        self.session()?.submit(call, now_ns).ok()
+    }
+
+    /// As [`submit`](Self::submit), on another publication to the archive's request channel.
+    pub(super) fn submit_on<T>(
+        &mut self,
+        publication: ExclusivePublication,
+        call: &ArchiveCall<T>,
+        now_ns: i64,
+    ) -> Option<Ticket<T>> {
+        self.session()?.submit_on(publication, call, now_ns).ok()
+    }
+
+    /// Takes the outcome of a request.
+    pub(super) fn take<T>(&mut self, ticket: &Ticket<T>) -> Answered<T> {
+        let Some(session) = self.session() else {
+            return Answered::Pending;
+        };
+        match session.take(ticket) {
+            None => Answered::Pending,
+            Some(Ok(value)) => Answered::Value(value),
+            Some(Err(ArchiveClientError::Timeout { .. })) => Answered::Expired,
+            Some(Err(
+                error @ (ArchiveClientError::Refused { .. }
+                | ArchiveClientError::UnexpectedResponse { .. }),
+            )) => Answered::Refused(error),
+            // The session cannot be used any more: the next poll finds that out.
+            Some(Err(_)) => {
+                session.close();
+                Answered::Pending
+            }
+        }
+    }
+
+    /// Takes the outcome of a replay request. A replay that is started after the message timeout is stopped.
+    pub(super) fn take_replay(&mut self, ticket: &Ticket<i64>) -> Answered<i64> {
+        let answered = self.take(ticket);
+        if let (Answered::Expired, Some(session)) = (&answered, self.session()) {
+            session.await_late_replay(ticket);
+        }
+        answered
+    }
+
+    /// Stops a replay, if there is a session.
+    pub(super) fn stop_replay(&mut self, replay_session_id: i64, now_ns: i64) {
+        let stop = ArchiveCall::stop_replay(replay_session_id);
+        let sent = self.submit(&stop, now_ns);
+        self.unwatched.extend(sent);
+    }
+
+    /// Closes the session for good.
+    pub(super) fn close(&mut self) {
+        self.unwatched.clear();
+        self.state = LinkState::Closed;
+    }
+}
+
+impl ArchiveLink {
+    fn session(&mut self) -> Option<&mut ArchiveSession> {
+        match &mut self.state {
+            LinkState::Connected(session) => Some(session),
+            _ => None,
+        }
+    }
+
+    fn connect(&mut self, now_ns: i64) -> Option<LinkEvent> {
+        match ConnectingSession::new(&self.aeron, self.context.clone(), now_ns) {
+            Ok(connecting) => {
+                self.state = LinkState::Connecting(Box::new(connecting));
+                None
+            }
+            Err(ArchiveClientError::Client(aeron_client::Error::CommandBufferFull { .. })) => {
+                self.disconnect(now_ns);
+                None
+            }
+            Err(error) => {
+                self.close();
+                Some(LinkEvent::Unusable(error))
+            }
+        }
+    }
+
+    fn disconnect(&mut self, now_ns: i64) {
+        self.unwatched.clear();
+        self.state = LinkState::Disconnected {
+            next_attempt_ns: Some(self.backoff.next_attempt_ns(now_ns)),
+        };
+    }
+
+    fn stop_late_replays(&mut self, now_ns: i64) {
+        while let Some(id) = self.session().and_then(ArchiveSession::take_late_replay) {
+            self.stop_replay(id, now_ns);
+        }
+    }
+
+    fn drop_answers(&mut self) {
+        let mut unwatched = std::mem::take(&mut self.unwatched);
+        if let Some(session) = self.session() {
+            unwatched.retain(|ticket| session.take(ticket).is_none());
+        }
+        self.unwatched = unwatched;
+    }
+}

@@ -1,0 +1,374 @@
+//! [`PersistentSubscription`]: a recorded stream without gaps, from the archive first and then live.
+//!
+//! A state machine that its owner polls. Each state is a value with what it holds ([`state`]); what all of them share is in [`core`].
+
+mod backoff;
+mod context;
+mod core;
+mod counters;
+mod error;
+mod link;
+mod listener;
+mod listing;
+mod live;
+mod replay;
+mod set_up;
+mod state;
+mod status;
+mod switch;
+mod turn;
+
+use aeron_client::{
+    Action, Aeron, Batch, BatchLimits, Fragment, HandlerOutcome, ImageFragmentAssembler,
+    MAX_BATCH_BYTES,
+};
+
+use self::core::{Core, Notice, Transition};
+use self::counters::Counters;
+use self::link::{ArchiveLink, LinkEvent};
+use self::listener::NoListener;
+use self::state::State;
+use self::turn::{OnMessage, Turn};
+use super::error::Result;
+
+pub use self::context::{FROM_LIVE, FROM_START, PersistentSubscriptionContext, StartPosition};
+pub use self::counters::{NO_JOIN_DIFFERENCE, PersistentSubscriptionCounters};
+pub use self::error::{FailureReason, PersistentSubscriptionError};
+pub use self::listener::PersistentSubscriptionListener;
+pub use self::status::{PersistentSubscriptionState, PersistentSubscriptionStatus};
+
+/// A recorded stream, read from the archive first and then live: each message of the recording once, in order, whether it comes from a
+/// replay or from the publisher.
+///
+/// If the live stream is lost, a replay goes on where it ended, until the live stream is joined again. A loss of the archive is
+/// harmless while the live stream runs; a replay goes on when the archive is back. The subscription fails instead of leaving out a
+/// message.
+///
+/// The owner polls it again and again; nothing blocks, and there is no thread. Messages are whole: a message may begin in a replay and
+/// end in the live stream. Of several publishers on the live stream only the first one's messages come: give the live channel a
+/// `session-id` to choose. Messages of a stream that is joined inside a message begin with the next message.
+///
+/// ```no_run
+/// use aeron_archive::client::{
+///     ArchiveClientContext, PersistentSubscription, PersistentSubscriptionContext, StartPosition,
+/// };
+/// use aeron_client::{Aeron, Context};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let aeron = Aeron::connect(Context::from_env()?)?;
+/// let archive = ArchiveClientContext::new("aeron:ipc", "aeron:ipc");
+/// let mut context =
+///     PersistentSubscriptionContext::new(archive, 7, "aeron:ipc", 1001, "aeron:ipc", 1002);
+/// context.start_position = StartPosition::FromStart;
+/// let mut subscription = PersistentSubscription::new(&aeron, context)?;
+/// let status = subscription.status();
+/// while !status.has_failed() {
+///     subscription.poll(|message| println!("{} bytes", message.len()), 10)?;
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct PersistentSubscription {
+    core: Core,
+    state: State,
+    assembler: ImageFragmentAssembler,
+    /// Whether the Aeron client is closed with the subscription.
+    owns_client: bool,
+}
+
+/// Making and closing.
+impl PersistentSubscription {
+    /// Makes a subscription by an Aeron client that stays the caller's. Adds the counters, for which it waits; sends nothing to the
+    /// archive before the first poll.
+    ///
+    /// # Errors
+    /// [`ArchiveClientError::Configuration`](super::ArchiveClientError::Configuration),
+    /// [`ArchiveClientError::InvalidChannel`](super::ArchiveClientError::InvalidChannel), or the driver refused a counter.
+    pub fn new(aeron: &Aeron, context: PersistentSubscriptionContext) -> Result<Self> {
+        let settings = context.conclude()?;
+        let counters = Counters::add(aeron, context.counters, &settings.streams())?;
+        let core = Core {
+            aeron: aeron.clone(),
+            archive: ArchiveLink::new(aeron, settings.archive.clone()),
+            settings,
+            counters,
+            status: PersistentSubscriptionStatus::new(),
+            listener: context.listener.unwrap_or_else(|| Box::new(NoListener)),
+            position: context.start_position,
+            highest_live_position: None,
+        };
+        Ok(Self {
+            core,
+            state: State::AwaitArchive,
+            assembler: ImageFragmentAssembler::default(),
+            owns_client: false,
+        })
+    }
+
+    /// As [`new`](Self::new), with an Aeron client of its own, whose conductor runs in [`poll`](Self::poll) and which is closed with
+    /// the subscription.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); the client cannot be connected.
+    pub fn connect(
+        client: aeron_client::Context,
+        context: PersistentSubscriptionContext,
+    ) -> Result<Self> {
+        context.conclude()?;
+        let client_name = match client.client_name.is_empty() {
+            true => "PersistentSubscription".to_owned(),
+            false => client.client_name.clone(),
+        };
+        let aeron = Aeron::connect(aeron_client::Context {
+            client_name,
+            use_conductor_agent_invoker: true,
+            ..client
+        })?;
+        let mut subscription = Self::new(&aeron, context)?;
+        subscription.owns_client = true;
+        Ok(subscription)
+    }
+
+    /// The state, the reason of a failure, and the join difference.
+    #[must_use]
+    pub fn status(&self) -> PersistentSubscriptionStatus {
+        self.core.status.clone()
+    }
+
+    /// The channel of replays, as the counters show it.
+    #[must_use]
+    pub fn replay_channel(&self) -> &str {
+        &self.core.settings.replay_channel
+    }
+
+    /// Stops the replay, and closes the streams, the session with the archive, and the counters that the application did not give. Does
+    /// nothing if the subscription is closed.
+    pub fn close(&mut self) {
+        if self.core.status.is_closed() {
+            return;
+        }
+        self.core.status.set_closed();
+        if let Some(id) = self.state.replay_session_id() {
+            let now_ns = self.now_ns();
+            self.core.archive.stop_replay(id, now_ns);
+        }
+        self.state = State::AwaitArchive;
+        self.core.archive.close();
+        self.core.counters.close();
+        if self.owns_client {
+            self.core.aeron.close();
+        }
+    }
+}
+
+/// Polling.
+impl PersistentSubscription {
+    /// Takes one step, and calls `handler` with the messages of up to `fragment_limit` fragments. Returns a work count, which is 0 if
+    /// there was nothing to do. It is no number of messages.
+    ///
+    /// The handler returns `()`, an [`Action`], or a `Result` of either; an error consumes the message and ends the poll. After
+    /// [`Action::Abort`] the message comes again. The position in a header is that of the recording, the session id that of the stream
+    /// in which the message began. A subscription that failed, or is closed, has nothing to do.
+    ///
+    /// # Errors
+    /// The handler's error; [`aeron_client::Error::CorruptLog`] of an image, after which the subscription goes on by a replay; there is
+    /// no memory for a message.
+    pub fn poll<O: HandlerOutcome>(
+        &mut self,
+        mut handler: impl FnMut(Fragment<'_>) -> O,
+        fragment_limit: usize,
+    ) -> std::result::Result<usize, O::PollError> {
+        let mut raised = None;
+        let outcome = self.advance(
+            &mut |message| match handler(message).into_action() {
+                Ok(action) => action,
+                Err(error) => {
+                    raised = Some(error);
+                    Action::Break
+                }
+            },
+            fragment_limit,
+        );
+        match raised {
+            Some(error) => Err(error),
+            None => Ok(outcome?),
+        }
+    }
+
+    /// As [`poll`](Self::poll), under Aeron's name for a handler that returns an [`Action`].
+    ///
+    /// # Errors
+    /// As [`poll`](Self::poll).
+    pub fn controlled_poll<O: HandlerOutcome>(
+        &mut self,
+        handler: impl FnMut(Fragment<'_>) -> O,
+        fragment_limit: usize,
+    ) -> std::result::Result<usize, O::PollError> {
+        self.poll(handler, fragment_limit)
+    }
+
+    /// Takes one step, and copies messages to the end of `batch`. Returns the number of messages.
+    ///
+    /// If there is no memory for a message, the message comes again with the next poll.
+    ///
+    /// # Errors
+    /// As [`poll`](Self::poll).
+    pub fn poll_batch(
+        &mut self,
+        batch: &mut Batch,
+        limits: BatchLimits,
+    ) -> aeron_client::Result<usize> {
+        let before = batch.len();
+        let messages = before.saturating_add(limits.messages);
+        let bytes = limits.bytes.min(MAX_BATCH_BYTES);
+        let mut out_of_memory = None;
+        let outcome = self.advance(
+            &mut |message| {
+                if batch.len() >= messages || batch.data().len() >= bytes {
+                    return Action::Abort;
+                }
+                if let Err(error) = batch.push(&message) {
+                    out_of_memory = Some(error);
+                    return Action::Abort;
+                }
+                match batch.len() < messages && batch.data().len() < bytes {
+                    true => Action::Continue,
+                    false => Action::Break,
+                }
+            },
+            usize::MAX,
+        );
+        let count = batch.len() - before;
+        match out_of_memory {
+            Some(error) if count == 0 => Err(error),
+            _ => outcome.map(|_| count),
+        }
+    }
+
+    /// Takes one step without delivering a message. Returns whether there is a message to deliver.
+    ///
+    /// # Errors
+    /// As [`poll`](Self::poll).
+    pub fn look(&mut self) -> aeron_client::Result<bool> {
+        let mut has_message = false;
+        self.advance(
+            &mut |_| {
+                has_message = true;
+                Action::Abort
+            },
+            usize::MAX,
+        )?;
+        Ok(has_message)
+    }
+}
+
+impl PersistentSubscription {
+    fn now_ns(&self) -> i64 {
+        self.core.archive.context().now_ns()
+    }
+
+    /// Runs the client's conductor, the session with the archive, and one step of the state. Returns a work count.
+    fn advance(
+        &mut self,
+        on_message: &mut OnMessage<'_>,
+        fragment_limit: usize,
+    ) -> aeron_client::Result<usize> {
+        if self.core.status.is_closed() || matches!(self.state, State::Failed) {
+            return Ok(0);
+        }
+        let mut work = self.core.aeron.do_work();
+        let now_ns = self.now_ns();
+        if let Some(event) = self.core.archive.poll(now_ns, &mut work) {
+            work += 1;
+            self.on_link_event(event);
+        }
+        let mut turn = Turn {
+            now_ns,
+            fragment_limit,
+            on_message,
+            assembler: &mut self.assembler,
+            work,
+        };
+        let code = self.state.code();
+        let outcome = self.state.step(&mut self.core, &mut turn);
+        let work = turn.work;
+        if let Some(transition) = outcome? {
+            self.go(transition);
+            return Ok(work + 1);
+        }
+        if self.state.code() == code {
+            if work == 0 {
+                self.state.bring_more();
+            }
+            return Ok(work);
+        }
+        self.show_state();
+        Ok(work + 1)
+    }
+
+    fn on_link_event(&mut self, event: LinkEvent) {
+        match event {
+            LinkEvent::Connected => {}
+            LinkEvent::Lost => {
+                if let Some(state) = self.state.without_archive(&mut self.core) {
+                    self.core.forget_join_difference();
+                    self.go(Transition::to(state));
+                }
+            }
+            LinkEvent::AttemptFailed(error) => {
+                self.core
+                    .report(&PersistentSubscriptionError::Archive(error));
+            }
+            LinkEvent::Unusable(error) => {
+                let error = PersistentSubscriptionError::Archive(error);
+                self.go(Transition::fail(error));
+            }
+        }
+    }
+
+    /// Goes to another state. The listener is called last.
+    fn go(&mut self, transition: Transition) {
+        self.state = transition.to;
+        if let Some(Notice::Failure(error)) = &transition.notice {
+            self.core.status.set_failure(error.clone());
+            self.core.archive.close();
+        }
+        self.show_state();
+        match transition.notice {
+            None => {}
+            Some(Notice::LiveJoined) => {
+                self.core.counters.count_live_joined();
+                self.core.listener.on_live_joined();
+            }
+            Some(Notice::LiveLeft) => {
+                self.core.counters.count_live_left();
+                self.core.listener.on_live_left();
+            }
+            Some(Notice::Error(error) | Notice::Failure(error)) => {
+                self.core.listener.on_error(&error);
+            }
+        }
+    }
+
+    fn show_state(&self) {
+        let state = self.state.code();
+        self.core.status.set_state(state);
+        self.core.counters.show_state(state);
+    }
+}
+
+impl Drop for PersistentSubscription {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl std::fmt::Debug for PersistentSubscription {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PersistentSubscription")
+            .field("recording_id", &self.core.settings.recording_id)
+            .field("state", &self.core.status.state())
+            .field("position", &self.core.position)
+            .finish_non_exhaustive()
+    }
+}

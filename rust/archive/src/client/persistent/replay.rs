@@ -1,0 +1,243 @@
+//! [`AwaitedReplay`] and [`Replaying`]: a replay that runs (state 12), and the live stream that it comes close to.
+
+use aeron_client::{Image, Subscription};
+
+use super::super::call::{ArchiveCall, Ticket};
+use super::context::StartPosition;
+use super::core::{Core, Transition, is_past};
+use super::error::PersistentSubscriptionError;
+use super::link::Answered;
+use super::live::{LiveFailure, LiveStream, LiveWait};
+use super::set_up::ReplayPlan;
+use super::state::{State, Step};
+use super::switch::Switching;
+use super::turn::Turn;
+
+/// A replay that was started, and whose image is not there.
+pub(super) struct AwaitedReplay {
+    plan: ReplayPlan,
+    replay_session_id: i64,
+    subscription: Subscription,
+    deadline_ns: i64,
+}
+
+impl AwaitedReplay {
+    pub(super) const fn new(
+        plan: ReplayPlan,
+        replay_session_id: i64,
+        subscription: Subscription,
+        deadline_ns: i64,
+    ) -> Self {
+        Self {
+            plan,
+            replay_session_id,
+            subscription,
+            deadline_ns,
+        }
+    }
+
+    pub(super) const fn replay_session_id(&self) -> i64 {
+        self.replay_session_id
+    }
+
+    /// Looks for the image. If it is late, the replay is stopped and another one is set up.
+    pub(super) fn step(&self, core: &mut Core, now_ns: i64) -> Option<Transition> {
+        // The session id of a replay is in the low 32 bits of its id.
+        let session_id = self.replay_session_id as i32;
+        if let Some(image) = self.subscription.image_by_session_id(session_id) {
+            let stream = ReplayStream {
+                session_id: self.replay_session_id,
+                subscription: self.subscription.clone(),
+                image,
+            };
+            let replaying = Replaying::new(stream, self.plan.join_window);
+            return Some(Transition::to(State::Replay(Box::new(replaying))));
+        }
+        is_past(self.deadline_ns, now_ns).then(|| {
+            core.archive.stop_replay(self.replay_session_id, now_ns);
+            core.set_up_replay(self.plan)
+        })
+    }
+}
+
+/// A replay that is received.
+#[derive(Clone)]
+pub(super) struct ReplayStream {
+    pub(super) session_id: i64,
+    /// Keeps the image.
+    subscription: Subscription,
+    pub(super) image: Image,
+}
+
+impl ReplayStream {
+    /// Looks up the recording again: the replay is over, whatever the reason.
+    pub(super) fn ended(&self, core: &mut Core, now_ns: i64) -> Transition {
+        core.position = StartPosition::At(self.image.position());
+        core.archive.stop_replay(self.session_id, now_ns);
+        core.refresh()
+    }
+}
+
+/// A replay whose messages are delivered.
+pub(super) struct Replaying {
+    replay: ReplayStream,
+    join_window: i64,
+    approach: Approach,
+}
+
+/// How close the replay is to the live stream.
+enum Approach {
+    /// The end of the recording is asked for when the replay is there.
+    Distant {
+        ask_at: i64,
+    },
+    Asking(Ticket<i64>),
+    AddLive,
+    AwaitLive(LiveWait),
+}
+
+impl Replaying {
+    pub(super) fn new(replay: ReplayStream, join_window: i64) -> Self {
+        Self {
+            replay,
+            join_window,
+            approach: Approach::Distant { ask_at: i64::MIN },
+        }
+    }
+
+    pub(super) const fn replay_session_id(&self) -> i64 {
+        self.replay.session_id
+    }
+
+    /// Lets a driver of this process bring what the stream waits for.
+    pub(super) fn bring_more(&self) {
+        self.replay.subscription.is_readable();
+    }
+
+    /// Remembers how far messages were delivered.
+    pub(super) fn keep_position(&self, core: &mut Core) {
+        core.position = StartPosition::At(self.replay.image.position());
+    }
+
+    pub(super) fn step(&mut self, core: &mut Core, turn: &mut Turn<'_>) -> Step {
+        if self.replay.image.is_closed() {
+            return Ok(Some(self.replay.ended(core, turn.now_ns)));
+        }
+        if let Some(transition) = self.look_for_live(core, turn.now_ns) {
+            return Ok(Some(transition));
+        }
+        let delivered = turn.deliver(&self.replay.image);
+        self.keep_position(core);
+        delivered?;
+        Ok(self.come_closer(core, turn.now_ns))
+    }
+
+    /// Begins the switch if there is a live image.
+    fn look_for_live(&mut self, core: &mut Core, now_ns: i64) -> Option<Transition> {
+        let Approach::AwaitLive(wait) = &mut self.approach else {
+            return None;
+        };
+        match wait.poll(core, now_ns) {
+            Ok(live) => live.map(|live| self.switch_to(core, live)),
+            Err(failure) => self.live_failed(core, failure, now_ns),
+        }
+    }
+
+    /// Tries again to add the live subscription, or fails.
+    fn live_failed(
+        &mut self,
+        core: &mut Core,
+        failure: LiveFailure,
+        now_ns: i64,
+    ) -> Option<Transition> {
+        self.approach = Approach::AddLive;
+        match failure {
+            LiveFailure::Temporary(error) => {
+                core.report(&error);
+                None
+            }
+            LiveFailure::Refused(error) => {
+                core.archive.stop_replay(self.replay.session_id, now_ns);
+                Some(Transition::fail(error))
+            }
+        }
+    }
+
+    fn switch_to(&self, core: &Core, live: LiveStream) -> Transition {
+        let difference = live.image.position() - self.replay.image.position();
+        core.set_join_difference(difference);
+        let switching = Switching::new(self.replay.clone(), live, self.join_window);
+        Transition::to(State::Switch(Box::new(switching)))
+    }
+
+    /// Adds the live subscription once the replay has nearly caught up.
+    fn come_closer(&mut self, core: &mut Core, now_ns: i64) -> Option<Transition> {
+        match &mut self.approach {
+            Approach::Distant { ask_at } if self.replay.image.position() < *ask_at => None,
+            Approach::Distant { .. } => {
+                let call = ArchiveCall::max_recorded_position(core.settings.recording_id);
+                if let Some(ticket) = core.archive.submit(&call, now_ns) {
+                    self.approach = Approach::Asking(ticket);
+                }
+                None
+            }
+            Approach::Asking(ticket) => match core.archive.take(ticket) {
+                Answered::Pending => None,
+                Answered::Value(recorded_position) => {
+                    self.approach = self.approach_to(recorded_position);
+                    None
+                }
+                Answered::Expired => {
+                    self.approach = Approach::Distant { ask_at: i64::MIN };
+                    None
+                }
+                Answered::Refused(source) => {
+                    core.archive.stop_replay(self.replay.session_id, now_ns);
+                    let request = "get max recorded position request";
+                    let error = PersistentSubscriptionError::Refused { request, source };
+                    Some(Transition::fail(error))
+                }
+            },
+            Approach::AddLive => match LiveWait::subscribe(core) {
+                Ok(wait) => {
+                    self.approach = Approach::AwaitLive(wait);
+                    None
+                }
+                Err(failure) => self.live_failed(core, failure, now_ns),
+            },
+            Approach::AwaitLive(_) => None,
+        }
+    }
+
+    fn approach_to(&self, recorded_position: i64) -> Approach {
+        if is_caught_up(
+            self.replay.image.position(),
+            recorded_position,
+            self.join_window,
+        ) {
+            return Approach::AddLive;
+        }
+        Approach::Distant {
+            ask_at: recorded_position,
+        }
+    }
+}
+
+/// Whether a replay is close enough to the end of the recording to join the live stream.
+const fn is_caught_up(position: i64, recorded_position: i64, join_window: i64) -> bool {
+    position >= recorded_position.saturating_sub(join_window)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 11-17
+    #[test]
+    fn the_live_stream_is_joined_a_quarter_of_a_term_before_the_end_of_the_recording() {
+        assert!(!is_caught_up(49_151, 65_536, 16_384));
+        assert!(is_caught_up(49_152, 65_536, 16_384));
+        assert!(is_caught_up(0, 0, 16_384));
+        assert!(is_caught_up(0, i64::MIN, 16_384));
+    }
+}

@@ -1,0 +1,106 @@
+//! [`State`]: the states of a persistent subscription, each with what it holds.
+
+use super::super::call::Ticket;
+use super::core::{Core, Transition};
+use super::listing;
+use super::live::{self, LiveStream, LiveWait};
+use super::replay::{AwaitedReplay, Replaying};
+use super::set_up::SetUp;
+use super::status::PersistentSubscriptionState as Code;
+use super::switch::Switching;
+use super::turn::Turn;
+use crate::catalog::RecordingDescriptor;
+
+/// A state with what it holds. Dropping a state closes its publications and subscriptions.
+pub(super) enum State {
+    AwaitArchive,
+    SendListRequest,
+    AwaitList(Ticket<Option<RecordingDescriptor>>),
+    SetUp(Box<SetUp>),
+    AwaitReplayImage(Box<AwaitedReplay>),
+    Replay(Box<Replaying>),
+    Switch(Box<Switching>),
+    AddLive,
+    AwaitLive(Box<LiveWait>),
+    Live(LiveStream),
+    Failed,
+}
+
+/// The next state, if this one is over.
+pub(super) type Step = aeron_client::Result<Option<Transition>>;
+
+impl State {
+    /// Takes one step.
+    ///
+    /// # Errors
+    /// The error of an image, which is closed then, or there is no memory for a message.
+    pub(super) fn step(&mut self, core: &mut Core, turn: &mut Turn<'_>) -> Step {
+        match self {
+            Self::AwaitArchive => Ok(core
+                .archive
+                .is_connected()
+                .then(|| Transition::to(Self::SendListRequest))),
+            Self::SendListRequest => Ok(Some(listing::send(core, turn.now_ns))),
+            Self::AwaitList(ticket) => Ok(listing::receive(core, ticket)),
+            Self::SetUp(set_up) => Ok(set_up.step(core, turn.now_ns)),
+            Self::AwaitReplayImage(awaited) => Ok(awaited.step(core, turn.now_ns)),
+            Self::Replay(replaying) => replaying.step(core, turn),
+            Self::Switch(switching) => switching.step(core, turn),
+            Self::AddLive => Ok(Some(live::add(core))),
+            Self::AwaitLive(wait) => Ok(live::join(core, wait, turn.now_ns)),
+            Self::Live(live) => live.step(core, turn),
+            Self::Failed => Ok(None),
+        }
+    }
+
+    /// The state when the session with the archive is lost; `None` if the archive is not needed.
+    pub(super) fn without_archive(&self, core: &mut Core) -> Option<Self> {
+        match self {
+            Self::Replay(replaying) => replaying.keep_position(core),
+            Self::SendListRequest | Self::AwaitList(_) => {}
+            Self::SetUp(_) | Self::AwaitReplayImage(_) => {}
+            Self::AwaitArchive
+            | Self::Switch(_)
+            | Self::AddLive
+            | Self::AwaitLive(_)
+            | Self::Live(_)
+            | Self::Failed => return None,
+        }
+        Some(Self::AwaitArchive)
+    }
+
+    /// Lets a driver of this process bring messages from the network.
+    pub(super) fn bring_more(&self) {
+        match self {
+            Self::Replay(replaying) => replaying.bring_more(),
+            Self::Live(live) => live.bring_more(),
+            _ => {}
+        }
+    }
+
+    /// The replay that runs, if one does.
+    pub(super) fn replay_session_id(&self) -> Option<i64> {
+        match self {
+            Self::SetUp(set_up) => set_up.replay_session_id(),
+            Self::AwaitReplayImage(awaited) => Some(awaited.replay_session_id()),
+            Self::Replay(replaying) => Some(replaying.replay_session_id()),
+            Self::Switch(switching) => Some(switching.replay_session_id()),
+            _ => None,
+        }
+    }
+
+    pub(super) fn code(&self) -> Code {
+        match self {
+            Self::AwaitArchive => Code::AwaitArchiveConnection,
+            Self::SendListRequest => Code::SendListRecordingRequest,
+            Self::AwaitList(_) => Code::AwaitListRecordingResponse,
+            Self::SetUp(set_up) => set_up.code(),
+            Self::AwaitReplayImage(_) | Self::Replay(_) => Code::Replay,
+            Self::Switch(_) => Code::AttemptSwitch,
+            Self::AddLive => Code::AddLiveSubscription,
+            Self::AwaitLive(_) => Code::AwaitLive,
+            Self::Live(_) => Code::Live,
+            Self::Failed => Code::Failed,
+        }
+    }
+}

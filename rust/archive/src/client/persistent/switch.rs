@@ -1,0 +1,63 @@
+//! [`Switching`]: from a replay to the live stream, without a gap and without a message twice (state 13).
+
+use super::core::{Core, Notice, Transition};
+use super::live::LiveStream;
+use super::replay::{ReplayStream, Replaying};
+use super::state::{State, Step};
+use super::turn::Turn;
+
+/// A replay and the live stream at once, until both are at the same position.
+pub(super) struct Switching {
+    replay: ReplayStream,
+    live: LiveStream,
+    join_window: i64,
+    /// End of the first frame that is read from the live stream. Forgotten with this attempt to switch.
+    switch_position: Option<i64>,
+}
+
+impl Switching {
+    pub(super) const fn new(replay: ReplayStream, live: LiveStream, join_window: i64) -> Self {
+        Self {
+            replay,
+            live,
+            join_window,
+            switch_position: None,
+        }
+    }
+
+    pub(super) const fn replay_session_id(&self) -> i64 {
+        self.replay.session_id
+    }
+
+    pub(super) fn step(&mut self, core: &mut Core, turn: &mut Turn<'_>) -> Step {
+        let live_position = self.live.image.position();
+        let replay_position = self.replay.image.position();
+        if live_position == replay_position {
+            return Ok(Some(self.switched(core, turn.now_ns)));
+        }
+        if self.replay.image.is_closed() {
+            core.saw_live_position(live_position);
+            return Ok(Some(self.replay.ended(core, turn.now_ns)));
+        }
+        if self.live.image.is_closed() {
+            return Ok(Some(self.back_to_replay(core)));
+        }
+        if let Some(end) = turn.skip_to(&self.live.image, replay_position)? {
+            self.switch_position = Some(end);
+        }
+        let is_reached = turn.deliver_before(&self.replay.image, self.switch_position)?;
+        Ok(is_reached.then(|| self.switched(core, turn.now_ns)))
+    }
+
+    fn switched(&self, core: &mut Core, now_ns: i64) -> Transition {
+        core.archive.stop_replay(self.replay.session_id, now_ns);
+        Transition::noticed(State::Live(self.live.clone()), Notice::LiveJoined)
+    }
+
+    /// The live stream was lost before anything was read from it: the replay goes on.
+    fn back_to_replay(&self, core: &Core) -> Transition {
+        core.forget_join_difference();
+        let replaying = Replaying::new(self.replay.clone(), self.join_window);
+        Transition::to(State::Replay(Box::new(replaying)))
+    }
+}

@@ -1,0 +1,662 @@
+//! [`PyPersistentSubscription`]: a recorded stream without gaps, replayed first and then live.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
+
+use aeron_archive::client::{
+    ArchiveClientContext, NO_JOIN_DIFFERENCE, PersistentSubscription, PersistentSubscriptionError,
+    PersistentSubscriptionListener, PersistentSubscriptionStatus,
+};
+use aeron_client::{Action, Batch as Messages, BatchLimits, TryPollError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::connect::{Credentials, Settings};
+use super::errors::{from_archive, from_persistent};
+use super::persistent_options::{Handlers, Options};
+use crate::argument::{self, Instance};
+use crate::batch::{Batch, Pool};
+use crate::buffers::LARGE_COPY_LENGTH;
+use crate::client::PyAeron;
+use crate::condition::Condition;
+use crate::errors::{from_client, raise};
+use crate::events::Handler;
+use crate::exit::Closable;
+use crate::fork::OfProcess;
+use crate::handler::{Handler as PollHandler, OnFragment, Payload, action_of, always_continue};
+use crate::header::PyHeader;
+use crate::subscription::batch_limits;
+use crate::waiting::Patience;
+
+/// Most events that wait for the program. If there is one more, the oldest is lost.
+const MAX_EVENTS: usize = 1024;
+
+/// A recorded stream without gaps: replayed from the archive first, and then live.
+///
+/// Each message of the recording comes once and in order. If the live stream is lost, a replay goes on where it ended, until the live
+/// stream is joined again. If the archive is lost while it replays, the replay goes on when the archive is back. The subscription fails
+/// instead of leaving out a message.
+///
+/// Nothing happens between polls: poll it, or iterate over its batches, all the time. Messages are whole. Of several publishers on the
+/// live stream only the first one's messages come: give the live channel a `session_id` to choose.
+///
+/// A context manager that closes the subscription. It is polled by one thread at a time: a second poll meanwhile, also from inside a
+/// handler, raises `ReentrantCallError`. Everything else may be called from any thread. After a failure every poll raises
+/// `PersistentSubscriptionError`.
+///
+/// Args:
+///     client: An Aeron client, which stays the caller's.
+///     recording_id: The recording of the stream.
+///     live_channel: Channel of the live stream: IPC, unicast, multicast, `control-mode=dynamic` or a spy.
+///     live_stream_id: Stream id of the live stream, which is that of the recording.
+///     replay_channel: Channel of replays, on an address of this machine; its port may be 0, and it may have `control-mode=response`.
+///     replay_stream_id: Stream id of replays.
+///     start_position: Position of the first message in bytes, `FROM_START`, or `FROM_LIVE`, which replays nothing at first.
+///     on_live_joined: Called without arguments in a poll after which messages come from the live stream.
+///     on_live_left: Called without arguments in a poll that found that the live stream was lost.
+///     on_error: Called in a poll with each `PersistentSubscriptionError`, which has ended the subscription if `has_failed` is set.
+///     settings: Those of `connect_archive` about channels, streams, credentials and timeouts. `message_timeout` also limits waits for
+///         images.
+///
+/// Raises:
+///     ConfigurationError: If a setting is missing or contradicts another one.
+#[pyclass(
+    frozen,
+    weakref,
+    module = "aeron._aeron",
+    name = "PersistentSubscription"
+)]
+pub struct PyPersistentSubscription {
+    shared: OfProcess<Arc<Shared>>,
+    header: Py<PyHeader>,
+    pool: Arc<Pool>,
+    live_stream_id: i32,
+    recording_id: i64,
+    max_idle_park_ns: u64,
+    /// Keeps the client open as long as the subscription is in use.
+    client: Py<PyAeron>,
+    handlers: Handlers,
+}
+
+/// The subscription, for Python and for native threads that look whether there is something to poll.
+struct Shared {
+    subscription: Mutex<PersistentSubscription>,
+    status: PersistentSubscriptionStatus,
+    events: Arc<Events>,
+    /// Those of a subscription with settings of its own.
+    credentials: Option<Arc<Credentials>>,
+    is_closing: AtomicBool,
+}
+
+/// What the program is to be told in its next poll.
+enum Event {
+    LiveJoined,
+    LiveLeft,
+    Error(PersistentSubscriptionError),
+}
+
+#[derive(Default)]
+struct Events(Mutex<VecDeque<Event>>);
+
+/// Keeps the events of a subscription until the program polls: the listener runs without the GIL.
+struct EventQueue(Arc<Events>);
+
+impl Events {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Event>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, event: Event) {
+        let mut events = self.lock();
+        if events.len() == MAX_EVENTS {
+            events.pop_front();
+        }
+        events.push_back(event);
+    }
+
+    fn pop(&self) -> Option<Event> {
+        self.lock().pop_front()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+}
+
+impl PersistentSubscriptionListener for EventQueue {
+    fn on_live_joined(&mut self) {
+        self.0.push(Event::LiveJoined);
+    }
+
+    fn on_live_left(&mut self) {
+        self.0.push(Event::LiveLeft);
+    }
+
+    fn on_error(&mut self, error: &PersistentSubscriptionError) {
+        self.0.push(Event::Error(error.clone()));
+    }
+}
+
+/// The subscription is being polled by somebody else.
+struct InUse;
+
+impl Shared {
+    /// Runs something on the subscription, and closes it if that was asked for meanwhile.
+    fn with<R>(&self, f: impl FnOnce(&mut PersistentSubscription) -> R) -> Result<R, InUse> {
+        let result = match self.subscription.try_lock() {
+            Ok(mut subscription) => f(&mut subscription),
+            Err(TryLockError::Poisoned(poisoned)) => f(&mut poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => return Err(InUse),
+        };
+        self.close_if_asked();
+        Ok(result)
+    }
+
+    /// Closes the subscription at once, or when the poll that runs is over.
+    fn close(&self) {
+        self.is_closing.store(true, Ordering::SeqCst);
+        self.close_if_asked();
+    }
+
+    fn close_if_asked(&self) {
+        if !self.is_closing.load(Ordering::SeqCst) || self.status.is_closed() {
+            return;
+        }
+        match self.subscription.try_lock() {
+            Ok(mut subscription) => subscription.close(),
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner().close(),
+            Err(TryLockError::WouldBlock) => {}
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closing.load(Ordering::SeqCst) || self.status.is_closed()
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_closed() || self.status.has_failed()
+    }
+
+    /// Takes one step. Returns whether there is something for the program.
+    fn look(&self) -> bool {
+        let has_news = || self.is_over() || !self.events.is_empty();
+        // What fails in a look fails again in the poll.
+        has_news() || self.with(|it| it.look().unwrap_or(true)).unwrap_or(false) || has_news()
+    }
+
+    /// Takes one step. Returns `None` if there is nothing for the program.
+    fn poll_batch(
+        &self,
+        messages: &mut Messages,
+        limits: BatchLimits,
+    ) -> Option<Result<aeron_client::Result<usize>, InUse>> {
+        match self.with(|it| it.poll_batch(messages, limits)) {
+            Ok(Ok(0)) if !self.is_over() && self.events.is_empty() => None,
+            outcome => Some(outcome),
+        }
+    }
+}
+
+impl Closable for Shared {
+    fn close_at_exit(&self) {
+        self.close();
+    }
+}
+
+impl Drop for PyPersistentSubscription {
+    fn drop(&mut self) {
+        // The program did not close the subscription.
+        if !self.shared.is_foreign() {
+            self.shared.anywhere().close();
+        }
+        self.handlers.iter().for_each(Handler::clear);
+    }
+}
+
+impl PyPersistentSubscription {
+    /// Adds a subscription to the archive of these settings.
+    pub fn open(
+        client: &Bound<'_, PyAeron>,
+        options: Options,
+        archive: ArchiveClientContext,
+        credentials: Option<Arc<Credentials>>,
+    ) -> PyResult<Self> {
+        let (py, park_ns) = (client.py(), client.get().max_idle_park_ns());
+        let mut context = options.context(archive)?;
+        let events = Arc::new(Events::default());
+        context.listener = Some(Box::new(EventQueue(Arc::clone(&events))));
+        let (live_stream_id, recording_id) = (context.live_stream_id, context.recording_id);
+        let aeron = client.get().aeron()?;
+        let subscription = py.detach(|| PersistentSubscription::new(aeron, context));
+        let subscription = subscription.map_err(|error| from_archive(&error))?;
+        let shared = Arc::new(Shared {
+            status: subscription.status(),
+            subscription: Mutex::new(subscription),
+            events,
+            credentials,
+            is_closing: AtomicBool::new(false),
+        });
+        crate::exit::add_client(&shared);
+        Ok(Self {
+            shared: OfProcess::new(shared),
+            header: Py::new(py, PyHeader::default())?,
+            pool: Arc::default(),
+            live_stream_id,
+            recording_id,
+            max_idle_park_ns: park_ns,
+            client: client.clone().unbind(),
+            handlers: options.handlers,
+        })
+    }
+
+    fn get(&self) -> PyResult<&Arc<Shared>> {
+        self.shared.get()
+    }
+
+    /// Calls the program's handlers with what has happened. What a handler raises ends that; the other events come with the next poll.
+    fn tell(&self, py: Python<'_>) -> PyResult<()> {
+        let shared = self.get()?;
+        if let Some(error) = shared.credentials.as_ref().and_then(|it| it.take_error()) {
+            return Err(error);
+        }
+        while let Some(event) = shared.events.pop() {
+            let handler = match &event {
+                Event::LiveJoined => &self.handlers.on_live_joined,
+                Event::LiveLeft => &self.handlers.on_live_left,
+                Event::Error(_) => &self.handlers.on_error,
+            };
+            let Some(function) = handler.as_ref().and_then(|handler| handler.function(py)) else {
+                continue;
+            };
+            match event {
+                Event::LiveJoined | Event::LiveLeft => function.call0()?,
+                Event::Error(error) => function.call1((from_persistent(&error),))?,
+            };
+        }
+        Ok(())
+    }
+
+    /// Raises what has ended the subscription.
+    fn check(&self) -> PyResult<()> {
+        let failure = self.get()?.status.failure_reason().map(from_persistent);
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Calls `handler` with messages. Returns their number.
+    fn poll_with<'py>(
+        &self,
+        handler: &Bound<'py, PyAny>,
+        fragment_limit: usize,
+        payload: Payload,
+        answer: impl Fn(Bound<'py, PyAny>) -> PyResult<Action>,
+    ) -> PyResult<usize> {
+        let (shared, py) = (self.get()?, handler.py());
+        self.tell(py)?;
+        let mut count = 0;
+        let poll = |each: &mut OnFragment<'_>| {
+            let mut counted = |message: aeron_client::Fragment<'_>| {
+                let action = each(message)?;
+                count += usize::from(action != Action::Abort);
+                Ok(action)
+            };
+            match shared.with(|it| it.poll(&mut counted, fragment_limit)) {
+                Ok(polled) => polled.map(|_| count),
+                Err(InUse) => Err(TryPollError::Handler(in_use())),
+            }
+        };
+        let count = PollHandler::run(handler, self.header.bind(py), payload, poll, answer)?;
+        self.tell(py)?;
+        if count == 0 {
+            self.check()?;
+        }
+        Ok(count)
+    }
+
+    /// A batch of what is there now, or of what comes first until the time is up. Empty if the subscription is closed.
+    fn next_batch(
+        &self,
+        py: Python<'_>,
+        limits: BatchLimits,
+        timeout: Option<Wait>,
+    ) -> PyResult<Batch> {
+        let shared = self.get()?;
+        let mut messages = self.pool.take();
+        // What is copied with the GIL stays below the length at which it is worth releasing it.
+        let limits = BatchLimits {
+            bytes: limits.bytes.min(LARGE_COPY_LENGTH),
+            ..limits
+        };
+        let deadline = timeout.and_then(Wait::deadline);
+        loop {
+            self.tell(py)?;
+            let mut poll = || shared.poll_batch(&mut messages, limits);
+            let outcome = match timeout {
+                None => poll(),
+                Some(_) => self.patience(deadline)?.wait(py, poll)?,
+            };
+            match outcome {
+                Some(Err(InUse)) => return Err(in_use()),
+                Some(Ok(Err(error))) if messages.is_empty() => return Err(from_client(&error)),
+                _ => {}
+            }
+            if messages.is_empty() {
+                self.tell(py)?;
+                self.check()?;
+            }
+            let is_late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            if !messages.is_empty() || timeout.is_none() || shared.is_closed() || is_late() {
+                return Ok(Batch::new(messages, &self.pool, self.live_stream_id));
+            }
+        }
+    }
+
+    fn patience(&self, deadline: Option<Instant>) -> PyResult<Patience> {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        Patience::new(left.map(|left| left.as_secs_f64()), self.max_idle_park_ns)
+    }
+}
+
+/// How long a batch is waited for.
+#[derive(Clone, Copy)]
+struct Wait {
+    /// `None` is for ever.
+    timeout: Option<Duration>,
+}
+
+impl Wait {
+    fn new(timeout: Option<f64>) -> PyResult<Self> {
+        let limited = timeout.filter(|timeout| *timeout != f64::INFINITY);
+        Ok(Self {
+            timeout: limited.map(crate::waiting::duration).transpose()?,
+        })
+    }
+
+    fn deadline(self) -> Option<Instant> {
+        Instant::now().checked_add(self.timeout?)
+    }
+}
+
+fn in_use() -> PyErr {
+    let reason = "the persistent subscription is being polled; it serves one thread at a time";
+    raise("ReentrantCallError", reason)
+}
+
+#[pymethods]
+impl PyPersistentSubscription {
+    #[new]
+    #[pyo3(
+        signature = (client, **settings),
+        text_signature = "(client, *, recording_id, live_channel, live_stream_id, replay_channel='aeron:ipc', replay_stream_id=100, start_position=-2, on_live_joined=None, on_live_left=None, on_error=None, control_channel=None, control_stream_id=None, response_channel=None, response_stream_id=None, credentials=None, message_timeout=None, client_name=None, control_term_buffer_length=None, control_term_buffer_sparse=None, control_mtu_length=None)"
+    )]
+    fn new(
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::client)] client: Instance<PyAeron>,
+        settings: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let (options, others) = Options::read(py, settings)?;
+        let settings = Settings::read(py, Some(&others))?;
+        let (context, credentials) = settings.without_handlers()?;
+        Self::open(client.0.bind(py), options, context, Some(credentials))
+    }
+
+    /// Takes one step, and calls `handler(payload, header)` with the messages of up to `fragment_limit` fragments. Returns the number of
+    /// messages. Handlers of the subscription are called too.
+    ///
+    /// The position in the header is that of the recording. The session id is that of the replay for messages that began in a replay.
+    ///
+    /// Raises:
+    ///     PersistentSubscriptionError: If the subscription has failed.
+    #[pyo3(signature = (handler, fragment_limit = 10, *, copy = true))]
+    fn poll(
+        &self,
+        handler: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = argument::fragment_limit)] fragment_limit: usize,
+        #[pyo3(from_py_with = argument::copy)] copy: bool,
+    ) -> PyResult<usize> {
+        self.poll_with(handler, fragment_limit, Payload::new(copy), always_continue)
+    }
+
+    /// As `poll`; the handler returns an `Action` after each message. After `Action.ABORT` the whole message comes again.
+    #[pyo3(signature = (handler, fragment_limit = 10, *, copy = true))]
+    fn controlled_poll(
+        &self,
+        handler: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = argument::fragment_limit)] fragment_limit: usize,
+        #[pyo3(from_py_with = argument::copy)] copy: bool,
+    ) -> PyResult<usize> {
+        self.poll_with(handler, fragment_limit, Payload::new(copy), action_of)
+    }
+
+    /// Takes one step, and copies at most `limit` messages that are there now into a batch, which may be empty. No message is begun once
+    /// the batch has `max_bytes` or 1 MiB.
+    ///
+    /// The stream id of the batch is that of the live stream, also for messages of a replay.
+    ///
+    /// Raises:
+    ///     PersistentSubscriptionError: If the subscription has failed.
+    #[pyo3(signature = (limit = 4096, *, max_bytes = 16_777_216))]
+    fn poll_batch(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::limit)] limit: usize,
+        #[pyo3(from_py_with = argument::max_bytes)] max_bytes: usize,
+    ) -> PyResult<Batch> {
+        self.next_batch(py, batch_limits(limit, max_bytes)?, None)
+    }
+
+    /// Batches of what arrives, until the subscription is closed, or nothing came for `timeout` seconds (`None`: for ever).
+    ///
+    /// Raises:
+    ///     PersistentSubscriptionError: If the subscription has failed.
+    #[pyo3(signature = (limit = 4096, *, timeout = None, max_bytes = 16_777_216))]
+    fn batches(
+        slf: Py<Self>,
+        #[pyo3(from_py_with = argument::limit)] limit: usize,
+        #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>,
+        #[pyo3(from_py_with = argument::max_bytes)] max_bytes: usize,
+    ) -> PyResult<PyPersistentBatches> {
+        Ok(PyPersistentBatches {
+            subscription: slf,
+            limits: batch_limits(limit, max_bytes)?,
+            wait: Wait::new(timeout)?,
+        })
+    }
+
+    /// Batches as they arrive, for `async for`, until the subscription is closed. A wait that is cancelled loses no message and does not
+    /// end the iterator.
+    ///
+    /// Raises:
+    ///     PersistentSubscriptionError: If the subscription has failed.
+    #[pyo3(signature = (limit = 4096, *, max_bytes = 16_777_216))]
+    fn batches_async<'py>(
+        slf: &Bound<'py, Self>,
+        #[pyo3(from_py_with = argument::limit)] limit: usize,
+        #[pyo3(from_py_with = argument::max_bytes)] max_bytes: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        batch_limits(limit, max_bytes)?;
+        slf.py()
+            .import("aeron.aio")?
+            .call_method1("AsyncBatches", (slf, limit, max_bytes))
+    }
+
+    /// `async for batch in subscription`.
+    fn __aiter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Self::batches_async(slf, 4096, 16 << 20)
+    }
+
+    /// As `poll_batch`, looking for `spin_ns` nanoseconds; `None` when there is nothing.
+    #[pyo3(name = "_look", signature = (limit = 4096, max_bytes = 16_777_216, spin_ns = 0))]
+    fn look(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::limit)] limit: usize,
+        #[pyo3(from_py_with = argument::max_bytes)] max_bytes: usize,
+        #[pyo3(from_py_with = argument::spin_ns)] spin_ns: u64,
+    ) -> PyResult<Option<Batch>> {
+        let limits = batch_limits(limit, max_bytes)?;
+        let deadline = Instant::now() + Duration::from_nanos(spin_ns);
+        loop {
+            let batch = self.next_batch(py, limits, None)?;
+            if !batch.is_empty() {
+                return Ok(Some(batch));
+            }
+            if self.get()?.is_closed() || Instant::now() >= deadline {
+                return Ok(None);
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    /// Whether the subscription is closed, so that an iterator ends; raises if it has failed.
+    #[getter(_is_over)]
+    fn is_over(&self) -> PyResult<bool> {
+        self.check()?;
+        Ok(self.get()?.is_closed())
+    }
+
+    /// Whether a poll would find anything, or the subscription is closed. Takes a step, and consumes nothing.
+    #[getter(_is_ready)]
+    fn is_ready(&self) -> PyResult<Condition> {
+        let shared = Arc::clone(self.get()?);
+        Ok(Condition::new(move || shared.look()))
+    }
+
+    /// Whether messages come from the live stream.
+    #[getter]
+    fn is_live(&self) -> PyResult<bool> {
+        Ok(self.get()?.status.is_live())
+    }
+
+    /// Whether messages come from a replay.
+    #[getter]
+    fn is_replaying(&self) -> PyResult<bool> {
+        Ok(self.get()?.status.is_replaying())
+    }
+
+    /// Whether the subscription has ended with an error.
+    #[getter]
+    fn has_failed(&self) -> PyResult<bool> {
+        Ok(self.get()?.status.has_failed())
+    }
+
+    /// The `PersistentSubscriptionError` with which the subscription has ended, or `None`.
+    #[getter]
+    fn failure_reason(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let failure = self.get()?.status.failure_reason().map(from_persistent);
+        Ok(failure.map(|error| error.into_value(py).into_any()))
+    }
+
+    /// Name of the state, as Aeron has it: `AWAIT_LIVE`, `REPLAY`, `LIVE`, `FAILED` and so on.
+    #[getter]
+    fn state(&self) -> PyResult<&'static str> {
+        Ok(self.get()?.status.state().name())
+    }
+
+    /// Position of the live stream minus position of the replay when the live stream was found, in bytes; `None` while it is not found.
+    #[getter]
+    fn join_difference(&self) -> PyResult<Option<i64>> {
+        let difference = self.get()?.status.join_difference();
+        Ok((difference != NO_JOIN_DIFFERENCE).then_some(difference))
+    }
+
+    /// Whether the subscription is closed.
+    #[getter]
+    fn is_closed(&self) -> PyResult<bool> {
+        Ok(self.get()?.is_closed())
+    }
+
+    /// Stops a replay, and closes the streams, the session with the archive and the counters. From any thread, handlers included: a poll
+    /// that runs is finished first. Idempotent.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let shared = self.get()?;
+        py.detach(|| shared.close());
+        if let Some(credentials) = &shared.credentials {
+            credentials.finish();
+        }
+        self.handlers.iter().for_each(Handler::clear);
+        Ok(())
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _type: &Bound<'_, PyAny>,
+        _error: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.close(py)
+    }
+
+    /// `async with` closes the subscription.
+    fn __aenter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("aeron.aio")?.call_method1("enter", (slf,))
+    }
+
+    fn __aexit__<'py>(
+        slf: &Bound<'py, Self>,
+        _type: &Bound<'py, PyAny>,
+        _error: &Bound<'py, PyAny>,
+        _traceback: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("aeron.aio")?.call_method1("leave", (slf,))
+    }
+
+    fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        visit.call(&self.client)?;
+        visit.call(&self.header)?;
+        self.handlers
+            .iter()
+            .try_for_each(|handler| handler.visit(&visit))
+    }
+
+    fn __repr__(&self) -> String {
+        let shared = self.shared.anywhere();
+        let state = match shared.is_closed() {
+            true => "closed",
+            false => shared.status.state().name(),
+        };
+        format!(
+            "<PersistentSubscription of recording {}, live stream {}, {state}>",
+            self.recording_id, self.live_stream_id
+        )
+    }
+}
+
+/// Batches as they arrive: what `PersistentSubscription.batches` returns. Serves one thread at a time.
+#[pyclass(frozen, module = "aeron._aeron", name = "PersistentBatches")]
+pub struct PyPersistentBatches {
+    subscription: Py<PyPersistentSubscription>,
+    limits: BatchLimits,
+    wait: Wait,
+}
+
+#[pymethods]
+impl PyPersistentBatches {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
+        let subscription = self.subscription.get();
+        let batch = subscription.next_batch(py, self.limits, Some(self.wait))?;
+        Ok((!batch.is_empty()).then_some(batch))
+    }
+
+    fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        visit.call(&self.subscription)
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<PersistentBatches of up to {} messages of {}>",
+            self.limits.messages,
+            self.subscription.get().__repr__()
+        )
+    }
+}
