@@ -24,12 +24,14 @@ import numpy.typing as npt
 from typing_extensions import Buffer, disjoint_base
 
 from aeron.aio import AsyncBatches
-from aeron.exceptions import AeronError
+from aeron.exceptions import AeronError, PersistentSubscriptionError
 from aeron.loss import Loss
 from aeron.recordings import Recordings
 from aeron.results import NotSent
 
 __all__ = [
+    "FROM_LIVE",
+    "FROM_START",
     "REPLAY_ALL_AND_FOLLOW",
     "REPLAY_ALL_AND_STOP",
     "Action",
@@ -62,6 +64,8 @@ __all__ = [
     "NoOpIdleStrategy",
     "PartitionReader",
     "PendingOperation",
+    "PersistentBatches",
+    "PersistentSubscription",
     "Publication",
     "PublicationErrorFrame",
     "Recording",
@@ -380,6 +384,8 @@ class PendingOperation(Generic[_T_co]):
     def __aexit__(self, _type: object, _error: object, _traceback: object, /) -> Coroutine[Any, Any, None]: ...
     def __class_getitem__(cls, key: object) -> GenericAlias: ...
 
+FROM_LIVE: int
+FROM_START: int
 REPLAY_ALL_AND_FOLLOW: int
 REPLAY_ALL_AND_STOP: int
 
@@ -592,6 +598,70 @@ def async_connect_archive(
 ) -> PendingOperation[AeronArchive]: ...
 
 @final
+class PersistentSubscription:
+    def __init__(
+        self,
+        client: Aeron,
+        *,
+        recording_id: int,
+        live_channel: _Channel,
+        live_stream_id: int,
+        replay_channel: _Channel = "aeron:ipc",
+        replay_stream_id: int = 100,
+        start_position: int = -2,
+        on_live_joined: Callable[[], object] | None = None,
+        on_live_left: Callable[[], object] | None = None,
+        on_error: Callable[[PersistentSubscriptionError], object] | None = None,
+        control_channel: _Channel | None = None,
+        control_stream_id: int | None = None,
+        response_channel: _Channel | None = None,
+        response_stream_id: int | None = None,
+        credentials: bytes | Callable[[bytes | None], bytes] | None = None,
+        message_timeout: float | None = None,
+        client_name: str | None = None,
+        control_term_buffer_length: int | None = None,
+        control_term_buffer_sparse: bool | None = None,
+        control_mtu_length: int | None = None,
+    ) -> None: ...
+    def poll(self, handler: _FragmentHandler | _ViewHandler, fragment_limit: int = 10, *, copy: bool = True) -> int: ...
+    def controlled_poll(
+        self, handler: _FragmentHandler | _ViewHandler, fragment_limit: int = 10, *, copy: bool = True
+    ) -> int: ...
+    def poll_batch(self, limit: int = 4096, *, max_bytes: int = 16777216) -> Batch: ...
+    def batches(
+        self, limit: int = 4096, *, timeout: float | None = None, max_bytes: int = 16777216
+    ) -> PersistentBatches: ...
+    def batches_async(self, limit: int = 4096, *, max_bytes: int = 16777216) -> AsyncBatches: ...
+    def __aiter__(self) -> AsyncBatches: ...
+    def _look(self, limit: int = 4096, max_bytes: int = 16777216, spin_ns: int = 0) -> Batch | None: ...
+    @property
+    def _is_over(self) -> bool: ...
+    @property
+    def _is_ready(self) -> _Condition: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, _type: object, _error: object, _traceback: object, /) -> None: ...
+    @property
+    def is_live(self) -> bool: ...
+    @property
+    def is_replaying(self) -> bool: ...
+    @property
+    def has_failed(self) -> bool: ...
+    @property
+    def failure_reason(self) -> PersistentSubscriptionError | None: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def join_difference(self) -> int | None: ...
+    @property
+    def is_closed(self) -> bool: ...
+
+@final
+class PersistentBatches:
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Batch: ...
+
+@final
 class AeronArchive:
     def add_recorded_publication(self, channel: _Channel, stream_id: int) -> Publication: ...
     def async_add_recorded_publication(self, channel: _Channel, stream_id: int) -> PendingOperation[Publication]: ...
@@ -787,6 +857,19 @@ class AeronArchive:
     ) -> int: ...
     def signals(self, timeout: float | None = None) -> RecordingSignals: ...
     def poll(self) -> None: ...
+    def persistent_subscription(
+        self,
+        *,
+        recording_id: int,
+        live_channel: _Channel,
+        live_stream_id: int,
+        replay_channel: _Channel = "aeron:ipc",
+        replay_stream_id: int = 100,
+        start_position: int = -2,
+        on_live_joined: Callable[[], object] | None = None,
+        on_live_left: Callable[[], object] | None = None,
+        on_error: Callable[[PersistentSubscriptionError], object] | None = None,
+    ) -> PersistentSubscription: ...
     def poll_for_error(self) -> AeronError | None: ...
     @property
     def archive_id(self) -> int: ...

@@ -593,20 +593,6 @@ impl PyPersistentSubscription {
         self.close(py)
     }
 
-    /// `async with` closes the subscription.
-    fn __aenter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("aeron.aio")?.call_method1("enter", (slf,))
-    }
-
-    fn __aexit__<'py>(
-        slf: &Bound<'py, Self>,
-        _type: &Bound<'py, PyAny>,
-        _error: &Bound<'py, PyAny>,
-        _traceback: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("aeron.aio")?.call_method1("leave", (slf,))
-    }
-
     fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
         visit.call(&self.client)?;
         visit.call(&self.header)?;
