@@ -1,0 +1,673 @@
+"""`PersistentSubscription`: our client's on the real archive and ours. Line numbers are those of document 11."""
+
+import asyncio
+import itertools
+import time
+
+import pytest
+
+import aeron
+from interop.archives import Archive
+from interop.conftest import _started
+from interop.persistent import (
+    CONTROL_SESSIONS_TYPE,
+    IPC,
+    JOIN_DIFFERENCE_TYPE,
+    LIVE_JOINED_TYPE,
+    LIVE_LEFT_TYPE,
+    NO_JOIN_DIFFERENCE,
+    PUBLICATION,
+    REPLAYS_TYPE,
+    STATE_TYPE,
+    TYPES,
+    Reader,
+    Source,
+    counters,
+)
+from interop.test_archive_python import connected
+from interop.waiting import eventually
+from ports import free_port
+
+_FRAGMENTED = (4000, 100, 8000, 1500)
+_SHORT_TIMEOUT_S = 0.5
+_streams = itertools.count(5000)
+
+
+@pytest.fixture(scope="module", params=["ours", "java"])
+def server(request, drivers, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("archive")
+    driver = drivers("ours", {"AERON_IMAGE_LIVENESS_TIMEOUT": "1s"})
+    archive = _started(lambda: Archive(request.param, driver, directory / "files", directory / "errors", 10))
+    archive.driver = driver
+    yield archive
+    archive.remove()
+
+
+@pytest.fixture(scope="module")
+def client(server):
+    with aeron.connect(server.driver.directory) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def archive(server, client):
+    with connected(client, {}) as archive:
+        yield archive
+
+
+@pytest.fixture
+def stream():
+    return next(_streams)
+
+
+@pytest.fixture
+def source(archive, stream):
+    """A recorded stream over IPC."""
+    source = Source(archive, PUBLICATION, stream)
+    yield source
+    source.publication.close()
+
+
+@pytest.fixture
+def read(archive, client):
+    """`read(source, **settings)`: a reader of the source, from its start if nothing else is said."""
+    readers = []
+
+    def make(source, *, limit=10, **settings):
+        options = {
+            "recording_id": source.id,
+            "live_channel": IPC,
+            "live_stream_id": source.stream,
+            "start_position": aeron.FROM_START,
+            **settings,
+        }
+        if "message_timeout" in settings:
+            reader = Reader(lambda **handlers: aeron.PersistentSubscription(client, **options, **handlers), limit=limit)
+        else:
+            reader = Reader(lambda **handlers: archive.persistent_subscription(**options, **handlers), limit=limit)
+        readers.append(reader)
+        return reader
+
+    yield make
+    for reader in readers:
+        reader.subscription.close()
+
+
+# ---- ways of live streams and replays --------------------------------------------------------------------------------
+
+_LOOK_UP = ["AWAIT_ARCHIVE_CONNECTION", "SEND_LIST_RECORDING_REQUEST", "AWAIT_LIST_RECORDING_RESPONSE"]
+_REQUEST = ["SEND_REPLAY_REQUEST", "AWAIT_REPLAY_RESPONSE"]
+_SUBSCRIBE = ["ADD_REPLAY_SUBSCRIPTION", "AWAIT_REPLAY_SUBSCRIPTION"]
+_ENDPOINT = ["AWAIT_REPLAY_CHANNEL_ENDPOINT"]
+_TOKEN = ["ADD_REQUEST_PUBLICATION", "AWAIT_REQUEST_PUBLICATION", "SEND_REPLAY_TOKEN_REQUEST", "AWAIT_REPLAY_TOKEN"]
+_SWITCH = ["REPLAY", "ATTEMPT_SWITCH", "LIVE"]
+
+_NETWORK = "ssc=true|term-length=1m"
+_LIVE = {
+    "ipc": (PUBLICATION, IPC),
+    "spy": (f"aeron:udp?endpoint=localhost:{{port}}|{_NETWORK}", "aeron-spy:aeron:udp?endpoint=localhost:{port}"),
+    "unicast": (
+        f"aeron:udp?endpoint=localhost:{{port}}|{_NETWORK}",
+        "aeron:udp?endpoint=localhost:{port}",
+    ),
+    "multicast": (
+        f"aeron:udp?endpoint=224.20.30.39:{{port}}|interface=localhost|{_NETWORK}",
+        "aeron:udp?endpoint=224.20.30.39:{port}|interface=localhost",
+    ),
+    "dynamic": (
+        f"aeron:udp?control=localhost:{{port}}|control-mode=dynamic|{_NETWORK}",
+        "aeron:udp?endpoint=localhost:0|control=localhost:{port}|control-mode=dynamic",
+    ),
+}
+_REPLAY = {
+    "ipc": (IPC, _REQUEST + _SUBSCRIBE),
+    "fixed": ("aeron:udp?endpoint=localhost:{port}", _REQUEST + _SUBSCRIBE),
+    "any": ("aeron:udp?endpoint=localhost:0", _SUBSCRIBE + _ENDPOINT + _REQUEST),
+    "response-ipc": ("aeron:ipc?control-mode=response", _SUBSCRIBE + _TOKEN + _REQUEST),
+    "response-udp": ("aeron:udp?control-mode=response|control=localhost:{port}", _SUBSCRIBE + _TOKEN + _ENDPOINT + _REQUEST),
+    "response-any": (
+        "aeron:udp?control-mode=response|control=localhost:{port}|endpoint=localhost:0",
+        _SUBSCRIBE + _TOKEN + _ENDPOINT + _REQUEST,
+    ),
+}
+_WAYS = [
+    *(("ipc", replay, limit) for replay, limit in zip(_REPLAY, itertools.cycle([1, 10, 2**31 - 1]), strict=False)),
+    *((live, "ipc", limit) for live, limit in zip(list(_LIVE)[1:], itertools.cycle([10, 1]), strict=False)),
+]
+
+
+@pytest.mark.parametrize(("live", "replay", "limit"), _WAYS, ids=["-".join(map(str, way)) for way in _WAYS])
+def test_a_recording_is_replayed_and_the_live_stream_joined(server, client, archive, stream, live, replay, limit):
+    """11-13, 11-14, 11-15, 11-16, 11-18, 11-22, 11-36, 11-37, 11-45, 11-63, 11-68"""
+    port = free_port()
+    published, live_channel = (channel.format(port=port) for channel in _LIVE[live])
+    replay_channel, order = _REPLAY[replay]
+    source = Source(archive, published, stream, lengths=_FRAGMENTED)
+    source.send(40)
+    settings = {
+        "recording_id": source.id,
+        "live_channel": live_channel,
+        "live_stream_id": stream,
+        "replay_channel": replay_channel.format(port=free_port()),
+        "replay_stream_id": stream + 10_000,
+        "start_position": aeron.FROM_START,
+    }
+    if "response-" in replay and replay != "response-ipc":
+        control, _, responses = server.control("udp")
+        settings |= {"control_channel": control, "response_channel": responses}
+    make = lambda **handlers: aeron.PersistentSubscription(client, **settings, **handlers)  # noqa: E731
+    replays = counters(client, REPLAYS_TYPE)
+    with source.publication, Reader(make, limit=limit) as reader:
+        reader.until_live(meanwhile=source.trickle)
+        assert reader.events == [("joined", "LIVE", reader.subscription.join_difference)]
+        source.send(20, reader=reader)
+        reader.until_read(source.messages)
+        found = counters(client)
+        assert found.pop(JOIN_DIFFERENCE_TYPE) == reader.subscription.join_difference
+        assert found == {STATE_TYPE: 16, LIVE_LEFT_TYPE: 0, LIVE_JOINED_TYPE: 1}
+        assert reader.errors == []
+        eventually(lambda: counters(client, REPLAYS_TYPE) == replays)
+    reader.states.append("LIVE")
+    assert reader.states[: len(_LOOK_UP) + len(order)] == _LOOK_UP + order
+    assert reader.states[len(_LOOK_UP) + len(order) :][:3] == _SWITCH
+    eventually(lambda: counters(client) == {})
+
+
+# ---- where a subscription begins -------------------------------------------------------------------------------------
+
+
+def test_a_subscription_from_live_replays_nothing(source, read, client):
+    """11-19, 11-24, 11-45, 11-68"""
+    source.send(5)
+    reader = read(source, start_position=aeron.FROM_LIVE).until_live()
+    source.send(5)
+    reader.until_read(source.messages[5:])
+    assert reader.events == [("joined", "LIVE", 0)]
+    assert not {"SEND_REPLAY_REQUEST", "ADD_REPLAY_SUBSCRIPTION", "REPLAY"} & set(reader.states)
+    assert counters(client)[JOIN_DIFFERENCE_TYPE] == 0
+
+
+def test_a_position_inside_brings_exactly_the_later_messages(source, read):
+    """11-23, 11-71"""
+    position = source.send(7)
+    source.send(8)
+    reader = read(source, start_position=position).until_live()
+    source.send(5)
+    reader.until_read(source.messages[7:])
+    assert reader.positions[-1] == source.publication.position
+
+
+def test_an_empty_recording_that_runs_is_replayed_and_joined(source, read):
+    """11-28"""
+    source.send(0)
+    reader = read(source).until_live()
+    source.send(5)
+    reader.until_read(source.messages)
+    assert "REPLAY" in reader.states
+
+
+def test_the_end_of_a_recording_is_joined_live_without_a_replay(source, read):
+    """11-25, 11-26, 11-55"""
+    position = source.send(5)
+    source.stop()
+    reader = read(source, start_position=position).until_live()
+    assert "REPLAY" not in reader.states
+    assert reader.errors == []
+    from_live = read(source, start_position=aeron.FROM_LIVE).until_live()
+    source.messages.append(b"live only")
+    source.publication.publish(b"live only", timeout=5)
+    reader.until_read([b"live only"])
+    from_live.until_read([b"live only"])
+
+
+def test_a_missing_publisher_is_told_once_and_waited_for(source, read, archive, client):
+    """11-27, 11-29, 11-51, 11-65"""
+    position = source.send(5)
+    source.close()
+    reader = read(source, start_position=position, message_timeout=_SHORT_TIMEOUT_S)
+    reader.until(lambda: reader.errors)
+    ((error, has_failed),) = reader.errors
+    assert str(error).startswith("No image became available on the live subscription within 500ms.")
+    assert (has_failed, error.reason, reader.subscription.failure_reason) == (False, "GENERIC", None)
+    end = time.monotonic() + 2 * _SHORT_TIMEOUT_S
+    reader.until(lambda: time.monotonic() > end)
+    assert len(reader.errors) == 1
+    source.resume(client)
+    reader.until_live()
+    source.send(5)
+    reader.until_read(source.messages[5:])
+    source.close()
+    reader.until(lambda: reader.count("left"))
+    source.resume(client)
+    source.send(5)
+    reader.until_live()
+    reader.until_read(source.messages[5:])
+    whole = read(source, start_position=position).until_live()
+    whole.until_read(source.messages[5:])
+
+
+# ---- failures --------------------------------------------------------------------------------------------------------
+
+
+def test_a_subscription_that_cannot_have_all_messages_fails_with_the_reason(source, read, archive):
+    """11-30, 11-31, 11-32, 11-33, 11-64, 11-65, 11-66"""
+    end = source.send(5)
+    refusals = [
+        ({"recording_id": 1 << 40}, "RECORDING_NOT_FOUND", f"unknown recording id: {1 << 40}"),
+        ({"live_stream_id": 77}, "STREAM_ID_MISMATCH", "Requested live stream with ID: 77 does not match stream ID: "),
+        ({"start_position": end + 64}, "INVALID_START_POSITION", "replay request failed: "),
+        ({"start_position": 32}, "INVALID_START_POSITION", "replay request failed: "),
+        ({"start_position": 33}, "GENERIC", "replay request failed: "),
+    ]
+    for settings, reason, text in refusals:
+        failure = read(source, **settings).until_failed()
+        assert (failure.reason, str(failure)[: len(text)]) == (reason, text)
+    source.stop()
+    failure = read(source, start_position=end + 32).until_failed()
+    assert failure.reason == "INVALID_START_POSITION"
+    assert str(failure) == (
+        f"requested replay start position={end + 32} must be less than the limit position={end} for recording {source.id}"
+    )
+    sessions = counters(archive.client, CONTROL_SESSIONS_TYPE)
+    reader = read(source, start_position=end + 32)
+    assert reader.subscription.failure_reason is None
+    reader.until_failed()
+    eventually(lambda: counters(archive.client, CONTROL_SESSIONS_TYPE) == sessions)
+    assert counters(archive.client)[STATE_TYPE] == 17
+    with pytest.raises(aeron.PersistentSubscriptionError):
+        reader.subscription.poll_batch()
+    with pytest.raises(aeron.PersistentSubscriptionError):
+        next(reader.subscription.batches(timeout=5))
+
+
+def test_a_start_before_that_of_the_recording_is_refused(source, read, archive, stream):
+    """11-22, 11-32, 11-57"""
+    source.send(1000)
+    reader = read(source).until_live()
+    reader.until_read(source.messages)
+    source.close()
+    reader.until(lambda: reader.subscription.state == "AWAIT_LIVE")
+    archive.purge_segments(source.id, 128 * 1024)
+    failure = read(source, start_position=0).until_failed()
+    assert failure.reason == "INVALID_START_POSITION"
+    assert str(failure) == (
+        "requested replay start position=0 is less than recording start position=131072 "
+        f"for recording {source.id}"
+    )
+    from_start = read(source)
+    from_start.until(lambda: from_start.subscription.state == "AWAIT_LIVE")
+    assert from_start.messages == source.messages[-len(from_start.messages) :]
+    assert from_start.positions[0] > 128 * 1024
+
+
+def test_an_archive_whose_settings_cannot_be_used_fails_at_the_first_poll(source, client):
+    """11-35"""
+    source.send(1)
+    settings = {"recording_id": source.id, "live_channel": IPC, "live_stream_id": source.stream}
+    with pytest.raises(aeron.ConfigurationError):
+        aeron.PersistentSubscription(client, **settings | {"live_channel": ""})
+    reader = Reader(
+        lambda **handlers: aeron.PersistentSubscription(client, client_name="n" * 101, **settings, **handlers)
+    )
+    reader.poll()
+    assert reader.failure.reason == "GENERIC"
+    assert isinstance(reader.failure.__cause__, aeron.ConfigurationError)
+    reader.subscription.close()
+
+
+def test_a_recording_that_stopped_before_the_live_stream_ended_fails_when_it_is_lost(source, read):
+    """11-53"""
+    source.send(5)
+    reader = read(source).until_live()
+    source.stop()
+    for _ in range(5):
+        source.offer()
+    reader.until_read(source.messages)
+    live = source.publication.position
+    source.publication.close()
+    failure = reader.until_failed()
+    assert failure.reason == "INVALID_START_POSITION"
+    assert str(failure).endswith(f"which is earlier than last observed live position={live}")
+    assert reader.count("left") == 1
+
+
+def test_a_stopped_recording_is_delivered_before_it_fails(source, read, client):
+    """11-54"""
+    source.send(5)
+    source.stop()
+    recorded = list(source.messages)
+    # A stream over IPC stands still without a subscriber.
+    with client.add_subscription(IPC, source.stream) as other:
+        other.wait_connected(timeout=10)
+        eventually(lambda: source.offer() and other.poll(lambda payload, header: None))
+        _expect_what_was_recorded(source, read, recorded)
+
+
+def _expect_what_was_recorded(source, read, recorded):
+    reader = read(source)
+    failure = reader.until_failed()
+    assert failure.reason == "INVALID_START_POSITION"
+    assert reader.messages == recorded
+
+
+def test_a_purged_recording_is_missed_when_the_live_stream_is_lost(source, read, archive):
+    """11-56"""
+    source.send(5)
+    reader = read(source).until_live()
+    source.stop()
+    eventually(lambda: _purged(archive, source.id))
+    reader.until_read(source.messages)
+    source.publication.close()
+    failure = reader.until_failed()
+    assert failure.reason == "RECORDING_NOT_FOUND"
+
+
+def _purged(archive, recording_id):
+    """Purges a recording, which the archive refuses while a replay of it ends."""
+    try:
+        archive.purge_recording(recording_id)
+    except aeron.ArchiveError:
+        return False
+    return True
+
+
+def test_another_stream_in_place_of_the_recorded_one_fails(source, read, client):
+    """11-52"""
+    position = source.send(5)
+    reader = read(source).until_live()
+    reader.until_read(source.messages)
+    source.close()
+    reader.until(lambda: reader.subscription.state == "AWAIT_LIVE")
+    with client.add_exclusive_publication(PUBLICATION, source.stream):
+        failure = reader.until_failed()
+    assert failure.reason == "GENERIC"
+    assert str(failure) == f"live stream joined at position 0 which is earlier than last seen position {position}"
+    assert reader.count("left") == 1
+
+
+# ---- the switch ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [1, 7, 2**31 - 1])
+def test_the_switch_inside_fragmented_messages_of_a_busy_publisher_loses_nothing(source, read, client, limit):
+    """11-36, 11-37, 11-40, 11-41"""
+    source.send(20)
+    big = Source(source.archive, PUBLICATION, source.stream + 20_000, lengths=(7000, 8000))
+    big.send(20)
+    reader = read(big, limit=limit)
+    # The publisher fills its window before each poll, so replay and live stream are never at rest.
+    reader.until_live(meanwhile=big.offer)
+    big.send(50, reader=reader)
+    reader.until_read(big.messages)
+    assert reader.count("joined") == 1
+    big.publication.close()
+
+
+def test_the_live_stream_ahead_of_a_slow_replay_waits_for_it(source, read, client):
+    """11-37"""
+    with client.add_subscription(IPC, source.stream) as other:
+        other.wait_connected(timeout=10)
+        for _ in range(10):
+            source.send(50)
+            eventually(lambda: other.poll(lambda payload, header: None, 1000) == 0)
+        reader = read(source, limit=1).until_live()
+        assert reader.subscription.join_difference > 0
+        reader.until_read(source.messages)
+
+
+def test_an_idle_publisher_is_joined_without_a_new_frame(source, read):
+    """11-39"""
+    source.send(50)
+    reader = read(source).until_live()
+    assert reader.messages == source.messages
+
+
+def test_a_live_image_that_is_lost_before_the_switch_is_done_lets_the_replay_go_on(archive, stream, client):
+    """11-42, 11-44"""
+    port = free_port()
+    source = Source(archive, f"aeron:udp?control-mode=manual|{_NETWORK}", stream)
+    source.send(30)
+    settings = {
+        "recording_id": source.id,
+        "live_channel": f"aeron:udp?endpoint=localhost:{port}",
+        "live_stream_id": stream,
+        "start_position": aeron.FROM_START,
+        "message_timeout": _SHORT_TIMEOUT_S,
+    }
+    with Reader(lambda **handlers: aeron.PersistentSubscription(client, **settings, **handlers)) as reader:
+        reader.until(lambda: reader.errors)
+        replays = counters(client, REPLAYS_TYPE)
+        source.send(10)
+        reader.until_read(source.messages)
+        assert (reader.subscription.state, len(reader.errors)) == ("REPLAY", 1)
+        assert counters(client, REPLAYS_TYPE) == replays
+        source.publication.add_destination(f"aeron:udp?endpoint=localhost:{port}")
+        reader.until_live(meanwhile=source.trickle)
+        source.publication.remove_destination(f"aeron:udp?endpoint=localhost:{port}")
+        source.send(10, reader=reader)
+        reader.until(lambda: reader.count("left"))
+        reader.until_read(source.messages)
+        source.publication.add_destination(f"aeron:udp?endpoint=localhost:{port}")
+        reader.until(lambda: reader.count("joined") == 2, meanwhile=source.trickle)
+        reader.until_read(source.messages)
+        assert [name for name, _, _ in reader.events] == ["joined", "left", "joined"]
+        assert reader.events[1] == ("left", "SEND_LIST_RECORDING_REQUEST", None)
+    source.publication.close()
+
+
+# ---- the archive is lost ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def own(request, server, client, start_archive):
+    """An archive that the test may end: of the same kind as the server, on the same driver."""
+    archive = start_archive(server.kind, server.driver)
+    channel, stream, responses = archive.control("ipc")
+    archive.settings_of_clients = {
+        "control_channel": channel,
+        "control_stream_id": stream,
+        "response_channel": responses,
+        "message_timeout": 2,
+    }
+    return archive
+
+
+def test_an_archive_that_ends_while_live_is_not_needed_until_the_live_stream_is_lost(own, client, stream):
+    """11-34, 11-59, 11-60"""
+    with connected(client, own.settings_of_clients | {"message_timeout": 5}) as archive:
+        source = Source(archive, PUBLICATION, stream)
+        source.send(5)
+    settings = {
+        "recording_id": source.id,
+        "live_channel": IPC,
+        "live_stream_id": stream,
+        "start_position": aeron.FROM_START,
+        **own.settings_of_clients,
+        "message_timeout": _SHORT_TIMEOUT_S,
+    }
+    with Reader(lambda **handlers: aeron.PersistentSubscription(client, **settings, **handlers)) as reader:
+        reader.until_live()
+        own.kill() if own.kind == "ours" else own.stop()
+        eventually(lambda: source.publication.offer(b"live") > 0)
+        source.messages.append(b"live")
+        reader.until_read(source.messages)
+        reader.until(lambda: reader.errors)
+        assert reader.subscription.is_live
+        assert {has_failed for _, has_failed in reader.errors} == {False}
+        assert isinstance(reader.errors[0][0].__cause__, aeron.ArchiveTimeoutError)
+        own.start()
+        with connected(client, own.settings_of_clients | {"message_timeout": 5}) as archive:
+            source.archive = archive
+            recorded = archive.get_stop_position(source.id)
+            assert recorded is not None
+            source.publication.close()
+            reader.until(lambda: reader.count("left"))
+            # What the archive has missed cannot be had.
+            failure = reader.until_failed()
+            assert failure.reason == "INVALID_START_POSITION"
+
+
+def test_a_replay_goes_on_when_the_archive_is_back(own, client, stream):
+    """11-61, 11-62"""
+    with connected(client, own.settings_of_clients | {"message_timeout": 5}) as archive:
+        source = Source(archive, PUBLICATION, stream)
+        source.send(300)
+    settings = {
+        "recording_id": source.id,
+        "live_channel": IPC,
+        "live_stream_id": stream,
+        "start_position": aeron.FROM_START,
+        **own.settings_of_clients,
+    }
+    with Reader(lambda **handlers: aeron.PersistentSubscription(client, **settings, **handlers), limit=1) as reader:
+        reader.until(lambda: len(reader.messages) >= 20)
+        own.kill() if own.kind == "ours" else own.stop()
+        reader.until(lambda: reader.subscription.state == "AWAIT_ARCHIVE_CONNECTION")
+        assert not reader.subscription.has_failed
+        read = len(reader.messages)
+        assert read < 300
+        own.start()
+        source.publication.close()
+        reader.until(lambda: reader.subscription.state == "AWAIT_LIVE")
+        assert reader.messages == source.messages
+
+
+def test_an_archive_that_starts_later_is_waited_for(own, client, stream):
+    """11-10, 11-20, 11-34"""
+    with connected(client, own.settings_of_clients | {"message_timeout": 5}) as archive:
+        source = Source(archive, PUBLICATION, stream)
+        source.send(5)
+        source.close()
+    own.stop()
+    settings = {
+        "recording_id": source.id,
+        "live_channel": IPC,
+        "live_stream_id": stream,
+        **own.settings_of_clients,
+        "message_timeout": _SHORT_TIMEOUT_S,
+    }
+    for start_position in (aeron.FROM_START, aeron.FROM_LIVE):
+        make = lambda **handlers: aeron.PersistentSubscription(  # noqa: E731
+            client, start_position=start_position, **settings, **handlers
+        )
+        with Reader(make) as reader:
+            reader.until(lambda: len(reader.errors) >= 2)
+            assert reader.subscription.state == "AWAIT_ARCHIVE_CONNECTION"
+            if start_position == aeron.FROM_START:
+                own.start()
+                reader.until_read(source.messages)
+
+
+# ---- polling, closing ------------------------------------------------------------------------------------------------
+
+
+def test_batches_iterators_and_coroutines_read_the_same(source, archive):
+    """11-71"""
+    source.send(200)
+    settings = {
+        "recording_id": source.id,
+        "live_channel": IPC,
+        "live_stream_id": source.stream,
+        "start_position": aeron.FROM_START,
+    }
+    with archive.persistent_subscription(**settings) as subscription:
+        got, positions = [], []
+        for batch in subscription.batches(limit=64, timeout=10):
+            got += batch.to_list()
+            positions += batch.positions
+            if len(got) == 200:
+                break
+        assert got == source.messages
+        assert positions[-1] == source.publication.position
+    assert list(subscription.batches(timeout=1)) == []
+
+    async def read():
+        got = []
+        with archive.persistent_subscription(**settings) as subscription:
+            async for batch in subscription:
+                got += batch.to_list()
+                if len(got) == 200:
+                    return got
+
+    assert asyncio.run(asyncio.wait_for(read(), 20)) == source.messages
+
+
+def test_an_aborted_message_comes_again_as_a_whole(source, archive):
+    """11-71, 11-72"""
+    big = Source(archive, PUBLICATION, source.stream + 20_000, lengths=(5000, 100))
+    big.send(6)
+    settings = {"recording_id": big.id, "live_channel": IPC, "live_stream_id": big.stream, "start_position": 0}
+    seen, faults = [], []
+
+    def handle(payload, header):
+        seen.append(payload)
+        if len(seen) % 2:
+            return aeron.Action.ABORT
+        return aeron.Action.CONTINUE
+
+    with archive.persistent_subscription(**settings) as subscription:
+        eventually(lambda: subscription.controlled_poll(handle) is not None and len(seen) >= 8)
+        assert seen[::2] == seen[1::2]
+        assert seen[::2] == big.messages[: len(seen) // 2]
+
+    def fail(payload, header):
+        seen.append(payload)
+        raise LookupError(payload)
+
+    seen.clear()
+    with archive.persistent_subscription(**settings) as subscription:
+        while len(seen) < 6:
+            try:
+                subscription.poll(fail)
+            except LookupError as fault:
+                faults.append(fault.args[0])
+    assert seen == faults == big.messages
+    big.publication.close()
+
+
+def test_what_a_listener_raises_leaves_the_poll_and_the_state_is_changed(source, archive):
+    """11-63"""
+    source.send(3)
+
+    def refuse():
+        raise LookupError("joined")
+
+    settings = {"recording_id": source.id, "live_channel": IPC, "live_stream_id": source.stream}
+    with archive.persistent_subscription(**settings, on_live_joined=refuse) as subscription:
+        with pytest.raises(LookupError, match="joined"):
+            for _ in itertools.repeat(None):
+                subscription.poll_batch()
+        assert subscription.is_live
+        source.send(1)
+        assert next(subscription.batches(timeout=10)).to_list() == source.messages[3:]
+
+
+@pytest.mark.parametrize("state", [*_LOOK_UP, *_SUBSCRIBE, *_ENDPOINT, *_REQUEST, *_SWITCH[:1], "LIVE"])
+def test_a_subscription_that_is_closed_in_any_state_leaves_nothing(source, read, client, archive, state):
+    """11-67, 11-70"""
+    source.send(5)
+    before = _resources(client)
+    reader = read(source, replay_channel="aeron:udp?endpoint=localhost:0")
+    found = {counter.type_id: counter for counter in client.counters_reader if counter.type_id in TYPES}
+    assert {type_id: counter.value for type_id, counter in found.items()} == {
+        STATE_TYPE: 0,
+        JOIN_DIFFERENCE_TYPE: NO_JOIN_DIFFERENCE,
+        LIVE_LEFT_TYPE: 0,
+        LIVE_JOINED_TYPE: 0,
+    }
+    streams = f"100 aeron:udp?endpoint=localhost:0|rejoin=false {source.stream} aeron:ipc"
+    assert found[STATE_TYPE].label == f"Persistent Subscription State: {streams}"
+    assert set(found[LIVE_LEFT_TYPE].key) == {0}
+    reader.until(lambda: reader.subscription.state == state)
+    reader.subscription.close()
+    eventually(lambda: _resources(client) == before, 15)
+
+
+def _resources(client):
+    """How many counters of each type of clients and archives the driver has."""
+    types = [counter.type_id for counter in client.counters_reader if counter.type_id in _OF_CLIENTS]
+    return {type_id: types.count(type_id) for type_id in types} | counters(client, CONTROL_SESSIONS_TYPE)
+
+
+# Publisher limits, subscriber positions, endpoints of receivers, control sessions, and those of persistent subscriptions.
+_OF_CLIENTS = (1, 4, 7, *TYPES)
