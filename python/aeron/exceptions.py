@@ -355,10 +355,10 @@ class ArchiveClosedError(ArchiveError):
 
 
 class PersistentSubscriptionError(ArchiveError):
-    """A persistent subscription has ended, or met an error that it survives; the cause is that of the archive or client.
+    """An error that ends a persistent subscription, or that it survives; its cause is that of the archive or client.
 
     Attributes:
-        reason: ``RECORDING_NOT_FOUND``, ``STREAM_ID_MISMATCH``, ``INVALID_START_POSITION``, or ``GENERIC`` for all others.
+        reason: ``RECORDING_NOT_FOUND``, ``STREAM_ID_MISMATCH``, ``INVALID_START_POSITION``, or ``GENERIC`` for others.
     """
 
     reason: str = "GENERIC"

@@ -7,6 +7,8 @@ Operations: connect_archive, close_archive, archive_state, poll_error, poll_erro
 extend_recording, add_recorded_publication, stop_recording, try_stop_recording, start_replay, replay, stop_replay,
 list_recordings, list_subscriptions, find_last, position, truncate, purge, segments, update_channel, replicate,
 stop_replication.
+
+A peer has one persistent subscription at a time, see `JavaReader`: persistent_open, persistent_read, persistent_close.
 """
 
 import time
@@ -36,6 +38,42 @@ INVALID_POSITION = 16
 
 _RESPONSE_STREAM = 20
 _TIMEOUT_S = 10
+
+
+class JavaReader:
+    """The real persistent subscription of a peer."""
+
+    def __init__(self, peer, archive, recording, live, replay, *, position, timeout_s=_TIMEOUT_S):
+        """`live` and `replay` are channel and stream."""
+        self._peer = peer
+        control, control_stream, response = archive.control("ipc")
+        peer.call(
+            "persistent_open",
+            control=control,
+            control_stream=control_stream,
+            response=response,
+            response_stream=_RESPONSE_STREAM,
+            timeout_ns=int(timeout_s * 1e9),
+            recording=recording,
+            position=position,
+            live=live[0],
+            live_stream=live[1],
+            replay=replay[0],
+            replay_stream=replay[1],
+        )
+
+    def read(self, count, *, event="", limit=10, timeout_s=_TIMEOUT_S):
+        """Polls until so many messages came, and an event that begins like this; answers what came."""
+        self.start_read(count, event=event, limit=limit, timeout_s=timeout_s)
+        return self._peer.answer()
+
+    def start_read(self, count, *, event="", limit=10, timeout_s=_TIMEOUT_S):
+        """As `read`; the peer's `answer` has what came."""
+        timeout_ms = int(timeout_s * 1000)
+        self._peer.start("persistent_read", count=count, event=event, limit=limit, timeout_ms=timeout_ms)
+
+    def close(self):
+        self._peer.call("persistent_close")
 
 
 class ArchiveClient:

@@ -24,9 +24,10 @@ def message(number, length=100):
 class Source:
     """A recorded publication, and what was sent on it."""
 
-    def __init__(self, archive, channel, stream, *, lengths=(100,)):
+    def __init__(self, archive, channel, stream, *, lengths=(100,), add=None):
+        """`add` adds a publication that is recorded otherwise."""
         self.archive, self.stream = archive, stream
-        self.publication = archive.add_recorded_exclusive_publication(channel, stream)
+        self.publication = (add or archive.add_recorded_exclusive_publication)(channel, stream)
         self.messages = []
         self._lengths = itertools.cycle(lengths)
         self._length = next(self._lengths)
@@ -34,9 +35,10 @@ class Source:
         self._next_offer = 0
 
     def send(self, count, *, reader=None):
-        """Sends messages, and waits until they are recorded; `reader` is polled meanwhile, as it may hold up the stream."""
+        """Sends messages, and waits until they are recorded; polls `reader`, which may hold the stream up."""
         end = len(self.messages) + count
-        _eventually(lambda: self.offer() == end, meanwhile=reader and reader.poll) if count else None
+        if count:
+            _eventually(lambda: self.offer() == end, meanwhile=reader and reader.poll)
         self.recording = self.archive.wait_recorded(self.publication, self.publication.position, timeout=_TIMEOUT_S)
         return self.publication.position
 
@@ -49,7 +51,7 @@ class Source:
         return len(self.messages)
 
     def trickle(self):
-        """Sends one message every few milliseconds: a live stream that is faster than a joining receiver is lost again."""
+        """Sends one message every few milliseconds: a receiver that joins a faster live stream loses it again."""
         if time.monotonic() >= self._next_offer:
             self._next_offer = time.monotonic() + _TRICKLE_S
             self.offer()
@@ -67,6 +69,12 @@ class Source:
         """Ends the stream, and with it the recording."""
         self.publication.close()
         _eventually(lambda: self.archive.get_stop_position(self.id) is not None)
+        self.archive.try_stop_recording(self.publication)
+
+    def dismiss(self):
+        """Ends the stream and all recording of it, whatever their states."""
+        self.archive.try_stop_recording(self.publication)
+        self.publication.close()
 
     def resume(self, client, position=None):
         """Publishes again where the recording ended, and extends the recording."""
@@ -81,13 +89,17 @@ class Source:
 class Reader:
     """A persistent subscription that is polled, and what came of it."""
 
-    def __init__(self, make, *, limit=10):
+    def __init__(self, make, *arguments, limit=10, **settings):
+        """`make` makes the subscription with these arguments and settings."""
         self.messages, self.positions, self.states, self.events, self.errors = [], [], [], [], []
         self.failure = None
         self._limit = limit
-        self.subscription = make(
-            on_live_joined=lambda: self._on("joined"), on_live_left=lambda: self._on("left"), on_error=self._on_error
-        )
+        handlers = {
+            "on_live_joined": lambda: self._on("joined"),
+            "on_live_left": lambda: self._on("left"),
+            "on_error": self._on_error,
+        }
+        self.subscription = make(*arguments, **settings, **handlers)
 
     def __enter__(self):
         return self

@@ -65,7 +65,7 @@ def source(archive, stream):
     """A recorded stream over IPC."""
     source = Source(archive, PUBLICATION, stream)
     yield source
-    source.publication.close()
+    source.dismiss()
 
 
 @pytest.fixture
@@ -82,9 +82,9 @@ def read(archive, client):
             **settings,
         }
         if "message_timeout" in settings:
-            reader = Reader(lambda **handlers: aeron.PersistentSubscription(client, **options, **handlers), limit=limit)
+            reader = Reader(aeron.PersistentSubscription, client, limit=limit, **options)
         else:
-            reader = Reader(lambda **handlers: archive.persistent_subscription(**options, **handlers), limit=limit)
+            reader = Reader(archive.persistent_subscription, limit=limit, **options)
         readers.append(reader)
         return reader
 
@@ -124,7 +124,10 @@ _REPLAY = {
     "fixed": ("aeron:udp?endpoint=localhost:{port}", _REQUEST + _SUBSCRIBE),
     "any": ("aeron:udp?endpoint=localhost:0", _SUBSCRIBE + _ENDPOINT + _REQUEST),
     "response-ipc": ("aeron:ipc?control-mode=response", _SUBSCRIBE + _TOKEN + _REQUEST),
-    "response-udp": ("aeron:udp?control-mode=response|control=localhost:{port}", _SUBSCRIBE + _TOKEN + _ENDPOINT + _REQUEST),
+    "response-udp": (
+        "aeron:udp?control-mode=response|control=localhost:{port}",
+        _SUBSCRIBE + _TOKEN + _ENDPOINT + _REQUEST,
+    ),
     "response-any": (
         "aeron:udp?control-mode=response|control=localhost:{port}|endpoint=localhost:0",
         _SUBSCRIBE + _TOKEN + _ENDPOINT + _REQUEST,
@@ -155,9 +158,8 @@ def test_a_recording_is_replayed_and_the_live_stream_joined(server, client, arch
     if "response-" in replay and replay != "response-ipc":
         control, _, responses = server.control("udp")
         settings |= {"control_channel": control, "response_channel": responses}
-    make = lambda **handlers: aeron.PersistentSubscription(client, **settings, **handlers)  # noqa: E731
     replays = counters(client, REPLAYS_TYPE)
-    with source.publication, Reader(make, limit=limit) as reader:
+    with Reader(aeron.PersistentSubscription, client, limit=limit, **settings) as reader:
         reader.until_live(meanwhile=source.trickle)
         assert reader.events == [("joined", "LIVE", reader.subscription.join_difference)]
         source.send(20, reader=reader)
@@ -170,6 +172,7 @@ def test_a_recording_is_replayed_and_the_live_stream_joined(server, client, arch
     reader.states.append("LIVE")
     assert reader.states[: len(_LOOK_UP) + len(order)] == _LOOK_UP + order
     assert reader.states[len(_LOOK_UP) + len(order) :][:3] == _SWITCH
+    source.dismiss()
     eventually(lambda: counters(client) == {})
 
 
@@ -265,9 +268,8 @@ def test_a_subscription_that_cannot_have_all_messages_fails_with_the_reason(sour
     source.stop()
     failure = read(source, start_position=end + 32).until_failed()
     assert failure.reason == "INVALID_START_POSITION"
-    assert str(failure) == (
-        f"requested replay start position={end + 32} must be less than the limit position={end} for recording {source.id}"
-    )
+    limit = f"must be less than the limit position={end} for recording {source.id}"
+    assert str(failure) == f"requested replay start position={end + 32} {limit}"
     sessions = counters(archive.client, CONTROL_SESSIONS_TYPE)
     reader = read(source, start_position=end + 32)
     assert reader.subscription.failure_reason is None
@@ -291,8 +293,7 @@ def test_a_start_before_that_of_the_recording_is_refused(source, read, archive, 
     failure = read(source, start_position=0).until_failed()
     assert failure.reason == "INVALID_START_POSITION"
     assert str(failure) == (
-        "requested replay start position=0 is less than recording start position=131072 "
-        f"for recording {source.id}"
+        f"requested replay start position=0 is less than recording start position=131072 for recording {source.id}"
     )
     from_start = read(source)
     from_start.until(lambda: from_start.subscription.state == "AWAIT_LIVE")
@@ -306,9 +307,7 @@ def test_an_archive_whose_settings_cannot_be_used_fails_at_the_first_poll(source
     settings = {"recording_id": source.id, "live_channel": IPC, "live_stream_id": source.stream}
     with pytest.raises(aeron.ConfigurationError):
         aeron.PersistentSubscription(client, **settings | {"live_channel": ""})
-    reader = Reader(
-        lambda **handlers: aeron.PersistentSubscription(client, client_name="n" * 101, **settings, **handlers)
-    )
+    reader = Reader(aeron.PersistentSubscription, client, client_name="n" * 101, **settings)
     reader.poll()
     assert reader.failure.reason == "GENERIC"
     assert isinstance(reader.failure.__cause__, aeron.ConfigurationError)
@@ -400,19 +399,24 @@ def test_the_switch_inside_fragmented_messages_of_a_busy_publisher_loses_nothing
     big.send(50, reader=reader)
     reader.until_read(big.messages)
     assert reader.count("joined") == 1
-    big.publication.close()
+    big.dismiss()
 
 
-def test_the_live_stream_ahead_of_a_slow_replay_waits_for_it(source, read, client):
-    """11-37"""
-    with client.add_subscription(IPC, source.stream) as other:
+def test_a_live_stream_ahead_of_a_slow_replay_waits_for_it(archive, stream, client, read):
+    """11-17, 11-37"""
+    source = Source(archive, PUBLICATION, stream, lengths=(1000,))
+    with client.add_subscription(IPC, stream) as other:
         other.wait_connected(timeout=10)
-        for _ in range(10):
-            source.send(50)
-            eventually(lambda: other.poll(lambda payload, header: None, 1000) == 0)
-        reader = read(source, limit=1).until_live()
-        assert reader.subscription.join_difference > 0
-        reader.until_read(source.messages)
+        position = source.send(5)
+        # Less than a quarter of a term: the live stream is joined at once, and ahead of the replay.
+        source.send(15)
+        eventually(lambda: other.poll(lambda payload, header: None, 1000) == 0)
+        slow = read(source, limit=1, start_position=position)
+        # Slower than the driver, which adds the live subscription meanwhile.
+        slow.until_live(meanwhile=lambda: time.sleep(0.003))
+        assert slow.subscription.join_difference > 0
+        slow.until_read(source.messages[5:])
+    source.dismiss()
 
 
 def test_an_idle_publisher_is_joined_without_a_new_frame(source, read):
@@ -424,8 +428,13 @@ def test_an_idle_publisher_is_joined_without_a_new_frame(source, read):
 
 def test_a_live_image_that_is_lost_before_the_switch_is_done_lets_the_replay_go_on(archive, stream, client):
     """11-42, 11-44"""
-    port = free_port()
-    source = Source(archive, f"aeron:udp?control-mode=manual|{_NETWORK}", stream)
+    port, recorded = free_port(), f"aeron:udp?endpoint=localhost:{free_port()}"
+    archive.start_recording(recorded, stream, source="REMOTE")
+    source = Source(
+        archive, "aeron:udp?control-mode=manual|term-length=1m", stream, add=client.add_exclusive_publication
+    )
+    source.publication.add_destination(recorded)
+    source.publication.wait_connected(timeout=10)
     source.send(30)
     settings = {
         "recording_id": source.id,
@@ -434,7 +443,7 @@ def test_a_live_image_that_is_lost_before_the_switch_is_done_lets_the_replay_go_
         "start_position": aeron.FROM_START,
         "message_timeout": _SHORT_TIMEOUT_S,
     }
-    with Reader(lambda **handlers: aeron.PersistentSubscription(client, **settings, **handlers)) as reader:
+    with Reader(aeron.PersistentSubscription, client, **settings) as reader:
         reader.until(lambda: reader.errors)
         replays = counters(client, REPLAYS_TYPE)
         source.send(10)
@@ -467,14 +476,13 @@ def own(request, server, client, start_archive):
         "control_channel": channel,
         "control_stream_id": stream,
         "response_channel": responses,
-        "message_timeout": 2,
     }
     return archive
 
 
 def test_an_archive_that_ends_while_live_is_not_needed_until_the_live_stream_is_lost(own, client, stream):
     """11-34, 11-59, 11-60"""
-    with connected(client, own.settings_of_clients | {"message_timeout": 5}) as archive:
+    with connected(client, own.settings_of_clients) as archive:
         source = Source(archive, PUBLICATION, stream)
         source.send(5)
     settings = {
@@ -485,7 +493,7 @@ def test_an_archive_that_ends_while_live_is_not_needed_until_the_live_stream_is_
         **own.settings_of_clients,
         "message_timeout": _SHORT_TIMEOUT_S,
     }
-    with Reader(lambda **handlers: aeron.PersistentSubscription(client, **settings, **handlers)) as reader:
+    with Reader(aeron.PersistentSubscription, client, **settings) as reader:
         reader.until_live()
         own.kill() if own.kind == "ours" else own.stop()
         eventually(lambda: source.publication.offer(b"live") > 0)
@@ -496,7 +504,7 @@ def test_an_archive_that_ends_while_live_is_not_needed_until_the_live_stream_is_
         assert {has_failed for _, has_failed in reader.errors} == {False}
         assert isinstance(reader.errors[0][0].__cause__, aeron.ArchiveTimeoutError)
         own.start()
-        with connected(client, own.settings_of_clients | {"message_timeout": 5}) as archive:
+        with connected(client, own.settings_of_clients) as archive:
             source.archive = archive
             recorded = archive.get_stop_position(source.id)
             assert recorded is not None
@@ -509,9 +517,10 @@ def test_an_archive_that_ends_while_live_is_not_needed_until_the_live_stream_is_
 
 def test_a_replay_goes_on_when_the_archive_is_back(own, client, stream):
     """11-61, 11-62"""
-    with connected(client, own.settings_of_clients | {"message_timeout": 5}) as archive:
+    with connected(client, own.settings_of_clients) as archive:
         source = Source(archive, PUBLICATION, stream)
-        source.send(300)
+        # More than the driver keeps of a stream.
+        source.send(3000)
     settings = {
         "recording_id": source.id,
         "live_channel": IPC,
@@ -519,13 +528,13 @@ def test_a_replay_goes_on_when_the_archive_is_back(own, client, stream):
         "start_position": aeron.FROM_START,
         **own.settings_of_clients,
     }
-    with Reader(lambda **handlers: aeron.PersistentSubscription(client, **settings, **handlers), limit=1) as reader:
+    with Reader(aeron.PersistentSubscription, client, limit=1, **settings) as reader:
         reader.until(lambda: len(reader.messages) >= 20)
         own.kill() if own.kind == "ours" else own.stop()
         reader.until(lambda: reader.subscription.state == "AWAIT_ARCHIVE_CONNECTION")
         assert not reader.subscription.has_failed
         read = len(reader.messages)
-        assert read < 300
+        assert read < 3000
         own.start()
         source.publication.close()
         reader.until(lambda: reader.subscription.state == "AWAIT_LIVE")
@@ -534,7 +543,7 @@ def test_a_replay_goes_on_when_the_archive_is_back(own, client, stream):
 
 def test_an_archive_that_starts_later_is_waited_for(own, client, stream):
     """11-10, 11-20, 11-34"""
-    with connected(client, own.settings_of_clients | {"message_timeout": 5}) as archive:
+    with connected(client, own.settings_of_clients) as archive:
         source = Source(archive, PUBLICATION, stream)
         source.send(5)
         source.close()
@@ -546,11 +555,8 @@ def test_an_archive_that_starts_later_is_waited_for(own, client, stream):
         **own.settings_of_clients,
         "message_timeout": _SHORT_TIMEOUT_S,
     }
-    for start_position in (aeron.FROM_START, aeron.FROM_LIVE):
-        make = lambda **handlers: aeron.PersistentSubscription(  # noqa: E731
-            client, start_position=start_position, **settings, **handlers
-        )
-        with Reader(make) as reader:
+    for start_position in (aeron.FROM_LIVE, aeron.FROM_START):
+        with Reader(aeron.PersistentSubscription, client, start_position=start_position, **settings) as reader:
             reader.until(lambda: len(reader.errors) >= 2)
             assert reader.subscription.state == "AWAIT_ARCHIVE_CONNECTION"
             if start_position == aeron.FROM_START:
@@ -607,8 +613,8 @@ def test_an_aborted_message_comes_again_as_a_whole(source, archive):
 
     with archive.persistent_subscription(**settings) as subscription:
         eventually(lambda: subscription.controlled_poll(handle) is not None and len(seen) >= 8)
-        assert seen[::2] == seen[1::2]
-        assert seen[::2] == big.messages[: len(seen) // 2]
+        count = len(seen) // 2
+        assert seen[::2][:count] == seen[1::2][:count] == big.messages[:count]
 
     def fail(payload, header):
         seen.append(payload)
@@ -622,7 +628,7 @@ def test_an_aborted_message_comes_again_as_a_whole(source, archive):
             except LookupError as fault:
                 faults.append(fault.args[0])
     assert seen == faults == big.messages
-    big.publication.close()
+    big.dismiss()
 
 
 def test_what_a_listener_raises_leaves_the_poll_and_the_state_is_changed(source, archive):
@@ -643,31 +649,39 @@ def test_what_a_listener_raises_leaves_the_poll_and_the_state_is_changed(source,
 
 
 @pytest.mark.parametrize("state", [*_LOOK_UP, *_SUBSCRIBE, *_ENDPOINT, *_REQUEST, *_SWITCH[:1], "LIVE"])
-def test_a_subscription_that_is_closed_in_any_state_leaves_nothing(source, read, client, archive, state):
+def test_a_subscription_that_is_closed_in_any_state_leaves_nothing(server, source, state):
     """11-67, 11-70"""
     source.send(5)
-    before = _resources(client)
-    reader = read(source, replay_channel="aeron:udp?endpoint=localhost:0")
-    found = {counter.type_id: counter for counter in client.counters_reader if counter.type_id in TYPES}
-    assert {type_id: counter.value for type_id, counter in found.items()} == {
-        STATE_TYPE: 0,
-        JOIN_DIFFERENCE_TYPE: NO_JOIN_DIFFERENCE,
-        LIVE_LEFT_TYPE: 0,
-        LIVE_JOINED_TYPE: 0,
-    }
-    streams = f"100 aeron:udp?endpoint=localhost:0|rejoin=false {source.stream} aeron:ipc"
-    assert found[STATE_TYPE].label == f"Persistent Subscription State: {streams}"
-    assert set(found[LIVE_LEFT_TYPE].key) == {0}
-    reader.until(lambda: reader.subscription.state == state)
-    reader.subscription.close()
-    eventually(lambda: _resources(client) == before, 15)
+    with aeron.connect(server.driver.directory) as client:
+        reader = Reader(
+            aeron.PersistentSubscription,
+            client,
+            recording_id=source.id,
+            live_channel=IPC,
+            live_stream_id=source.stream,
+            replay_channel="aeron:udp?endpoint=localhost:0",
+            start_position=aeron.FROM_START,
+        )
+        found = {counter.type_id: counter for counter in client.counters_reader if counter.type_id in TYPES}
+        assert {type_id: counter.value for type_id, counter in found.items()} == {
+            STATE_TYPE: 0,
+            JOIN_DIFFERENCE_TYPE: NO_JOIN_DIFFERENCE,
+            LIVE_LEFT_TYPE: 0,
+            LIVE_JOINED_TYPE: 0,
+        }
+        streams = f"100 aeron:udp?endpoint=localhost:0|rejoin=false {source.stream} aeron:ipc"
+        assert found[STATE_TYPE].label == f"Persistent Subscription State: {streams}"
+        assert set(found[LIVE_LEFT_TYPE].key) == {0}
+        reader.until(lambda: reader.subscription.state == state)
+        assert _owned(client) >= len(TYPES)
+        reader.subscription.close()
+        eventually(lambda: _owned(client) == 0)
 
 
-def _resources(client):
-    """How many counters of each type of clients and archives the driver has."""
-    types = [counter.type_id for counter in client.counters_reader if counter.type_id in _OF_CLIENTS]
-    return {type_id: types.count(type_id) for type_id in types} | counters(client, CONTROL_SESSIONS_TYPE)
+def _owned(client):
+    """How many counters of the driver belong to publications, subscriptions and counters of the client."""
+    owned = [counter for counter in client.counters_reader if counter.owner_id == client.client_id]
+    return sum(counter.type_id != _HEARTBEAT_TYPE for counter in owned)
 
 
-# Publisher limits, subscriber positions, endpoints of receivers, control sessions, and those of persistent subscriptions.
-_OF_CLIENTS = (1, 4, 7, *TYPES)
+_HEARTBEAT_TYPE = 11

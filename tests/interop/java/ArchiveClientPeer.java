@@ -3,12 +3,13 @@ import java.util.Map;
 
 /**
  * The real archive client, driven line by line: the operations of JavaPeer, and those of ArchiveClient for the client that
- * {@code client} names. The protocol is described in archive_peers.py.
+ * {@code client} names, and those of PersistentReader. The protocol is described in archive_peers.py.
  */
 public final class ArchiveClientPeer
 {
     private final JavaPeer peer = new JavaPeer();
     private final Map<Long, ArchiveClient> clients = new HashMap<>();
+    private PersistentReader reader;
     private long nextClient = 1;
 
     public static void main(final String[] args) throws Exception
@@ -24,6 +25,15 @@ public final class ArchiveClientPeer
             final ArchiveClient client = new ArchiveClient(peer, request);
             clients.put(nextClient, client);
             return client.connected(nextClient++);
+        }
+        if ("persistent_open".equals(request.operation))
+        {
+            reader = new PersistentReader(peer, request);
+            return Map.of();
+        }
+        if (request.operation.startsWith("persistent_"))
+        {
+            return reader.perform(request);
         }
         if ("disconnect".equals(request.operation))
         {
