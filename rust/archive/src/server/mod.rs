@@ -14,7 +14,7 @@ mod listing;
 mod maintenance;
 mod outbox;
 mod recording;
-mod replay;
+pub(crate) mod replay;
 mod replaying;
 mod replicating;
 mod replication;

@@ -89,6 +89,17 @@ impl Counters {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn values(&self) -> [i64; 4] {
+        let all = [
+            &self.state,
+            &self.join_difference,
+            &self.live_left,
+            &self.live_joined,
+        ];
+        all.map(|used| used.counter.get())
+    }
+
     pub(super) fn show_state(&self, state: PersistentSubscriptionState) {
         self.state.set(state.code());
     }

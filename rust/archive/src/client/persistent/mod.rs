@@ -16,6 +16,8 @@ mod set_up;
 mod state;
 mod status;
 mod switch;
+#[cfg(test)]
+mod tests;
 mod turn;
 
 use aeron_client::{

@@ -12,7 +12,7 @@ mod replays;
 mod segment_reads;
 mod session;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod tokens;
 
 pub(super) use plan::ReplayRange;

@@ -1,7 +1,7 @@
 //! Replay without a real driver: recordings in memory, publications in heap memory, counters of no driver.
 
 mod bounds;
-mod driver;
+pub(crate) mod driver;
 mod frame_run;
 mod kit;
 mod plan;

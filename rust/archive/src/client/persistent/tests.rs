@@ -1,0 +1,176 @@
+//! Persistent subscriptions on a driver in heap memory and virtual time, where no archive is.
+
+use std::sync::{Arc, Mutex};
+
+use aeron_agent::NanoClock;
+use aeron_client::Aeron;
+
+use super::super::context::ArchiveClientContext;
+use super::super::error::ArchiveClientError;
+use super::*;
+use crate::server::replay::tests::driver::TestDriver;
+
+const TIMEOUT_NS: i64 = 1_000_000_000;
+
+/// A subscription, its driver, and the texts of the errors that its listener was told.
+struct Fixture {
+    driver: Arc<TestDriver>,
+    aeron: Aeron,
+    subscription: PersistentSubscription,
+    errors: Arc<Mutex<Vec<String>>>,
+}
+
+struct Recorder(Arc<Mutex<Vec<String>>>);
+
+impl PersistentSubscriptionListener for Recorder {
+    fn on_error(&mut self, error: &PersistentSubscriptionError) {
+        self.0.lock().unwrap().push(error.to_string());
+    }
+}
+
+impl Fixture {
+    fn new(change: impl FnOnce(&Aeron, &mut PersistentSubscriptionContext)) -> Self {
+        let driver = TestDriver::new();
+        let aeron = driver.connect();
+        let archive = ArchiveClientContext {
+            message_timeout_ns: TIMEOUT_NS.unsigned_abs(),
+            nano_clock: driver.nano_clock() as Arc<dyn NanoClock>,
+            ..ArchiveClientContext::new("aeron:ipc", "aeron:ipc")
+        };
+        let mut context =
+            PersistentSubscriptionContext::new(archive, 7, "aeron:ipc", 1, "aeron:ipc", 2);
+        let errors = Arc::new(Mutex::new(Vec::new()));
+        context.listener = Some(Box::new(Recorder(Arc::clone(&errors))));
+        change(&aeron, &mut context);
+        let subscription = PersistentSubscription::new(&aeron, context).unwrap();
+        Self {
+            driver,
+            aeron,
+            subscription,
+            errors,
+        }
+    }
+
+    fn poll(&mut self) -> usize {
+        self.subscription.poll(|_| (), 10).unwrap()
+    }
+
+    /// Polls for so long, in steps of a millisecond.
+    fn poll_for_ns(&mut self, duration_ns: i64) {
+        let end_ns = self.driver.now_ns() + duration_ns;
+        while self.driver.now_ns() < end_ns {
+            self.driver.advance_ns(1_000_000);
+            self.poll();
+        }
+    }
+
+    fn errors(&self) -> Vec<String> {
+        self.errors.lock().unwrap().clone()
+    }
+}
+
+#[test]
+fn subscriptions_go_from_thread_to_thread() {
+    fn assert_send<T: Send>() {}
+    fn assert_sync<T: Sync>() {}
+    assert_send::<PersistentSubscription>();
+    assert_send::<PersistentSubscriptionStatus>();
+    assert_sync::<PersistentSubscriptionStatus>();
+}
+
+/// 11-10
+#[test]
+fn nothing_is_asked_of_the_driver_for_the_archive_before_the_first_poll() {
+    let mut fixture = Fixture::new(|_, _| {});
+    assert!(!fixture.aeron.has_active_commands());
+    fixture.poll_for_ns(TIMEOUT_NS / 2);
+    assert!(fixture.aeron.has_active_commands());
+}
+
+/// 11-35, 11-64, 11-65, 11-66
+#[test]
+fn an_archive_that_cannot_be_used_fails_the_subscription_at_the_first_poll_and_once() {
+    let mut fixture = Fixture::new(|_, context| context.archive.control_request_channel.clear());
+    let status = fixture.subscription.status();
+    assert!(status.failure_reason().is_none());
+    for _ in 0..3 {
+        fixture.poll();
+    }
+    assert!(status.has_failed());
+    let failure = status.failure_reason().unwrap();
+    assert_eq!(failure.reason(), FailureReason::Generic);
+    assert_eq!(failure.to_string(), "control_request_channel is not set");
+    assert_eq!(fixture.errors(), [failure.to_string()]);
+    assert_eq!(fixture.poll(), 0);
+}
+
+/// 11-34
+#[test]
+fn an_archive_that_is_absent_is_told_after_each_timeout_and_tried_again_after_a_pause() {
+    let mut fixture = Fixture::new(|_, _| {});
+    fixture.poll_for_ns(5 * TIMEOUT_NS / 2);
+    let errors = fixture.errors();
+    assert_eq!(errors.len(), 2, "{errors:?}");
+    assert!(errors[0].starts_with("no connection to the archive on "));
+    let status = fixture.subscription.status();
+    assert_eq!(
+        status.state(),
+        PersistentSubscriptionState::AwaitArchiveConnection
+    );
+    assert!(!status.has_failed() && status.failure_reason().is_none());
+}
+
+/// 11-6, 11-67
+#[test]
+fn counters_begin_with_no_join_difference_and_are_closed_with_the_subscription() {
+    let mut fixture = Fixture::new(|_, context| context.listener = None);
+    let values = |fixture: &Fixture| {
+        let counters = &fixture.subscription.core.counters;
+        counters.values()
+    };
+    assert_eq!(values(&fixture), [0, NO_JOIN_DIFFERENCE, 0, 0]);
+    fixture.subscription.close();
+    assert!(fixture.subscription.status().is_closed());
+    assert_eq!(fixture.poll(), 0);
+    assert!(!fixture.aeron.is_closed());
+}
+
+/// 11-8, 11-69
+#[test]
+fn counters_of_the_application_are_used_and_stay_open() {
+    let mut given = None;
+    let mut fixture = Fixture::new(|aeron, context| {
+        let counter = aeron.add_counter(1001, &[], "state").unwrap();
+        given = Some(counter.clone());
+        context.counters.state = Some(counter);
+        context.archive.control_request_channel.clear();
+    });
+    let given = given.unwrap();
+    assert_eq!(given.get(), 0);
+    fixture.poll();
+    assert_eq!(given.get(), 17);
+    fixture.subscription.close();
+    assert!(!given.is_closed());
+}
+
+/// 11-3: a context is used up, and 11-1: what is wrong with it is said before anything is added.
+#[test]
+fn settings_are_checked_before_a_counter_is_added() {
+    let driver = TestDriver::new();
+    let aeron = driver.connect();
+    let archive = ArchiveClientContext::default();
+    let context = PersistentSubscriptionContext::new(archive, -2, "aeron:ipc", 1, "aeron:ipc", 2);
+    let error = PersistentSubscription::new(&aeron, context).unwrap_err();
+    assert!(matches!(error, ArchiveClientError::Configuration(_)));
+    assert_eq!(driver.step(), 0);
+}
+
+/// 11-64
+#[test]
+fn a_client_that_is_closed_fails_its_subscriptions() {
+    let mut fixture = Fixture::new(|_, _| {});
+    fixture.poll();
+    fixture.aeron.close();
+    fixture.poll_for_ns(TIMEOUT_NS);
+    assert!(fixture.subscription.status().has_failed());
+}
