@@ -58,6 +58,7 @@ WAITING = {
         aeron.Subscription,
         aeron.PendingOperation,
         aeron.AeronArchive,
+        aeron.PersistentSubscription,
     )
     for name in dir(kind)
     if "timeout=" in (getattr(getattr(kind, name), "__text_signature__", None) or "")
@@ -283,6 +284,38 @@ def use_kept_memory(world: World, dice: random.Random) -> None:
         repr(kept), kept.position
 
 
+def read_persistently(world: World, dice: random.Random) -> None:
+    """Reads recordings that may be there, and may get lost."""
+    subscription = world.pick(dice, aeron.PersistentSubscription)
+    handle = handlers(world, dice)
+    if subscription is None or dice.random() < 0.1:
+        client = world.pick(dice, aeron.Aeron)
+        names = ("on_live_joined", "on_live_left", "on_error")
+        options: dict[str, Any] = dict.fromkeys(names, handle) if dice.random() < 0.5 else {}
+        options |= {"message_timeout": 0.3, "start_position": dice.choice([-2, -1, 0, 64])}
+        world.keep(
+            aeron.PersistentSubscription(
+                client,
+                recording_id=dice.randrange(10),
+                live_channel=dice.choice(CHANNELS),
+                live_stream_id=dice.randrange(3),
+                **options,
+            )
+        )
+        return
+    uses: list[Callable[[], Any]] = [
+        lambda: subscription.poll(handle),
+        lambda: subscription.controlled_poll(handle, copy=False),
+        lambda: world.keep(subscription.poll_batch()),
+        lambda: next(subscription.batches(timeout=0.001), None),
+        lambda: subscription.failure_reason,
+        lambda: repr(subscription),
+    ]
+    dice.choice(uses)()
+    if dice.random() < 0.02:
+        subscription.close()
+
+
 def wait_for_an_operation(world: World, dice: random.Random) -> None:
     operation = world.pick(dice, aeron.PendingOperation)
     if operation is None:
@@ -391,6 +424,7 @@ ACTS = (
     + [use_kept_memory] * 3
     + [add] * 2
     + [use_the_archive] * 3
+    + [read_persistently] * 3
     + [wait_for_an_operation, call_anything, call_anything, end_something, look_around, connect]
 )
 

@@ -140,6 +140,7 @@ def objects(stream: Stream, driver: aeron.MediaDriver, tmp_path: Path) -> Iterat
     server = aeron.Archive(tmp_path, driver=driver)
     archive = aeron.connect_archive(stream.client)
     found = [
+        archive.persistent_subscription(recording_id=0, live_channel="aeron:ipc", live_stream_id=1),
         driver,
         server,
         archive,

@@ -48,11 +48,14 @@ def live(stream: Stream, tmp_path: Path, driver: aeron.MediaDriver) -> dict[str,
     log = next((Path(driver.dir) / "publications").iterdir())
     server = aeron.Archive(tmp_path / "archive", driver=driver)
     archive = aeron.connect_archive(stream.client)
+    persistent = archive.persistent_subscription(recording_id=0, live_channel="aeron:ipc", live_stream_id=1)
     objects = [
         driver,
         server,
         archive,
         archive.signals(),
+        persistent,
+        persistent.batches(),
         stream.client,
         stream.publication,
         stream.subscription,

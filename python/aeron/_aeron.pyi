@@ -599,8 +599,8 @@ def async_connect_archive(
 
 @final
 class PersistentSubscription:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         client: Aeron,
         *,
         recording_id: int,
@@ -622,7 +622,7 @@ class PersistentSubscription:
         control_term_buffer_length: int | None = None,
         control_term_buffer_sparse: bool | None = None,
         control_mtu_length: int | None = None,
-    ) -> None: ...
+    ) -> Self: ...
     def poll(self, handler: _FragmentHandler | _ViewHandler, fragment_limit: int = 10, *, copy: bool = True) -> int: ...
     def controlled_poll(
         self, handler: _FragmentHandler | _ViewHandler, fragment_limit: int = 10, *, copy: bool = True
