@@ -1,4 +1,4 @@
-"""`PersistentSubscription` in one process: forms of polling, handlers and end. Line numbers are those of document 11."""
+"""`PersistentSubscription` in one process: forms of polling, handlers and end. Line numbers: document 11."""
 
 from __future__ import annotations
 

@@ -415,7 +415,7 @@ def test_the_switch_inside_fragmented_messages_of_a_busy_publisher_loses_nothing
 
 
 def test_a_live_stream_ahead_of_a_slow_replay_waits_for_it(archive, stream, client, read):
-    """11-17, 11-37"""
+    """11-17, 11-37, 11-43"""
     source = Source(archive, PUBLICATION, stream, lengths=(1000,))
     with client.add_subscription(IPC, stream) as other:
         other.wait_connected(timeout=10)
@@ -428,6 +428,14 @@ def test_a_live_stream_ahead_of_a_slow_replay_waits_for_it(archive, stream, clie
         slow.until_live(meanwhile=lambda: time.sleep(0.003))
         assert slow.subscription.join_difference > 0
         slow.until_read(source.messages[5:])
+        again = read(source, limit=1, start_position=position)
+        again.until(lambda: again.subscription.state == "ATTEMPT_SWITCH", meanwhile=lambda: time.sleep(0.003))
+        archive.stop_all_replays(source.id)
+        eventually(lambda: counters(client, REPLAYS_TYPE) == {REPLAYS_TYPE: 0})
+        again.until(lambda: again.subscription.state != "ATTEMPT_SWITCH")
+        again.until_live()
+        again.until_read(source.messages[5:])
+        assert again.events == [("joined", "LIVE", again.subscription.join_difference)]
     source.dismiss()
 
 
@@ -474,6 +482,36 @@ def test_a_live_image_that_is_lost_before_the_switch_is_done_lets_the_replay_go_
         assert [name for name, _, _ in reader.events] == ["joined", "left", "joined"]
         assert reader.events[1] == ("left", "SEND_LIST_RECORDING_REQUEST", None)
     source.publication.close()
+
+
+@pytest.mark.parametrize("lengths", [(100,), (8000,)], ids=["whole", "fragmented"])
+def test_a_consumer_that_is_too_slow_for_the_live_stream_replays_what_it_missed(archive, stream, read, lengths):
+    """11-47, 11-48, 11-49"""
+    untethered = "untethered-window-limit-timeout=100ms|untethered-linger-timeout=100ms|untethered-resting-timeout=1s"
+    source = Source(archive, f"{PUBLICATION}|{untethered}", stream, lengths=lengths)
+    source.send(10)
+    reader = read(source, limit=1, live_channel="aeron:ipc?tether=false").until_live()
+    source.send(120_000 // lengths[0])
+    reader.until(lambda: reader.count("left"))
+    assert reader.events[-1] == ("left", "SEND_LIST_RECORDING_REQUEST", None)
+    reader.until(lambda: reader.subscription.is_replaying)
+    reader.until(lambda: reader.count("joined") == 2)
+    source.send(3, reader=reader)
+    reader.until_read(source.messages)
+    assert [name for name, _, _ in reader.events] == ["joined", "left", "joined"]
+    source.dismiss()
+
+
+def test_a_second_publisher_on_the_live_stream_is_not_heard(source, read, client):
+    """11-75"""
+    source.send(5)
+    reader = read(source).until_live()
+    with client.add_exclusive_publication(PUBLICATION, source.stream) as other:
+        other.wait_connected(timeout=10)
+        for _ in range(5):
+            other.publish(b"another stream", timeout=5)
+            source.send(1, reader=reader)
+        reader.until_read(source.messages)
 
 
 # ---- the archive is lost ---------------------------------------------------------------------------------------------

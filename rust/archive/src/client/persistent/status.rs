@@ -161,7 +161,7 @@ impl PersistentSubscriptionStatus {
     }
 
     /// Position of the live stream minus position of the replay when the live image was found, in bytes.
-    /// [`NO_JOIN_DIFFERENCE`](super::NO_JOIN_DIFFERENCE) while there is no live image.
+    /// [`NO_JOIN_DIFFERENCE`] while there is no live image.
     #[must_use]
     pub fn join_difference(&self) -> i64 {
         self.shared.join_difference.load(Ordering::Acquire)
