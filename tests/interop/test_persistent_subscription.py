@@ -9,6 +9,7 @@ import pytest
 import aeron
 from interop.archives import Archive
 from interop.conftest import _started
+from interop.our_archive_client import OurArchiveClient
 from interop.persistent import (
     CONTROL_SESSIONS_TYPE,
     IPC,
@@ -592,12 +593,11 @@ def test_a_replay_goes_on_when_the_archive_is_back(own, client, stream):
 
 
 def test_an_archive_that_starts_later_is_waited_for(own, client, stream):
-    """11-10, 11-20, 11-34"""
+    """11-34, 11-62"""
     with connected(client, own.settings_of_clients) as archive:
         source = Source(archive, PUBLICATION, stream)
         source.send(5)
         source.close()
-    own.stop()
     settings = {
         "recording_id": source.id,
         "live_channel": IPC,
@@ -605,6 +605,13 @@ def test_an_archive_that_starts_later_is_waited_for(own, client, stream):
         **own.settings_of_clients,
         "message_timeout": _SHORT_TIMEOUT_S,
     }
+    waiting = [
+        Reader(aeron.PersistentSubscription, client, start_position=0, replay_channel=channel, **settings)
+        for channel in (IPC, IPC, "aeron:ipc?control-mode=response")
+    ]
+    for reader, state in zip(waiting, (_LOOK_UP[-1], _REQUEST[-1], _TOKEN[-1]), strict=True):
+        reader.until(lambda reader=reader, state=state: reader.subscription.state == state)
+    own.stop()
     for start_position in (aeron.FROM_LIVE, aeron.FROM_START):
         with Reader(aeron.PersistentSubscription, client, start_position=start_position, **settings) as reader:
             reader.until(lambda: len(reader.errors) >= 2)
@@ -612,6 +619,9 @@ def test_an_archive_that_starts_later_is_waited_for(own, client, stream):
             if start_position == aeron.FROM_START:
                 own.start()
                 reader.until_read(source.messages)
+    for reader in waiting:
+        with reader:
+            reader.until_read(source.messages)
 
 
 # ---- polling, closing ------------------------------------------------------------------------------------------------
@@ -737,3 +747,33 @@ def _owned(client):
 
 
 _HEARTBEAT_TYPE = 11
+
+
+def test_a_subscription_may_have_a_client_of_its_own(server, source, client, tmp_path):
+    """11-7"""
+    source.send(5)
+    control, control_stream, responses = server.control("ipc")
+    peer = _started(lambda: OurArchiveClient(tmp_path / "errors"))
+    peer.start(
+        "read_persistently",
+        dir=server.driver.directory,
+        request=control,
+        response=responses,
+        stream=control_stream,
+        recording=source.id,
+        live=IPC,
+        live_stream=source.stream,
+        replay_stream=source.stream + 10_000,
+        count=10,
+        timeout_ms=20_000,
+    )
+
+    def is_there():
+        return any("name=PersistentSubscription " in each.label for each in client.counters_reader)
+
+    eventually(is_there)
+    source.send(5)
+    assert peer.answer() == {"read": 10, "live": True}
+    eventually(lambda: not is_there())
+    assert peer.is_usable()
+    peer.kill()

@@ -15,6 +15,7 @@ use request::Request;
 
 mod calls;
 mod peer;
+mod persistent;
 mod request;
 mod streams;
 

@@ -79,6 +79,7 @@ impl ArchivePeer {
             "set_counter" => self.set_counter(request),
             "recording_counter" => self.recording_counter(request),
             "counters" => self.counters(request),
+            "read_persistently" => super::persistent::read(request),
             "signals" => self.signals(),
             "errors" => self.errors(),
             "check" => {
