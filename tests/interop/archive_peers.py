@@ -63,7 +63,7 @@ class JavaReader:
         )
 
     def read(self, count, *, event="", limit=10, timeout_s=_TIMEOUT_S):
-        """Polls until so many messages came, and an event that begins like this; answers what came."""
+        """Polls until so many messages came, and an event that begins like this; returns what came."""
         self.start_read(count, event=event, limit=limit, timeout_s=timeout_s)
         return self._peer.answer()
 

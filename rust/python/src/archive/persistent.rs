@@ -88,6 +88,8 @@ struct Shared {
     /// Those of a subscription with settings of its own.
     credentials: Option<Arc<Credentials>>,
     is_closing: AtomicBool,
+    /// Whether a poll of the program runs.
+    is_polled: AtomicBool,
 }
 
 /// What the program is to be told in its next poll.
@@ -143,15 +145,35 @@ impl PersistentSubscriptionListener for EventQueue {
 struct InUse;
 
 impl Shared {
-    /// Runs something on the subscription, and closes it if that was asked for meanwhile.
-    fn with<R>(&self, f: impl FnOnce(&mut PersistentSubscription) -> R) -> Result<R, InUse> {
+    /// Runs something on the subscription, and closes it if that was asked for meanwhile. Returns `None` if the subscription is just
+    /// being closed or looked at, which takes a moment.
+    fn with<R>(
+        &self,
+        f: impl FnOnce(&mut PersistentSubscription) -> R,
+    ) -> Result<Option<R>, InUse> {
         let result = match self.subscription.try_lock() {
             Ok(mut subscription) => f(&mut subscription),
             Err(TryLockError::Poisoned(poisoned)) => f(&mut poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => return Err(InUse),
+            Err(TryLockError::WouldBlock) if self.is_polled.load(Ordering::SeqCst) => {
+                return Err(InUse);
+            }
+            Err(TryLockError::WouldBlock) => return Ok(None),
         };
         self.close_if_asked();
-        Ok(result)
+        Ok(Some(result))
+    }
+
+    /// As [`with`](Self::with), for a poll of the program: a second one meanwhile is refused.
+    fn poll<R>(
+        &self,
+        f: impl FnOnce(&mut PersistentSubscription) -> R,
+    ) -> Result<Option<R>, InUse> {
+        self.with(|subscription| {
+            self.is_polled.store(true, Ordering::SeqCst);
+            let result = f(subscription);
+            self.is_polled.store(false, Ordering::SeqCst);
+            result
+        })
     }
 
     /// Closes the subscription at once, or when the poll that runs is over.
@@ -183,7 +205,8 @@ impl Shared {
     fn look(&self) -> bool {
         let has_news = || self.is_over() || !self.events.is_empty();
         // What fails in a look fails again in the poll.
-        has_news() || self.with(|it| it.look().unwrap_or(true)).unwrap_or(false) || has_news()
+        let look = |subscription: &mut PersistentSubscription| subscription.look().unwrap_or(true);
+        has_news() || matches!(self.with(look), Ok(Some(true))) || has_news()
     }
 
     /// Takes one step. Returns `None` if there is nothing for the program.
@@ -192,7 +215,8 @@ impl Shared {
         messages: &mut Messages,
         limits: BatchLimits,
     ) -> Option<Result<aeron_client::Result<usize>, InUse>> {
-        match self.with(|it| it.poll_batch(messages, limits)) {
+        let polled = self.poll(|it| it.poll_batch(messages, limits));
+        match polled.map(|polled| polled.unwrap_or(Ok(0))) {
             Ok(Ok(0)) if !self.is_over() && self.events.is_empty() => None,
             outcome => Some(outcome),
         }
@@ -237,6 +261,7 @@ impl PyPersistentSubscription {
             events,
             credentials,
             is_closing: AtomicBool::new(false),
+            is_polled: AtomicBool::new(false),
         });
         crate::exit::add_client(&shared);
         Ok(Self {
@@ -301,8 +326,9 @@ impl PyPersistentSubscription {
                 count += usize::from(action != Action::Abort);
                 Ok(action)
             };
-            match shared.with(|it| it.poll(&mut counted, fragment_limit)) {
-                Ok(polled) => polled.map(|_| count),
+            match shared.poll(|it| it.poll(&mut counted, fragment_limit)) {
+                Ok(None) => Ok(0),
+                Ok(Some(polled)) => polled.map(|_| count),
                 Err(InUse) => Err(TryPollError::Handler(in_use())),
             }
         };
