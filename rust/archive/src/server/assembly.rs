@@ -2,36 +2,29 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use aeron_agent::{Agent, IdleStrategy, IdleStrategySpec};
-use aeron_client::{Aeron, HandlerMode};
+use aeron_client::{Aeron, ExclusivePublication, HandlerMode, PendingOperation};
 use aeron_protocol::uri::{ChannelUri, key};
 
 use super::agents::{ConductorAgent, RecorderAgent, ReplayerAgent};
-use super::conductor::{ArchiveConductor, Clocks};
+use super::conductor::Clocks;
 use super::context::{
     ArchiveChoices, ArchiveContext, ArchiveThreadingMode, AuthenticatorKind, AuthorisationKind,
 };
 use super::control::{ControlStreams, GoneImages};
-use super::counters::{
-    ArchiveCounters, CounterLabels, TransferCounters, TransferMeter, is_archive_there,
-};
-use super::maintenance::Deletions;
-use super::outbox::Outbox;
-use super::recording::{Recorder, RecordingEvents, RecordingSettings, Recordings};
-use super::replay::{ReplaySettings, Replayer, Replays};
-use super::replaying::HeldReplays;
-use super::replication::{ReplicationSettings, Replications};
+use super::core::{ArchiveCore, ArchiveStart, ArchiveSurroundings};
+use super::counters::CounterLabels;
+use super::replication::ReplicationSettings;
 use super::reports::MarkFileReports;
-use super::sessions::{ControlSessions, SessionSettings};
+use super::sessions::SessionSettings;
 use super::startup::{ArchiveDirectories, ArchiveStartError, TakenDirectory};
 use super::users::{RoleService, Users, UsersAuthenticator};
 use super::{AcceptAll, AllowAll, ArchiveError, Authenticator, AuthorisationService, DenyAll};
 use crate::channel::ControlStreamDefaults;
 use crate::storage::Directory;
-use crate::store::{ArchiveStore, StoreOptions};
+use crate::store::StoreOptions;
 
 /// How long a step of a replication may take, in nanoseconds: Aeron's message timeout.
 const REPLICATION_MESSAGE_TIMEOUT_NS: i64 = 10_000_000_000;
@@ -62,7 +55,7 @@ pub(super) struct Loop {
 }
 
 impl Assembly {
-    /// Connects to the driver, opens the store, and subscribes to the control streams. Waits for the driver.
+    /// Connects to the driver and starts the archive. Waits for the driver.
     ///
     /// # Errors
     /// The driver does not serve the archive, serves one with the same id, or the store cannot be opened.
@@ -77,66 +70,37 @@ impl Assembly {
             directories,
             clocks,
         } = foundation;
-        let aeron = connect(context, archive_id)?;
-        await_archive_id(&aeron, archive_id, clocks)?;
-        let (now_ms, now_ns) = (clocks.epoch.time_ms(), clocks.nano.nano_time());
-        let counters = ArchiveCounters::add(&aeron, &labels(context, archive_id), now_ns)?;
-        let storage = Directory::new(directories.archive.clone());
-        let (store, _) =
-            ArchiveStore::open(storage.clone(), store_options(context, choices), now_ms)?;
-        let events = recording_events(&aeron, context)?;
-        let streams = subscribe(&aeron, context)?;
-        let (recorder_commands, commands_to_recorder) = channel();
-        let (recorder_events, events_of_recorder) = channel();
-        let meter = |counters: &TransferCounters| {
-            TransferMeter::new(counters.clone(), Arc::clone(&clocks.nano))
-        };
-        let recorder = Recorder::new(
-            commands_to_recorder,
-            recorder_events,
-            events,
-            meter(&counters.writes),
-        );
-        let (replays, replayer) = replays(context, choices, storage);
-        let reads = counters.reads.clone();
-        let replayer = replayer.measure_reads(Arc::clone(&clocks.nano), move |bytes, ns| {
-            reads.note(bytes, ns)
-        });
-        let recording_settings = RecordingSettings {
+        let surroundings = ArchiveSurroundings {
+            storage: Directory::new(directories.archive.clone()),
+            aeron: connect(context, archive_id)?,
             archive_id,
-            max_concurrent_recordings: context.max_concurrent_recordings as usize,
-            block_limit: context.file_io_max_length,
+            epoch_clock: Arc::clone(&clocks.epoch),
+            nano_clock: Arc::clone(&clocks.nano),
+            random: Box::new(random),
+            reports: Box::new(|now_ms, errors| {
+                let directory = directory.ready(now_ms)?;
+                Ok(Box::new(MarkFileReports::new(directory, errors)))
+            }),
         };
-        let sessions = sessions(context, archive_id, Security::of(choices)?);
-        let reports = MarkFileReports::new(directory.ready(now_ms)?, counters.errors.clone());
-        let conductor = ArchiveConductor {
-            archive_id,
-            recordings: Recordings::new(recording_settings, recorder_commands, events_of_recorder),
-            replays,
-            held_replays: HeldReplays::default(),
-            replications: Replications::new(replication_settings(context, archive_id)),
-            deletions: Deletions::default(),
-            sessions,
-            outbox: Outbox::default(),
-            reports: Box::new(reports),
-            clocks: clocks.clone(),
-            aeron,
-            store,
-            streams,
-            counters,
-            now_ns,
-            now_ms,
-        };
-        Ok(Self::of(context, choices, conductor, recorder, replayer))
+        let mut start = ArchiveStart::new(context.clone(), surroundings)?;
+        loop {
+            if let Some(core) = start.poll()? {
+                return Ok(Self::of(context, choices, core));
+            }
+            std::thread::sleep(START_POLL_INTERVAL);
+        }
     }
 
     fn of(
         context: &ArchiveContext,
         choices: &ArchiveChoices,
-        conductor: ArchiveConductor<Directory>,
-        recorder: Recorder<Directory>,
-        replayer: Replayer<Directory>,
+        core: ArchiveCore<Directory>,
     ) -> Self {
+        let ArchiveCore {
+            conductor,
+            recorder,
+            replayer,
+        } = core;
         let is_terminated = Arc::new(AtomicBool::new(false));
         let mut agent = ConductorAgent {
             conductor,
@@ -193,27 +157,7 @@ fn connect(context: &ArchiveContext, archive_id: i64) -> Result<Aeron, ArchiveSt
     Ok(Aeron::connect(client)?)
 }
 
-/// Waits until the driver has freed the counters of an archive with this id that was killed: for up to the client liveness timeout.
-///
-/// # Errors
-/// The archive with this id lives.
-fn await_archive_id(
-    aeron: &Aeron,
-    archive_id: i64,
-    clocks: &Clocks,
-) -> Result<(), ArchiveStartError> {
-    let deadline_ns = clocks.nano.nano_time() + aeron.inter_service_timeout().as_nanos() as i64;
-    while is_archive_there(aeron.counters_reader(), archive_id) {
-        if clocks.nano.nano_time() >= deadline_ns {
-            return Err(ArchiveStartError::ArchiveIdInUse { archive_id });
-        }
-        aeron.do_work();
-        std::thread::sleep(START_POLL_INTERVAL);
-    }
-    Ok(())
-}
-
-fn labels(context: &ArchiveContext, archive_id: i64) -> CounterLabels<'_> {
+pub(super) fn labels(context: &ArchiveContext, archive_id: i64) -> CounterLabels<'_> {
     CounterLabels {
         archive_id,
         threading_mode: context.threading_mode.name(),
@@ -226,8 +170,11 @@ fn labels(context: &ArchiveContext, archive_id: i64) -> CounterLabels<'_> {
     }
 }
 
-/// Subscribes to the control streams. Waits for the driver.
-fn subscribe(aeron: &Aeron, context: &ArchiveContext) -> Result<ControlStreams, ArchiveStartError> {
+/// Asks the driver for the subscriptions to the control streams.
+pub(super) fn control_streams(
+    aeron: &Aeron,
+    context: &ArchiveContext,
+) -> Result<ControlStreams, ArchiveStartError> {
     let gone = GoneImages::new();
     let add = |channel: &str, stream_id| {
         aeron.async_add_subscription_with(channel, stream_id, gone.handlers())
@@ -240,11 +187,7 @@ fn subscribe(aeron: &Aeron, context: &ArchiveContext) -> Result<ControlStreams, 
         &context.local_control_channel,
         context.local_control_stream_id,
     )?);
-    let mut streams = ControlStreams::new(subscriptions, gone);
-    while !streams.poll_ready()? {
-        std::thread::sleep(START_POLL_INTERVAL);
-    }
-    Ok(streams)
+    Ok(ControlStreams::new(subscriptions, gone))
 }
 
 /// The control channel with the archive's setting of `sparse`.
@@ -255,44 +198,26 @@ fn control_channel(context: &ArchiveContext) -> Result<String, ArchiveError> {
     Ok(channel.to_string())
 }
 
-/// The stream of recording events, if it is enabled. Waits for the driver.
-fn recording_events(
+/// Asks the driver for the publication of recording events, if there are to be any.
+pub(super) fn recording_events(
     aeron: &Aeron,
     context: &ArchiveContext,
-) -> Result<RecordingEvents, ArchiveStartError> {
+) -> Result<Option<PendingOperation<ExclusivePublication>>, ArchiveStartError> {
     if !context.recording_events_enabled {
-        return Ok(RecordingEvents::default());
+        return Ok(None);
     }
     let (channel, stream_id) = (
         &context.recording_events_channel,
         context.recording_events_stream_id,
     );
-    let publication = aeron.add_exclusive_publication(channel, stream_id)?;
-    Ok(RecordingEvents::new(Some(publication)))
+    let adding = aeron.async_add_exclusive_publication(channel, stream_id)?;
+    Ok(Some(adding))
 }
 
-fn replays(
+pub(super) fn replication_settings(
     context: &ArchiveContext,
-    choices: &ArchiveChoices,
-    storage: Directory,
-) -> (Replays, Replayer<Directory>) {
-    let settings = ReplaySettings {
-        max_concurrent_replays: context.max_concurrent_replays as usize,
-        connect_timeout_ns: context.connect_timeout_ns,
-        linger_timeout_ns: context.replay_linger_timeout_ns,
-        file_io_max_length: context.file_io_max_length as i32,
-        checksum: choices.replay_checksum,
-    };
-    let (commands, commands_to_replayer): (Sender<_>, Receiver<_>) = channel();
-    let (replayer_events, events) = channel();
-    let replays = Replays::new(settings, commands, events, Box::new(random));
-    (
-        replays,
-        Replayer::new(storage, commands_to_replayer, replayer_events),
-    )
-}
-
-fn replication_settings(context: &ArchiveContext, archive_id: i64) -> ReplicationSettings {
+    archive_id: i64,
+) -> ReplicationSettings {
     ReplicationSettings {
         archive_id,
         replication_channel: context.replication_channel.clone(),
@@ -315,7 +240,7 @@ fn replication_response_channel(context: &ArchiveContext) -> String {
     format!("aeron:udp?endpoint={host}:0")
 }
 
-fn store_options(context: &ArchiveContext, choices: &ArchiveChoices) -> StoreOptions {
+pub(super) fn store_options(context: &ArchiveContext, choices: &ArchiveChoices) -> StoreOptions {
     StoreOptions {
         catalog_capacity: context.catalog_capacity,
         segment_length: context.segment_file_length as i32,
@@ -327,8 +252,8 @@ fn store_options(context: &ArchiveContext, choices: &ArchiveChoices) -> StoreOpt
     }
 }
 
-fn sessions(context: &ArchiveContext, archive_id: i64, security: Security) -> ControlSessions {
-    let settings = SessionSettings {
+pub(super) fn session_settings(context: &ArchiveContext, archive_id: i64) -> SessionSettings {
+    SessionSettings {
         archive_id,
         connect_timeout_ns: context.connect_timeout_ns,
         liveness_check_interval_ns: context.session_liveness_check_interval_ns,
@@ -337,24 +262,18 @@ fn sessions(context: &ArchiveContext, archive_id: i64, security: Security) -> Co
             term_length: context.control_term_buffer_length as i32,
             is_sparse: context.control_term_buffer_sparse,
         },
-    };
-    ControlSessions::new(
-        settings,
-        first_session_id(),
-        security.authenticator,
-        security.authorisation,
-    )
+    }
 }
 
 /// Who may connect, and what clients may ask for.
-struct Security {
-    authenticator: Box<dyn Authenticator>,
-    authorisation: Box<dyn AuthorisationService>,
+pub(super) struct Security {
+    pub authenticator: Box<dyn Authenticator>,
+    pub authorisation: Box<dyn AuthorisationService>,
 }
 
 impl Security {
     /// Reads the users file, if there is one.
-    fn of(choices: &ArchiveChoices) -> Result<Self, ArchiveStartError> {
+    pub fn of(choices: &ArchiveChoices) -> Result<Self, ArchiveStartError> {
         let users = match &choices.authenticator {
             AuthenticatorKind::AcceptAll => None,
             AuthenticatorKind::UsersFile(path) => Some(Arc::new(Users::load(path)?)),
@@ -379,11 +298,6 @@ impl Security {
             authorisation,
         })
     }
-}
-
-/// A random non-negative 32-bit number: the ids of an archive that is started again differ from those before.
-fn first_session_id() -> i64 {
-    random() & i64::from(i32::MAX)
 }
 
 /// A number that nobody can guess.

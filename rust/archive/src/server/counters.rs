@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use aeron_agent::version::{COMMIT, TEXT as VERSION};
 use aeron_agent::{DutyCycle, DutyCycleTracker, NanoClock};
-use aeron_client::{Aeron, Counter, CountersReader, SharedBuffer};
+use aeron_client::{Aeron, Counter, CountersReader, PendingOperation, SharedBuffer};
 
 /// Types of the counters. Keys hold the archive id.
 mod type_id {
@@ -79,88 +79,135 @@ pub(super) struct CounterLabels<'a> {
     pub cycle_thresholds_ns: [i64; 3],
 }
 
+/// Counters that the driver was asked for.
+pub(super) struct PendingCounters {
+    /// In the order in which [`PendingCounters::poll`] takes them.
+    operations: Vec<PendingOperation<Counter>>,
+    is_dedicated: bool,
+    cycle_thresholds_ns: [i64; 3],
+}
+
 impl ArchiveCounters {
-    /// Adds the counters in Aeron's order. Waits for the driver.
+    /// Asks the driver for the counters in Aeron's order. Does not wait.
+    ///
+    /// # Errors
+    /// The driver cannot be asked.
+    pub fn ask(aeron: &Aeron, labels: &CounterLabels<'_>) -> aeron_client::Result<PendingCounters> {
+        let id = labels.archive_id;
+        let errors = format!("Archive Errors - archiveId={id} version={VERSION} commit={COMMIT}");
+        let mut wanted = vec![(type_id::ERRORS, errors)];
+        let mut want =
+            |type_id, label: String| wanted.push((type_id, format!("{label} - archiveId={id}")));
+        let agents = ["conductor", "recorder", "replayer"];
+        for (agent, threshold_ns) in agents
+            .into_iter()
+            .zip(labels.cycle_thresholds_ns)
+            .take(if labels.is_dedicated { 3 } else { 1 })
+        {
+            let mode = labels.threading_mode;
+            let threshold_ms = threshold_ns / 1_000_000;
+            want(
+                type_id::MAX_CYCLE_TIME,
+                format!("archive-{agent} max cycle time in ns: {mode}"),
+            );
+            want(
+                type_id::CYCLES_EXCEEDED,
+                format!(
+                    "archive-{agent} work cycle time exceeded count: threshold={threshold_ms}ms {mode}"
+                ),
+            );
+        }
+        for (type_id, label) in SESSION_AND_TRANSFER_COUNTERS {
+            want(type_id, label.to_owned());
+        }
+        let operations = wanted
+            .iter()
+            .map(|(type_id, label)| aeron.async_add_counter(*type_id, &id.to_le_bytes(), label))
+            .collect::<aeron_client::Result<_>>()?;
+        Ok(PendingCounters {
+            operations,
+            is_dedicated: labels.is_dedicated,
+            cycle_thresholds_ns: labels.cycle_thresholds_ns,
+        })
+    }
+}
+
+/// The counters that all archives have after those of the duty cycles, in Aeron's order.
+const SESSION_AND_TRANSFER_COUNTERS: [(i32, &str); 9] = [
+    (type_id::CONTROL_SESSIONS, "Archive Control Sessions"),
+    (type_id::RECORDING_SESSIONS, "Archive Recording Sessions"),
+    (type_id::REPLAY_SESSIONS, "Archive Replay Sessions"),
+    (
+        type_id::MAX_WRITE_TIME,
+        "archive-recorder max write time in ns",
+    ),
+    (
+        type_id::TOTAL_WRITE_BYTES,
+        "archive-recorder total write bytes",
+    ),
+    (
+        type_id::TOTAL_WRITE_TIME,
+        "archive-recorder total write time in ns",
+    ),
+    (
+        type_id::MAX_READ_TIME,
+        "archive-replayer max read time in ns",
+    ),
+    (
+        type_id::TOTAL_READ_BYTES,
+        "archive-replayer total read bytes",
+    ),
+    (
+        type_id::TOTAL_READ_TIME,
+        "archive-replayer total read time in ns",
+    ),
+];
+
+impl PendingCounters {
+    /// The counters, once the driver has added all of them. Does not wait.
     ///
     /// # Errors
     /// The driver refuses a counter.
-    pub fn add(
-        aeron: &Aeron,
-        labels: &CounterLabels<'_>,
-        now_ns: i64,
-    ) -> aeron_client::Result<Self> {
-        let id = labels.archive_id;
-        let add = |type_id, label: &str| {
-            aeron.add_counter(
-                type_id,
-                &id.to_le_bytes(),
-                &format!("{label} - archiveId={id}"),
-            )
-        };
-        let errors_label =
-            format!("Archive Errors - archiveId={id} version={VERSION} commit={COMMIT}");
-        let errors = aeron.add_counter(type_id::ERRORS, &id.to_le_bytes(), &errors_label)?;
-        let cycles = |agent: &str, threshold_ns: i64| {
-            let mode = labels.threading_mode;
-            let threshold_ms = threshold_ns / 1_000_000;
-            Ok::<_, aeron_client::Error>(CycleCounters {
-                max_time_ns: add(
-                    type_id::MAX_CYCLE_TIME,
-                    &format!("{agent} max cycle time in ns: {mode}"),
-                )?,
-                exceeded: add(
-                    type_id::CYCLES_EXCEEDED,
-                    &format!(
-                        "{agent} work cycle time exceeded count: threshold={threshold_ms}ms {mode}"
-                    ),
-                )?,
-                tracker: DutyCycleTracker::new(threshold_ns, now_ns),
-            })
-        };
-        let [conductor_ns, recorder_ns, replayer_ns] = labels.cycle_thresholds_ns;
-        let conductor_cycles = cycles("archive-conductor", conductor_ns)?;
-        let (mut recorder_cycles, mut replayer_cycles) = (None, None);
-        if labels.is_dedicated {
-            recorder_cycles = Some(cycles("archive-recorder", recorder_ns)?);
-            replayer_cycles = Some(cycles("archive-replayer", replayer_ns)?);
+    pub fn poll(&mut self, now_ns: i64) -> aeron_client::Result<Option<ArchiveCounters>> {
+        let mut counters = Vec::with_capacity(self.operations.len());
+        for operation in &mut self.operations {
+            match operation.poll()? {
+                Some(counter) => counters.push(counter),
+                None => return Ok(None),
+            }
         }
-        Ok(Self {
+        let mut counters = counters.into_iter();
+        let mut next = || counters.next().expect("as many were asked for");
+        let errors = next();
+        let [conductor_ns, recorder_ns, replayer_ns] = self.cycle_thresholds_ns;
+        let mut cycles = |threshold_ns| CycleCounters {
+            max_time_ns: next(),
+            exceeded: next(),
+            tracker: DutyCycleTracker::new(threshold_ns, now_ns),
+        };
+        let conductor_cycles = cycles(conductor_ns);
+        let (mut recorder_cycles, mut replayer_cycles) = (None, None);
+        if self.is_dedicated {
+            recorder_cycles = Some(cycles(recorder_ns));
+            replayer_cycles = Some(cycles(replayer_ns));
+        }
+        let [control_sessions, recording_sessions, replay_sessions] = [next(), next(), next()];
+        let mut transfers = || TransferCounters {
+            max_time_ns: next(),
+            total_bytes: next(),
+            total_time_ns: next(),
+        };
+        Ok(Some(ArchiveCounters {
             errors,
             conductor_cycles,
             recorder_cycles,
             replayer_cycles,
-            control_sessions: add(type_id::CONTROL_SESSIONS, "Archive Control Sessions")?,
-            recording_sessions: add(type_id::RECORDING_SESSIONS, "Archive Recording Sessions")?,
-            replay_sessions: add(type_id::REPLAY_SESSIONS, "Archive Replay Sessions")?,
-            writes: TransferCounters {
-                max_time_ns: add(
-                    type_id::MAX_WRITE_TIME,
-                    "archive-recorder max write time in ns",
-                )?,
-                total_bytes: add(
-                    type_id::TOTAL_WRITE_BYTES,
-                    "archive-recorder total write bytes",
-                )?,
-                total_time_ns: add(
-                    type_id::TOTAL_WRITE_TIME,
-                    "archive-recorder total write time in ns",
-                )?,
-            },
-            reads: TransferCounters {
-                max_time_ns: add(
-                    type_id::MAX_READ_TIME,
-                    "archive-replayer max read time in ns",
-                )?,
-                total_bytes: add(
-                    type_id::TOTAL_READ_BYTES,
-                    "archive-replayer total read bytes",
-                )?,
-                total_time_ns: add(
-                    type_id::TOTAL_READ_TIME,
-                    "archive-replayer total read time in ns",
-                )?,
-            },
-        })
+            control_sessions,
+            recording_sessions,
+            replay_sessions,
+            writes: transfers(),
+            reads: transfers(),
+        }))
     }
 }
 

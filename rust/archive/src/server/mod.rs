@@ -8,6 +8,7 @@ pub mod command_line;
 mod conductor;
 pub mod context;
 mod control;
+mod core;
 mod counters;
 mod error;
 mod listing;
@@ -27,7 +28,7 @@ pub use archive::Archive;
 pub use authentication::{
     AcceptAll, AllowAll, AuthenticationDecision, Authenticator, AuthorisationService, DenyAll,
 };
+pub use core::{ArchiveCore, ArchiveStart, ArchiveSurroundings, OpenReports};
 pub use error::ArchiveError;
+pub use reports::ErrorReports;
 pub use startup::ArchiveStartError;
-
-use reports::ErrorReports;

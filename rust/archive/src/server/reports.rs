@@ -9,7 +9,7 @@ use crate::mark_file::MarkFile;
 use crate::ownership::{LockFile, OwnedDirectory};
 
 /// Takes errors of the archive.
-pub(super) trait ErrorReports: Send {
+pub trait ErrorReports: Send {
     /// Notes an error.
     fn report(&mut self, now_ms: i64, error: &str);
 
