@@ -16,6 +16,8 @@ use std::time::{Duration, SystemTime};
 
 use crate::storage::{Access, Storage, StorageFile, SyncLevel};
 
+/// What a disk writes wholly or not at all, in bytes.
+const SECTOR_LENGTH: usize = 512;
 /// Granularity of space, and of what a kill leaves of a write, in bytes.
 pub const PAGE_LENGTH: usize = 4096;
 
@@ -52,11 +54,24 @@ pub enum Fault {
     },
 }
 
+/// What a loss of power leaves of a change that was not synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Survival {
+    /// Nothing.
+    Lost,
+    /// All.
+    Kept,
+    /// Of a page the sectors whose bits are set; of other changes all.
+    Sectors(u8),
+}
+
 #[derive(Debug, Default)]
 struct Disk {
     files: BTreeMap<String, Arc<Mutex<Contents>>>,
     faults: BTreeMap<u64, Fault>,
     read_error: Option<io::ErrorKind>,
+    /// Bytes that a read returns at most, if there is a limit.
+    longest_read: Option<usize>,
     steps: u64,
     restarts: u64,
     killed: bool,
@@ -129,6 +144,17 @@ impl MemoryStorage {
         self.disk().read_error = error;
     }
 
+    /// Lets reads return at most so many bytes, or as many as there are.
+    pub fn shorten_reads(&self, longest: Option<usize>) {
+        self.disk().longest_read = longest;
+    }
+
+    /// Bytes that all files together take, in whole pages.
+    #[must_use]
+    pub fn used_bytes(&self) -> u64 {
+        self.disk().used_pages * PAGE_LENGTH as u64
+    }
+
     /// Kills the process between two steps.
     pub fn kill(&self) {
         self.disk().killed = true;
@@ -153,6 +179,14 @@ impl MemoryStorage {
     /// `survives` is asked for each change that was not synced, in the order of the names and pages, and for the changes of the directory
     /// from the oldest on until it first returns `false`. A change that does not survive is undone.
     pub fn lose_power(&self, mut survives: impl FnMut() -> bool) {
+        self.lose_power_in_sectors(|| match survives() {
+            true => Survival::Kept,
+            false => Survival::Lost,
+        });
+    }
+
+    /// As [`lose_power`](Self::lose_power); a page may also be torn.
+    pub fn lose_power_in_sectors(&self, mut survives: impl FnMut() -> Survival) {
         self.disk().lose_power(&mut survives);
         self.restart();
     }
@@ -323,7 +357,10 @@ impl StorageFile for MemoryFile {
         let disk = self.alive()?;
         match disk.read_error {
             Some(error) => Err(error.into()),
-            None => Ok(lock(&self.contents).read(bytes, offset)),
+            None => {
+                let most = bytes.len().min(disk.longest_read.unwrap_or(usize::MAX));
+                Ok(lock(&self.contents).read(&mut bytes[..most], offset))
+            }
         }
     }
 
@@ -439,8 +476,12 @@ impl Disk {
         self.unsynced.push(names.iter().map(before).collect());
     }
 
-    fn lose_power(&mut self, survives: &mut impl FnMut() -> bool) {
-        let surviving = self.unsynced.iter().take_while(|_| survives()).count();
+    fn lose_power(&mut self, survives: &mut impl FnMut() -> Survival) {
+        let surviving = self
+            .unsynced
+            .iter()
+            .take_while(|_| survives() != Survival::Lost)
+            .count();
         for change in self.unsynced.split_off(surviving).into_iter().rev() {
             for (name, contents) in change {
                 match contents {
@@ -533,24 +574,41 @@ impl Contents {
         }
     }
 
-    fn lose_power(&mut self, survives: &mut impl FnMut() -> bool) {
-        for (number, page) in std::mem::take(&mut self.unsynced) {
-            if !survives() {
-                match page {
-                    Some(page) => drop(self.pages.insert(number, page)),
-                    None => drop(self.pages.remove(&number)),
-                }
-            }
+    fn lose_power(&mut self, survives: &mut impl FnMut() -> Survival) {
+        for (number, before) in std::mem::take(&mut self.unsynced) {
+            let sectors = match survives() {
+                Survival::Kept => continue,
+                Survival::Lost => 0,
+                Survival::Sectors(sectors) => sectors,
+            };
+            self.lose_sectors(number, before, sectors);
         }
-        if self.length != self.synced_length && !survives() {
+        if self.length != self.synced_length && survives() == Survival::Lost {
             self.length = self.synced_length;
         }
-        if self.modified != self.synced_modified && !survives() {
+        if self.modified != self.synced_modified && survives() == Survival::Lost {
             self.modified = self.synced_modified;
         }
         // Pages beyond the end that are not part of the file: they would show up if it grew.
         self.set_length(self.length);
         self.sync(SyncLevel::DataAndMetadata);
+    }
+
+    /// Puts a page back as the disk had it, except the sectors whose bits are set.
+    fn lose_sectors(&mut self, number: u64, before: Option<Page>, sectors: u8) {
+        let after = self.pages.remove(&number);
+        let mut page = before;
+        for sector in (0..PAGE_LENGTH / SECTOR_LENGTH).filter(|sector| sectors >> sector & 1 == 1) {
+            let bytes = sector * SECTOR_LENGTH..(sector + 1) * SECTOR_LENGTH;
+            let target = &mut page.get_or_insert_with(|| Box::new([0; PAGE_LENGTH]))[bytes.clone()];
+            match &after {
+                Some(after) => target.copy_from_slice(&after[bytes]),
+                None => target.fill(0),
+            }
+        }
+        if let Some(page) = page {
+            self.pages.insert(number, page);
+        }
     }
 
     /// How many of `count` bytes at `offset` can be written when no more than `free` pages are added.

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::time::{Duration, SystemTime};
 
-use aeron_archive::memory_storage::{Fault, MemoryStorage, PAGE_LENGTH};
+use aeron_archive::memory_storage::{Fault, MemoryStorage, PAGE_LENGTH, Survival};
 use aeron_archive::storage::{Access, Directory, Storage, StorageFile, SyncLevel};
 use proptest::prelude::*;
 
@@ -297,4 +297,34 @@ fn a_file_that_was_cut_is_whole_again_after_a_loss_of_power() {
     storage.remove("f").unwrap();
     storage.lose_power(|| false);
     assert_eq!(whole(&storage, "f"), [7; 3 * PAGE_LENGTH]);
+}
+
+#[test]
+fn a_page_that_was_not_synced_may_be_torn_between_sectors() {
+    let storage = MemoryStorage::new();
+    storage.put("file", &[1; 2 * PAGE_LENGTH]);
+    let file = storage.open("file", Access::Write).unwrap();
+    file.write_all_at(&[2; 2 * PAGE_LENGTH], 0).unwrap();
+    let mut pages = [Survival::Sectors(0b0000_0101), Survival::Kept].into_iter();
+    storage.lose_power_in_sectors(|| pages.next().unwrap_or(Survival::Lost));
+    let bytes = storage.bytes("file").unwrap();
+    let sectors: Vec<u8> = bytes.chunks(512).map(|sector| sector[0]).collect();
+    assert_eq!(
+        sectors,
+        [2, 1, 2, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2],
+        "{sectors:?}"
+    );
+}
+
+#[test]
+fn reads_can_come_back_short_and_are_continued() {
+    let storage = MemoryStorage::new();
+    let content: Vec<u8> = (0..=255).cycle().take(10_000).collect();
+    storage.put("file", &content);
+    storage.shorten_reads(Some(100));
+    let file = storage.open("file", Access::Read).unwrap();
+    let mut bytes = vec![0; 10_000];
+    assert_eq!(file.read_at(&mut bytes, 0).unwrap(), 100);
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    assert_eq!(bytes, content);
 }

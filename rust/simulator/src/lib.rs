@@ -4,6 +4,7 @@
 //! drivers and clients are those of production, on heap memory. A [`Schedule`] is drawn from the seed, a [`World`] lets it happen
 //! and finds what must not be; the same seed finds the same again.
 
+mod archive;
 mod checks;
 mod clock;
 mod host;
@@ -14,6 +15,7 @@ mod schedule;
 mod truth;
 mod world;
 
+pub use archive::{ArchiveOutcome, ArchiveSchedule, ArchiveWorld};
 pub use schedule::{Edition, Schedule};
 pub use truth::Finding;
 pub use world::{Failure, Outcome, World};
@@ -35,4 +37,12 @@ pub const KEPT_SEEDS: [(u64, Edition); 4] = [
 /// What went wrong in it.
 pub fn run(seed: u64, edition: Edition) -> Result<Outcome, Failure> {
     World::new(Schedule::draw(seed, edition)).run()
+}
+
+/// Runs the schedule with archives of a seed.
+///
+/// # Errors
+/// What went wrong in it.
+pub fn run_archives(seed: u64) -> Result<ArchiveOutcome, Failure> {
+    ArchiveWorld::new(ArchiveSchedule::draw(seed)).run()
 }

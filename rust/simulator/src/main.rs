@@ -9,7 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use aeron_simulator::{Edition, Failure, KEPT_SEEDS, Outcome, Schedule, World, run};
+use aeron_simulator::{
+    ArchiveOutcome, ArchiveSchedule, ArchiveWorld, Edition, Failure, KEPT_SEEDS, Outcome, Schedule,
+    World, run, run_archives,
+};
 
 fn main() -> ExitCode {
     let (options, texts): (Vec<_>, Vec<_>) = std::env::args()
@@ -21,6 +24,12 @@ fn main() -> ExitCode {
         true => Edition::First,
         false => Edition::Second,
     };
+    if has("--archive") {
+        return match seeds[..] {
+            [seed] => show_archives(seed),
+            _ => run_all_archives(&seeds),
+        };
+    }
     if let [seed] = seeds[..] {
         return show(Schedule::draw(seed, edition), has("--trace"));
     }
@@ -89,6 +98,63 @@ fn run_all(schedules: &[(u64, Edition)], must_reach_all: bool) -> ExitCode {
         println!("some rows of the tables are not reached");
     }
     ExitCode::from(u8::from(failures > 0 || !is_complete))
+}
+
+/// One schedule with archives, with all that is known about it.
+fn show_archives(seed: u64) -> ExitCode {
+    let schedule = ArchiveSchedule::draw(seed);
+    println!("{schedule:#?}");
+    match ArchiveWorld::new(schedule).run() {
+        Ok(outcome) => {
+            println!("{outcome:?}");
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            println!("{}", failure.counters);
+            report_archives(seed, &failure);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Many schedules with archives, on all processors.
+fn run_all_archives(seeds: &[u64]) -> ExitCode {
+    let start = Instant::now();
+    let next = AtomicUsize::new(0);
+    let total = Mutex::new((ArchiveOutcome::default(), 0));
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let result = run_archives(*seed);
+                    let mut total = total
+                        .lock()
+                        .expect("no schedule panics while it is counted");
+                    match result {
+                        Ok(outcome) => total.0.add(&outcome),
+                        Err(failure) => {
+                            total.1 += 1;
+                            report_archives(*seed, &failure);
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let (outcome, failures) = total.into_inner().expect("all threads have ended");
+    let rate = seeds.len() as f64 / start.elapsed().as_secs_f64();
+    println!("{outcome:?}");
+    let count = seeds.len();
+    println!("{count} schedules with archives, {failures} failed, {rate:.1} per second");
+    ExitCode::from(u8::from(failures > 0))
+}
+
+fn report_archives(seed: u64, failure: &Failure) {
+    let after = failure.after_ns as f64 / 1e9;
+    println!(
+        "seed {seed} (--archive): after {after:.6} s: {}",
+        failure.finding
+    );
 }
 
 fn print_outcome(outcome: &Outcome) {

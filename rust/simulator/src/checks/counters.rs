@@ -22,6 +22,8 @@ pub struct CounterChecks {
     /// How far a publisher may be ahead, and how far an image may be, by host and registration.
     windows: BTreeMap<(HostId, i64), i64>,
     fingerprint: u64,
+    /// Bytes that a publication may append at once beyond its window.
+    longest_append: i64,
     /// The counters of one driver during a look; kept for its memory.
     current: Vec<Seen>,
 }
@@ -45,6 +47,14 @@ const POSITIONS: [i32; 5] = [
 ];
 
 impl CounterChecks {
+    /// Checks of streams that may append a block of so many bytes at once: the window is not looked at in the middle of a block.
+    pub fn with_blocks(longest_append: i64) -> Self {
+        Self {
+            longest_append,
+            ..Self::default()
+        }
+    }
+
     /// Looks at all positions and limits of all drivers.
     ///
     /// # Errors
@@ -182,12 +192,14 @@ impl CounterChecks {
 
     /// A publication's window and the message that may go beyond it, or what an image takes beyond its readers: half a term.
     fn window(&mut self, host: &Host, log: LogId) -> i64 {
+        let longest_append = self.longest_append;
         let (LogId::Publication(id) | LogId::Image(id)) = log;
         *self.windows.entry((host.id(), id)).or_insert_with(|| {
             let described = host.log(log).map(|log| log.metadata().description());
             match (log, described) {
                 (LogId::Publication(_), Some(log)) => {
-                    i64::from(log.publication_window_length) + i64::from(log.term_length / 8)
+                    let message_length = i64::from(log.term_length / 8);
+                    i64::from(log.publication_window_length) + message_length.max(longest_append)
                 }
                 (LogId::Image(_), Some(log)) => i64::from(log.term_length / 2),
                 (_, None) => i64::MAX,

@@ -37,7 +37,7 @@ pub struct Surroundings<'a> {
 }
 
 /// The settings of every client: no thread, virtual time.
-fn client_context(clock: &VirtualClock) -> Context {
+pub fn client_context(clock: &VirtualClock) -> Context {
     Context {
         driver_timeout_ms: DRIVER_TIMEOUT_MS,
         keepalive_interval_ns: 500_000_000,

@@ -7,7 +7,7 @@ mod streams;
 
 use fastrand::Rng;
 
-pub use drivers::{DriverPlan, MS, SECOND};
+pub use drivers::{DriverPlan, MS, SECOND, Timing};
 pub use faults::{Event, FaultKind, Role};
 pub use streams::StreamPlan;
 
@@ -107,11 +107,11 @@ impl Schedule {
 }
 
 /// One of some values.
-fn one_of<T: Copy>(random: &mut Rng, values: &[T]) -> T {
+pub fn one_of<T: Copy>(random: &mut Rng, values: &[T]) -> T {
     values[random.usize(..values.len())]
 }
 
 /// True in one of `n` cases.
-fn rarely(random: &mut Rng, n: u32) -> bool {
+pub fn rarely(random: &mut Rng, n: u32) -> bool {
     random.u32(..n) == 0
 }

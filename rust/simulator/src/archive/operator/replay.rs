@@ -1,0 +1,132 @@
+//! [`Replay`]: a recording that is read, and compared with what was recorded.
+
+use aeron_archive::client::StartedReplay;
+use aeron_client::FragmentAssembler;
+
+use super::{PATIENCE_NS, Stage};
+use crate::archive::ledger::Reading;
+use crate::payload::Message;
+use crate::truth::Finding;
+
+/// Fragments that are taken of a replay in one turn at most.
+const FRAGMENTS_PER_TURN: usize = 16;
+
+/// A replay that is read.
+pub(super) struct Replay {
+    pub started: StartedReplay,
+    pub reading: Reading,
+    /// Where it begins.
+    pub begin: i64,
+    /// Where it ends; `None` while it follows the recording.
+    pub end: Option<i64>,
+    /// Whether it was asked to end early.
+    pub is_stopped: bool,
+    /// When something came last.
+    since_ns: i64,
+    image_position: i64,
+    was_connected: bool,
+    assembler: Box<FragmentAssembler>,
+}
+
+impl Replay {
+    /// A replay of a tape that has just begun.
+    pub fn new(
+        started: StartedReplay,
+        tape: usize,
+        begin: i64,
+        end: Option<i64>,
+        now_ns: i64,
+    ) -> Self {
+        Self {
+            started,
+            reading: Reading {
+                tape,
+                position: begin,
+            },
+            begin,
+            end,
+            is_stopped: false,
+            since_ns: now_ns,
+            image_position: begin,
+            was_connected: false,
+            assembler: Box::default(),
+        }
+    }
+
+    /// Takes what has come; answers how much that was.
+    ///
+    /// # Errors
+    /// It was not recorded, or is not the next.
+    pub fn poll(&mut self, stage: &mut Stage<'_>) -> Result<usize, Finding> {
+        let (reading, assembler, seed) = (&mut self.reading, &mut self.assembler, stage.seed);
+        let ledger = &mut *stage.ledger;
+        let mut found = Ok(());
+        let polled = self.started.subscription.poll(
+            |fragment| {
+                assembler.on_fragment(fragment, |message| {
+                    let bytes = message.to_vec();
+                    let end = message.header().position();
+                    if found.is_ok() {
+                        found = ledger.on_replayed(reading, Message::recognise(&bytes, seed), end);
+                    }
+                });
+            },
+            FRAGMENTS_PER_TURN,
+        );
+        found?;
+        if let Some(image) = self.started.subscription.image_at(0) {
+            self.image_position = image.position();
+            self.was_connected = true;
+        }
+        let count = polled.map_err(|error| format!("the poll of a replay failed: {error}"))?;
+        if count > 0 {
+            self.since_ns = stage.clock.now_ns();
+        }
+        Ok(count)
+    }
+
+    /// Whether nothing more comes.
+    ///
+    /// # Errors
+    /// Something is missing, or is too much.
+    pub fn is_over(&mut self, stage: &Stage<'_>) -> Result<bool, Finding> {
+        let tape = stage.ledger.tape(self.reading.tape);
+        self.end = self.end.or(tape.stop);
+        let is_whole = self.end.is_some_and(|end| {
+            self.image_position >= end && self.reading.position >= tape.last_message_before(end)
+        });
+        if is_whole {
+            return match self.end {
+                Some(end) if self.image_position > end => Err(format!(
+                    "a replay of recording {:?} is at {}, beyond {end}",
+                    tape.recording_id, self.image_position
+                )),
+                _ => Ok(true),
+            };
+        }
+        let image = self.started.subscription.image_at(0);
+        let has_ended = self.was_connected && image.is_none_or(|image| image.is_end_of_stream());
+        let is_late = stage.clock.now_ns() - self.since_ns > PATIENCE_NS
+            && (self.end.is_some()
+                || self.reading.position < tape.last_message_before(tape.acknowledged));
+        if !has_ended && !is_late {
+            return Ok(false);
+        }
+        if stage.is_excused(self.since_ns) || self.is_stopped || tape.is_rotten {
+            return Ok(true);
+        }
+        Err(format!(
+            "a replay of recording {:?} from {} to {:?} is at {} (message {}), and {}",
+            tape.recording_id,
+            self.begin,
+            self.end,
+            self.image_position,
+            self.reading.position,
+            if has_ended {
+                "has ended"
+            } else {
+                "goes on no more"
+            }
+        ))
+    }
+}

@@ -1,0 +1,282 @@
+//! [`ArchiveSchedule`]: everything that happens to the archives of one run, drawn from a seed before it begins.
+
+use std::io::ErrorKind;
+
+use aeron_archive::memory_storage::Fault;
+use aeron_archive::recovery::OnTornFragment;
+use aeron_archive::server::context::ArchiveContext;
+use aeron_archive::storage::SyncLevel;
+use aeron_protocol::archive::SourceLocation;
+use fastrand::Rng;
+
+use super::operator::OperatorPlan;
+use super::server::ArchivePlan;
+use crate::network::{HostId, Loss, Weather, ipv4};
+use crate::schedule::{DriverPlan, MS, SECOND, Timing, one_of, rarely};
+
+/// When the faults begin, after the start of the schedule.
+const FAULTS_BEGIN_NS: i64 = 1_500 * MS;
+/// When faults end.
+pub const HEAL_NS: i64 = 8 * SECOND;
+/// Hosts of a schedule, each with a driver and an archive.
+pub const HOSTS: usize = 2;
+/// Port of an archive's requests.
+const CONTROL_PORT: u16 = 8_010;
+/// Channel of requests and responses on one host.
+const LOCAL_CONTROL: &str = "aeron:ipc?term-length=64k";
+
+/// What happens at one time.
+#[derive(Clone, Debug)]
+pub enum ArchiveEvent {
+    /// An archive dies between two writes, and starts again after so long.
+    Kill(usize, i64),
+    /// A fault strikes at one of the next writes of an archive.
+    FailWrite(usize, u64, Fault),
+    /// An archive ends in order, and starts again at once.
+    Restart(usize),
+    /// The disk of an archive has so much room left.
+    FillDisk(usize, u64),
+    /// The disk of an archive does what it is asked for again.
+    HealDisk(usize),
+    /// A driver dies, and starts again after so long.
+    CrashDriver(HostId, i64),
+    /// A driver starts.
+    StartDriver(HostId),
+    /// A machine loses power, and is back after so long.
+    LosePower(HostId, i64),
+    /// A client dies.
+    CrashOperator(usize),
+    /// The weather changes.
+    Weather(Weather),
+    /// All faults end.
+    Heal,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub struct ArchiveSchedule {
+    /// Where everything came from.
+    pub seed: u64,
+    /// The drivers, one for each host.
+    pub drivers: Vec<DriverPlan>,
+    /// The archives, one for each host.
+    pub archives: Vec<ArchivePlan>,
+    /// The clients.
+    pub operators: Vec<OperatorPlan>,
+    /// The network without faults.
+    pub fair: Weather,
+    /// What happens when, in order of time.
+    pub events: Vec<(i64, ArchiveEvent)>,
+    /// Steps of virtual time: while something happens, and at most.
+    pub step_ns: (i64, i64),
+    /// Seed of what the network decides.
+    pub network_seed: u64,
+}
+
+impl ArchiveSchedule {
+    /// The schedule of a seed.
+    pub fn draw(seed: u64) -> Self {
+        let mut random = Rng::with_seed(seed ^ 0xA5_C417_E000);
+        let timing = Timing::draw(&mut random);
+        let drivers = (0..HOSTS).map(|_| driver(&mut random, &timing)).collect();
+        let archives: Vec<_> = (0..HOSTS).map(|host| archive(&mut random, host)).collect();
+        let operators = operators(&mut random, &archives);
+        let fair = Weather::fair(random.i64(5_000..500_000));
+        let mut events = events(&mut random, &archives, &operators, &fair);
+        events.push((HEAL_NS, ArchiveEvent::Heal));
+        Self {
+            seed,
+            drivers,
+            archives,
+            operators,
+            fair,
+            events,
+            step_ns: (random.i64(50_000..500_000), random.i64(8 * MS..24 * MS)),
+            network_seed: random.u64(..),
+        }
+    }
+}
+
+/// A driver that soon notices who has died.
+fn driver(random: &mut Rng, timing: &Timing) -> DriverPlan {
+    let mut plan = DriverPlan::draw(random, timing);
+    let context = &mut plan.context;
+    context.timer_interval_ns = random.i64(50 * MS..200 * MS);
+    context.client_liveness_timeout_ns = SECOND;
+    context.publication_unblock_timeout_ns = 1_500 * MS;
+    context.image_liveness_timeout_ns = random.i64(800 * MS..1_500 * MS);
+    context.publication_linger_timeout_ns = 800 * MS;
+    context.publication_connection_timeout_ns = SECOND;
+    context.stream_session_limit = i32::MAX;
+    plan
+}
+
+fn archive(random: &mut Rng, host: HostId) -> ArchivePlan {
+    let file_sync_level = one_of(
+        random,
+        &[SyncLevel::None, SyncLevel::Data, SyncLevel::DataAndMetadata],
+    );
+    let checksum = one_of(random, &["", "", "CRC-32", "CRC-32C"]);
+    let address = ipv4(host);
+    let context = ArchiveContext {
+        archive_id: host as i64 + 1,
+        control_channel: format!("aeron:udp?endpoint={address}:{CONTROL_PORT}"),
+        replication_channel: format!("aeron:udp?endpoint={address}:0"),
+        segment_file_length: one_of(random, &[64, 64, 128]) * 1_024,
+        file_io_max_length: 64 * 1_024,
+        low_storage_space_threshold: 0,
+        file_sync_level,
+        catalog_file_sync_level: file_sync_level,
+        catalog_capacity: one_of(random, &[2_048, 64 * 1_024]),
+        record_checksum: checksum.to_owned(),
+        replay_checksum: checksum.to_owned(),
+        on_torn_fragment: match random.bool() {
+            true => OnTornFragment::Refuse,
+            false => OnTornFragment::Truncate,
+        },
+        connect_timeout_ns: 2 * SECOND,
+        session_liveness_check_interval_ns: random.i64(100 * MS..500 * MS),
+        replay_linger_timeout_ns: random.i64(100 * MS..SECOND),
+        ..ArchiveContext::default()
+    };
+    ArchivePlan {
+        host,
+        context,
+        seed: random.u64(..),
+        longest_read: rarely(random, 3).then(|| random.usize(100..5_000)),
+    }
+}
+
+/// A client beside the first archive, one on the other host, and one that has recordings copied to the second archive.
+fn operators(random: &mut Rng, archives: &[ArchivePlan]) -> Vec<OperatorPlan> {
+    let [first, second] = [ipv4(0), ipv4(1)];
+    let remote_control = archives[0].context.control_channel.clone();
+    let mtu = one_of(random, &[1_408, 1_408, 256, 8_192]);
+    let term_length = 64 * 1_024 << random.u32(..2);
+    let publishing = format!("term-length={term_length}|mtu={mtu}");
+    let is_spied = random.bool();
+    let local = OperatorPlan {
+        host: 0,
+        archive: 0,
+        control: [LOCAL_CONTROL.to_owned(), LOCAL_CONTROL.to_owned()],
+        channel: match is_spied {
+            true => format!("aeron:udp?endpoint={second}:21000"),
+            false => "aeron:ipc".to_owned(),
+        },
+        source_location: SourceLocation::Local,
+        replay_channel: match random.bool() {
+            true => "aeron:ipc".to_owned(),
+            false => format!("aeron:udp?endpoint={first}:22000"),
+        },
+        first_stream_id: 1_000,
+        publishing: match is_spied {
+            true => format!("{publishing}|ssc=true"),
+            false => publishing.clone(),
+        },
+        segment_length: archives[0].context.segment_file_length as i64,
+        max_message_length: random.usize(400..7_000),
+        max_tapes: 4,
+        replicates_from: None,
+    };
+    let remote = OperatorPlan {
+        host: 1,
+        control: [
+            remote_control.clone(),
+            format!(
+                "aeron:udp?endpoint={second}:{}",
+                one_of(random, &[0, 8_020])
+            ),
+        ],
+        channel: format!("aeron:udp?endpoint={first}:21001"),
+        source_location: SourceLocation::Remote,
+        replay_channel: format!("aeron:udp?endpoint={second}:22001"),
+        first_stream_id: 2_000,
+        publishing,
+        ..local.clone()
+    };
+    let copying = OperatorPlan {
+        archive: 1,
+        control: local.control.clone(),
+        replay_channel: "aeron:ipc".to_owned(),
+        first_stream_id: 3_000,
+        segment_length: archives[1].context.segment_file_length as i64,
+        replicates_from: Some((0, remote_control)),
+        ..remote.clone()
+    };
+    vec![local, remote, copying]
+}
+
+fn events(
+    random: &mut Rng,
+    archives: &[ArchivePlan],
+    operators: &[OperatorPlan],
+    fair: &Weather,
+) -> Vec<(i64, ArchiveEvent)> {
+    let mut events = Vec::new();
+    for _ in 0..random.usize(3..8) {
+        let at_ns = random.i64(FAULTS_BEGIN_NS..HEAL_NS - SECOND);
+        let archive = usize::from(rarely(random, 3));
+        let away_ns = random.i64(0..1_500 * MS);
+        let end_ns = at_ns + random.i64(50 * MS..SECOND);
+        match random.u8(..12) {
+            0 => events.push((at_ns, ArchiveEvent::Kill(archive, away_ns))),
+            1..=4 => {
+                let limit = 1 << random.u32(2..9);
+                let steps = random.u64(..limit);
+                let fault = Fault::Kill {
+                    progress: random.usize(..4),
+                };
+                events.push((at_ns, ArchiveEvent::FailWrite(archive, steps, fault)));
+            }
+            5 | 6 => {
+                let steps = random.u64(..50);
+                let fault = write_fault(random);
+                events.push((at_ns, ArchiveEvent::FailWrite(archive, steps, fault)));
+                events.push((end_ns, ArchiveEvent::HealDisk(archive)));
+            }
+            7 => {
+                let room = random.u64(..100_000);
+                events.push((at_ns, ArchiveEvent::FillDisk(archive, room)));
+                events.push((end_ns, ArchiveEvent::HealDisk(archive)));
+            }
+            8 => events.push((at_ns, ArchiveEvent::Restart(archive))),
+            9 if archives[archive].context.file_sync_level > SyncLevel::None => {
+                events.push((at_ns, ArchiveEvent::LosePower(archive, away_ns)));
+            }
+            9 | 10 if random.bool() => {
+                events.push((at_ns, ArchiveEvent::CrashDriver(archive, away_ns)));
+            }
+            9 | 10 => {
+                let operator = random.usize(..operators.len());
+                events.push((at_ns, ArchiveEvent::CrashOperator(operator)));
+            }
+            _ => {
+                events.push((at_ns, ArchiveEvent::Weather(bad_weather(random, fair))));
+                events.push((end_ns, ArchiveEvent::Weather(fair.clone())));
+            }
+        }
+    }
+    events
+}
+
+fn write_fault(random: &mut Rng) -> Fault {
+    match random.u8(..4) {
+        0 => Fault::Short(random.usize(1..2_000)),
+        1 => Fault::ShortPages(random.usize(1..3)),
+        2 => Fault::Error(ErrorKind::Interrupted),
+        _ => Fault::Error(one_of(random, &[ErrorKind::StorageFull, ErrorKind::Other])),
+    }
+}
+
+fn bad_weather(random: &mut Rng, fair: &Weather) -> Weather {
+    let mut weather = fair.clone();
+    match random.u8(..3) {
+        0 => weather.loss = Loss::Uniform(random.f64() / 5.0),
+        1 => {
+            weather.duplication = 0.1;
+            weather.reordering = 0.1;
+        }
+        _ => weather.cut = vec![(0, 1), (1, 0)],
+    }
+    weather
+}

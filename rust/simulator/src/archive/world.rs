@@ -1,0 +1,454 @@
+//! The world of a schedule with archives, and the loop that lets time pass.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::ledger::Ledger;
+use super::operator::{Goal, Operator, Stage};
+use super::plan::{ArchiveEvent, ArchiveSchedule, HEAL_NS};
+use super::server::ArchiveServer;
+use crate::checks::CounterChecks;
+use crate::clock::{START_NS, VirtualClock};
+use crate::host::Host;
+use crate::network::{HostId, HostNetwork, SharedWire, Wire};
+use crate::roles::Graveyard;
+use crate::schedule::SECOND;
+use crate::truth::Finding;
+use crate::world::Failure;
+
+/// After a fault has ended, what fails within this time may still come from it.
+const AFTERMATH_NS: i64 = 6 * SECOND;
+/// For so long operators work although no fault is an excuse any more.
+const CALM_WORK_NS: i64 = 2 * SECOND;
+/// Within this time each phase after that must be over.
+const PHASE_LIMIT_NS: i64 = 15 * SECOND;
+/// How many steps pass between two looks at all positions.
+const STEPS_BETWEEN_CHECKS: u64 = 16;
+/// Longest block that a replay appends at once, in bytes.
+const BLOCK_LENGTH: i64 = 64 * 1_024;
+/// While nothing happens, each step is so many times as long as the one before.
+const IDLE_GROWTH: i64 = 8;
+/// Names of files that are left when all recordings are deleted.
+const LASTING_FILES: [&str; 2] = ["archive.catalog", "archive-mark.dat"];
+
+/// What became of a schedule with archives that found nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ArchiveOutcome {
+    /// Messages published.
+    pub published: u64,
+    /// Messages that replays brought.
+    pub received: u64,
+    /// Requests that archives have granted.
+    pub granted: u64,
+    /// Processes of archives.
+    pub lives: u64,
+    /// Recordings.
+    pub recordings: u64,
+    /// Steps of virtual time.
+    pub steps: u64,
+    /// A fingerprint of all that happened: the same for the same seed.
+    pub fingerprint: u64,
+}
+
+impl ArchiveOutcome {
+    /// Adds what became of another schedule.
+    pub fn add(&mut self, other: &Self) {
+        self.published += other.published;
+        self.received += other.received;
+        self.granted += other.granted;
+        self.lives += other.lives;
+        self.recordings += other.recordings;
+        self.steps += other.steps;
+        self.fingerprint ^= other.fingerprint;
+    }
+}
+
+/// Where a schedule is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    /// Faults happen, and their consequences go away.
+    Faults,
+    /// All is well, and everybody works.
+    Calm,
+    /// All recordings are read.
+    Verifying,
+    /// The archives end in order.
+    Closing,
+    /// They start again, and all recordings are read.
+    VerifyingAgain,
+    /// All recordings are deleted.
+    Deleting,
+    /// The operators leave.
+    Leaving,
+    /// The archives end, and nothing is left.
+    Ending,
+    /// It is over.
+    Over,
+}
+
+/// See the [module](self).
+pub struct ArchiveWorld {
+    schedule: ArchiveSchedule,
+    clock: VirtualClock,
+    wire: SharedWire,
+    hosts: Vec<Host>,
+    archives: Vec<ArchiveServer>,
+    operators: Vec<Operator>,
+    ledger: Ledger,
+    graveyard: Graveyard,
+    /// Events that are to come; of two at the same time the earlier one first.
+    agenda: BinaryHeap<Reverse<(i64, usize)>>,
+    events: Vec<ArchiveEvent>,
+    checks: CounterChecks,
+    phase: Phase,
+    phase_since_ns: i64,
+    /// From when on no failure is excused.
+    calm_since_ns: i64,
+    steps: u64,
+    step_ns: i64,
+}
+
+impl ArchiveWorld {
+    /// The world at the beginning of a schedule.
+    pub fn new(schedule: ArchiveSchedule) -> Self {
+        let clock = VirtualClock::new();
+        let wire = SharedWire::new(Wire::new(
+            schedule.drivers.len(),
+            schedule.fair.clone(),
+            schedule.network_seed,
+            START_NS,
+        ));
+        let drivers = schedule.drivers.iter().enumerate();
+        let hosts = drivers
+            .map(|(id, plan)| {
+                let network =
+                    HostNetwork::new(wire.clone(), id, plan.has_segmentation, plan.link_mtu);
+                let mut host = Host::new(id, plan.context.clone(), network, plan.seed);
+                host.start(&clock);
+                host
+            })
+            .collect();
+        let archives = schedule.archives.iter().cloned().map(ArchiveServer::new);
+        let operators = schedule.operators.iter().cloned().enumerate();
+        let operators =
+            operators.map(|(at, plan)| Operator::new(plan, schedule.seed ^ (at as u64 + 1) << 40));
+        let mut world = Self {
+            clock,
+            wire,
+            hosts,
+            archives: archives.collect(),
+            operators: operators.collect(),
+            ledger: Ledger::default(),
+            graveyard: Graveyard::default(),
+            agenda: BinaryHeap::new(),
+            events: Vec::new(),
+            checks: CounterChecks::with_blocks(BLOCK_LENGTH),
+            phase: Phase::Faults,
+            phase_since_ns: START_NS,
+            calm_since_ns: START_NS + HEAL_NS + AFTERMATH_NS,
+            steps: 0,
+            step_ns: schedule.step_ns.0,
+            schedule,
+        };
+        for (after_ns, event) in world.schedule.events.clone() {
+            world.arrange(START_NS + after_ns, event);
+        }
+        world
+    }
+
+    /// Lets the whole schedule happen.
+    ///
+    /// # Errors
+    /// What an archive, a driver or a client did that it must not do.
+    pub fn run(mut self) -> Result<ArchiveOutcome, Failure> {
+        self.pass_time().map_err(|finding| Failure {
+            finding,
+            after_ns: self.clock.now_ns() - START_NS,
+            counters: self.state_text(),
+        })?;
+        Ok(ArchiveOutcome {
+            published: self.ledger.published(),
+            received: self.ledger.received(),
+            granted: self.operators.iter().map(Operator::granted).sum(),
+            lives: self.archives.iter().map(ArchiveServer::lives).sum(),
+            recordings: self.ledger.tapes().len() as u64,
+            steps: self.steps,
+            fingerprint: self.checks.fingerprint(),
+        })
+    }
+
+    fn pass_time(&mut self) -> Result<(), Finding> {
+        while self.phase != Phase::Over {
+            let work_count = self.step()?;
+            let (busy_ns, idle_ns) = self.schedule.step_ns;
+            self.step_ns = match work_count {
+                0 => (self.step_ns * IDLE_GROWTH).min(idle_ns),
+                _ => busy_ns,
+            };
+            self.end_phase_if_over()?;
+        }
+        Ok(())
+    }
+
+    fn step(&mut self) -> Result<usize, Finding> {
+        let now_ns = self.next_time_ns();
+        self.clock.advance_to(now_ns);
+        self.steps += 1;
+        let mut work_count = self.wire.lock().advance(now_ns);
+        while let Some(Reverse((at_ns, number))) = self.agenda.peek().copied()
+            && at_ns <= now_ns
+        {
+            self.agenda.pop();
+            self.happen(self.events[number].clone());
+            work_count += 1;
+        }
+        for host in &mut self.hosts {
+            work_count += host.do_work(&self.clock);
+        }
+        for archive in &mut self.archives {
+            let host = &self.hosts[archive.plan().host];
+            work_count += archive.do_work(host, &self.clock, &mut self.graveyard)?;
+        }
+        let mut stage = Stage {
+            hosts: &self.hosts,
+            archives: &self.archives,
+            clock: &self.clock,
+            ledger: &mut self.ledger,
+            seed: self.schedule.seed,
+            calm_since_ns: self.calm_since_ns,
+        };
+        for operator in &mut self.operators {
+            work_count += operator.do_work(&mut stage)?;
+        }
+        if self.steps.is_multiple_of(STEPS_BETWEEN_CHECKS) {
+            self.checks.look(&self.hosts)?;
+        }
+        Ok(work_count)
+    }
+
+    /// The end of the step, or what comes before it.
+    fn next_time_ns(&self) -> i64 {
+        let now_ns = self.clock.now_ns();
+        let arrival_ns = self.wire.lock().next_arrival_ns();
+        let event_ns = self.agenda.peek().map(|Reverse((at_ns, _))| *at_ns);
+        let next_ns = [arrival_ns, event_ns]
+            .into_iter()
+            .flatten()
+            .fold(now_ns + self.step_ns, i64::min);
+        next_ns.max(now_ns + 1)
+    }
+
+    fn arrange(&mut self, at_ns: i64, event: ArchiveEvent) {
+        self.agenda.push(Reverse((at_ns, self.events.len())));
+        self.events.push(event);
+    }
+
+    fn happen(&mut self, event: ArchiveEvent) {
+        let now_ns = self.clock.now_ns();
+        match event {
+            ArchiveEvent::Kill(archive, away_ns) => {
+                self.archives[archive].kill(now_ns + away_ns, &mut self.graveyard);
+            }
+            ArchiveEvent::FailWrite(archive, steps, fault) => {
+                self.archives[archive].fail_in(steps, fault);
+            }
+            ArchiveEvent::Restart(archive) => self.archives[archive].restart(),
+            ArchiveEvent::FillDisk(archive, room) => self.archives[archive].limit_space(room),
+            ArchiveEvent::HealDisk(archive) => self.archives[archive].heal_disk(),
+            ArchiveEvent::CrashDriver(host, away_ns) => self.crash_driver(host, now_ns + away_ns),
+            ArchiveEvent::StartDriver(host) => self.start_driver(host),
+            ArchiveEvent::LosePower(host, away_ns) => self.lose_power(host, now_ns + away_ns),
+            ArchiveEvent::CrashOperator(operator) => {
+                self.operators[operator].crash(&mut self.ledger, &mut self.graveyard);
+            }
+            ArchiveEvent::Weather(weather) => *self.wire.lock().weather() = weather,
+            ArchiveEvent::Heal => self.heal(),
+        }
+    }
+
+    fn crash_driver(&mut self, host: HostId, until_ns: i64) {
+        self.hosts[host].crash();
+        self.checks.forget(host);
+        self.arrange(until_ns, ArchiveEvent::StartDriver(host));
+    }
+
+    fn start_driver(&mut self, host: HostId) {
+        if !self.hosts[host].is_running() {
+            self.hosts[host].start(&self.clock);
+        }
+    }
+
+    /// Everything on the host ends at once.
+    fn lose_power(&mut self, host: HostId, until_ns: i64) {
+        self.crash_driver(host, until_ns);
+        let graveyard = &mut self.graveyard;
+        for archive in &mut self.archives {
+            if archive.plan().host == host {
+                archive.lose_power(until_ns, graveyard);
+            }
+        }
+        for operator in &mut self.operators {
+            if operator.host() == host {
+                operator.crash(&mut self.ledger, graveyard);
+            }
+        }
+    }
+
+    fn heal(&mut self) {
+        *self.wire.lock().weather() = self.schedule.fair.clone();
+        self.agenda.clear();
+        for host in 0..self.hosts.len() {
+            self.start_driver(host);
+        }
+        for archive in &mut self.archives {
+            archive.heal_disk();
+            archive.start_at(self.clock.now_ns());
+        }
+        self.calm_since_ns = self.clock.now_ns() + AFTERMATH_NS;
+    }
+
+    /// Begins the next phase if this one is over.
+    ///
+    /// # Errors
+    /// Why this one is not over although it has to be.
+    fn end_phase_if_over(&mut self) -> Result<(), Finding> {
+        let now_ns = self.clock.now_ns();
+        let complaint = match self.phase {
+            Phase::Faults if now_ns >= self.calm_since_ns => None,
+            Phase::Calm if now_ns >= self.phase_since_ns + CALM_WORK_NS => None,
+            Phase::Faults | Phase::Calm => return Ok(()),
+            Phase::Verifying | Phase::VerifyingAgain | Phase::Deleting => self.unfinished(),
+            Phase::Closing => self.archives_that_run(),
+            Phase::Leaving => self.sessions_left(),
+            Phase::Ending => self.anything_left(),
+            Phase::Over => return Ok(()),
+        };
+        match complaint {
+            None => {
+                self.begin_next_phase();
+                Ok(())
+            }
+            Some(complaint)
+                if now_ns > self.phase_since_ns.max(self.calm_since_ns) + PHASE_LIMIT_NS =>
+            {
+                Err(complaint)
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn begin_next_phase(&mut self) {
+        self.phase_since_ns = self.clock.now_ns();
+        self.phase = match self.phase {
+            Phase::Faults => Phase::Calm,
+            Phase::Calm => {
+                self.set_goal(Goal::Verify);
+                Phase::Verifying
+            }
+            Phase::Verifying => {
+                self.calm_since_ns = i64::MAX;
+                self.set_archives_wanted(false);
+                Phase::Closing
+            }
+            Phase::Closing => {
+                self.set_archives_wanted(true);
+                self.calm_since_ns = self.phase_since_ns + AFTERMATH_NS;
+                self.set_goal(Goal::Verify);
+                Phase::VerifyingAgain
+            }
+            Phase::VerifyingAgain => {
+                self.set_goal(Goal::Delete);
+                Phase::Deleting
+            }
+            Phase::Deleting => {
+                self.set_goal(Goal::Leave);
+                Phase::Leaving
+            }
+            Phase::Leaving => {
+                self.set_archives_wanted(false);
+                Phase::Ending
+            }
+            Phase::Ending | Phase::Over => Phase::Over,
+        };
+    }
+
+    fn set_goal(&mut self, goal: Goal) {
+        for operator in &mut self.operators {
+            operator.set_goal(goal);
+        }
+    }
+
+    fn set_archives_wanted(&mut self, is_wanted: bool) {
+        for archive in &mut self.archives {
+            archive.set_wanted(is_wanted);
+        }
+    }
+
+    fn unfinished(&self) -> Option<Finding> {
+        let mut operators = self.operators.iter();
+        let operator = operators.find(|operator| !operator.is_done(&self.ledger))?;
+        Some(operator.complaint(&self.ledger))
+    }
+
+    fn archives_that_run(&self) -> Option<Finding> {
+        let mut archives = self.archives.iter();
+        let archive = archives.find(|archive| archive.is_running())?;
+        Some(format!(
+            "the archive of host {} does not end",
+            archive.plan().host
+        ))
+    }
+
+    /// Sessions and replays end with their clients; files go with their recordings.
+    fn sessions_left(&self) -> Option<Finding> {
+        for archive in &self.archives {
+            let host = archive.plan().host;
+            let names = archive.disk().names();
+            let is_file_left = |name: &&String| {
+                !LASTING_FILES.contains(&name.as_str()) && !name.starts_with("archive-")
+            };
+            if let Some(name) = names.iter().find(is_file_left) {
+                return Some(format!(
+                    "the archive of host {host} still has {name}, and no recording"
+                ));
+            }
+            let cnc = self.hosts[host].cnc()?;
+            let mut records = cnc.counters().records();
+            let sessions = records
+                .find(|record| [102, 111, 112].contains(&record.type_id) && record.value != 0);
+            if let Some(record) = sessions {
+                return Some(format!("host {host}: {}: {}", record.label, record.value));
+            }
+        }
+        None
+    }
+
+    fn anything_left(&self) -> Option<Finding> {
+        let left = self
+            .hosts
+            .iter()
+            .find_map(|host| self.checks.check_left(host).err());
+        let sockets = self.wire.lock().socket_count();
+        left.or_else(|| (sockets > 0).then(|| format!("{sockets} sockets are still open")))
+            .or_else(|| self.archives_that_run())
+    }
+
+    /// Counters, what archives reported, and what is known of the recordings.
+    fn state_text(&self) -> String {
+        let mut text: String = self.hosts.iter().map(Host::counters_text).collect();
+        for archive in &self.archives {
+            let (host, errors) = (archive.plan().host, archive.errors());
+            for error in errors.iter().rev().take(10).rev() {
+                text += &format!("archive of host {host}: {error}\n");
+            }
+        }
+        for (number, tape) in self.ledger.tapes().iter().enumerate() {
+            text += &format!(
+                "tape {number} of archive {}: {}\n",
+                tape.archive,
+                tape.summary()
+            );
+        }
+        text
+    }
+}
