@@ -162,6 +162,8 @@ impl<S: Storage> RecorderSession<S> {
                 .and_then(|segment| {
                     let offset = (position - segment_base) as u64;
                     cut(&segment, offset, stream.segment_length() as u64)?;
+                    // What was cut must not come back as recorded if the machine loses power.
+                    segment.sync(sync_level)?;
                     Ok(segment)
                 })
                 .map_err(|source| RecorderError::Open {

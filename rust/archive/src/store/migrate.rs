@@ -157,7 +157,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         Ok(present)
     }
 
-    fn sync_directory(&self) -> Result<(), StoreError> {
+    pub(super) fn sync_directory(&self) -> Result<(), StoreError> {
         if self.options.catalog_sync_level == SyncLevel::None {
             return Ok(());
         }

@@ -133,6 +133,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             image.join_position,
             self.options.file_sync_level,
         )?;
+        // From now on recovery looks for the end in the last file: those that a truncation has deleted must not come back.
+        self.sync_directory()?;
         let extension = Extension {
             session_id: image.session_id,
             control_session_id: image.control_session_id,

@@ -1,7 +1,8 @@
 //! Recordings whose end is given up.
 
 use aeron_archive::memory_storage::MemoryStorage;
-use aeron_archive::store::StoreError;
+use aeron_archive::storage::SyncLevel;
+use aeron_archive::store::{ArchiveStore, StoreError, StoreOptions};
 
 use crate::common::*;
 use crate::stream::{SEGMENT_LENGTH, TERM_LENGTH, is_zero_from};
@@ -156,5 +157,24 @@ fn a_kill_amid_a_truncation_leaves_the_old_end_or_the_new_one() {
                 );
             },
         );
+    }
+}
+
+#[test]
+fn what_was_truncated_does_not_come_back_when_power_is_lost_after_an_extension() {
+    let synced = StoreOptions {
+        file_sync_level: SyncLevel::Data,
+        catalog_sync_level: SyncLevel::Data,
+        ..options()
+    };
+    for position in [START + FRAME, SEGMENT_LENGTH, SEGMENT_LENGTH + 3 * FRAME] {
+        let storage = MemoryStorage::new();
+        let (mut store, _) = ArchiveStore::open(storage.clone(), synced, OPENED_MS).unwrap();
+        recorded(&mut store, START, 300);
+        truncate(&mut store, position).unwrap();
+        let _session = store.extend_recording(0, &continuation(position)).unwrap();
+        storage.lose_power(|| false);
+        let (store, _) = ArchiveStore::open(storage.clone(), synced, OPENED_MS).unwrap();
+        assert_eq!(positions(&store, 0), (START, position));
     }
 }
