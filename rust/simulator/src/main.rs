@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     };
     if has("--archive") {
         return match seeds[..] {
-            [seed] => show_archives(seed),
+            [seed] => show_archives(seed, has("--trace")),
             _ => run_all_archives(&seeds),
         };
     }
@@ -101,10 +101,14 @@ fn run_all(schedules: &[(u64, Edition)], must_reach_all: bool) -> ExitCode {
 }
 
 /// One schedule with archives, with all that is known about it.
-fn show_archives(seed: u64) -> ExitCode {
+fn show_archives(seed: u64, is_traced: bool) -> ExitCode {
     let schedule = ArchiveSchedule::draw(seed);
     println!("{schedule:#?}");
-    match ArchiveWorld::new(schedule).run() {
+    let mut world = ArchiveWorld::new(schedule);
+    if is_traced {
+        world = world.traced(|line| println!("{line}"));
+    }
+    match world.run() {
         Ok(outcome) => {
             println!("{outcome:?}");
             ExitCode::SUCCESS

@@ -10,7 +10,7 @@ use super::server::ArchiveServer;
 use crate::checks::CounterChecks;
 use crate::clock::{START_NS, VirtualClock};
 use crate::host::Host;
-use crate::network::{HostId, HostNetwork, SharedWire, Wire};
+use crate::network::{HostId, HostNetwork, SharedWire, Wire, describe};
 use crate::roles::Graveyard;
 use crate::schedule::SECOND;
 use crate::truth::Finding;
@@ -154,6 +154,16 @@ impl ArchiveWorld {
             world.arrange(START_NS + after_ns, event);
         }
         world
+    }
+
+    /// Tells `tell` of every datagram that is sent.
+    #[must_use]
+    pub fn traced(self, mut tell: impl FnMut(String) + Send + 'static) -> Self {
+        self.wire.lock().observe(Box::new(move |now_ns, passing| {
+            let after = (now_ns - START_NS) as f64 / 1e9;
+            tell(format!("{after:.6} {}", describe(passing)));
+        }));
+        self
     }
 
     /// Lets the whole schedule happen.

@@ -106,20 +106,10 @@ impl Change {
 }
 
 impl Activity {
-    /// Nobody will be told of the outcome.
+    /// Nobody will be told of the outcome. A change stays in doubt.
     pub fn forget(&self, ledger: &mut Ledger) {
-        match self {
-            Self::Changing(tape, change, _) => {
-                ledger.tape_mut(*tape).doubt = Some(change.doubt());
-            }
-            Self::Recording(recording, _) | Self::Beginning(recording) => {
-                let tape = ledger.tape_mut(recording.tape);
-                if tape.recording_id.is_some() {
-                    tape.doubt = Some(Doubt::Extended);
-                }
-            }
-            Self::Replicating(copying) => ledger.tape_mut(copying.source).readers -= 1,
-            _ => {}
+        if let Self::Replicating(copying) = self {
+            ledger.tape_mut(copying.source).readers -= 1;
         }
     }
 
@@ -220,7 +210,10 @@ impl Operator {
             Activity::Publishing(tape, mut operation) => match operation.poll() {
                 Ok(None) => Ok(Activity::Publishing(tape, operation)),
                 Ok(Some(publication)) => self.record(tape, publication, archive, stage),
-                Err(error) => self.failed("a publication", &error.into(), stage),
+                Err(error) => {
+                    self.must_list = true;
+                    self.failed("a publication", &error.into(), stage)
+                }
             },
             Activity::Recording(mut recording, mut operation) => match operation.poll().into() {
                 Outcome::Pending => Ok(Activity::Recording(recording, operation)),
@@ -230,7 +223,7 @@ impl Operator {
                     Ok(Activity::Beginning(recording))
                 }
                 Outcome::Failed(error) => {
-                    Activity::Beginning(recording).forget(stage.ledger);
+                    self.must_list = true;
                     self.failed("a recording", &error, stage)
                 }
             },
@@ -267,11 +260,12 @@ impl Operator {
                 Outcome::Pending => Ok(Activity::Changing(tape, change, operation)),
                 Outcome::Done(_) => {
                     self.granted += 1;
-                    change.apply(stage.ledger.tape_mut(tape));
+                    let tape = stage.ledger.tape_mut(tape);
+                    tape.doubt = None;
+                    change.apply(tape);
                     Ok(Activity::Idle)
                 }
                 Outcome::Failed(error) => {
-                    stage.ledger.tape_mut(tape).doubt = Some(change.doubt());
                     self.must_list = true;
                     self.failed("a change", &error, stage)
                 }
@@ -309,15 +303,16 @@ impl Operator {
                 Outcome::Pending => Ok(Activity::Replicating(copying)),
                 Outcome::Done(copy) => {
                     self.granted += 1;
+                    let is_excused = stage.is_excused(self.since_ns);
                     let source = stage.ledger.tape_mut(copying.source);
                     source.readers -= 1;
-                    let tape = source.copy(self.plan.archive, copy.recording_id, copying.end);
-                    if copy.stop != copying.end {
+                    if copy.stop > copying.end || copy.stop < copying.end && !is_excused {
                         return Err(format!(
                             "a copy of recording {:?} ends at {}, not at {}",
                             source.recording_id, copy.stop, copying.end
                         ));
                     }
+                    let tape = source.copy(self.plan.archive, copy.recording_id, copy.stop);
                     self.tapes.push(stage.ledger.add(tape));
                     Ok(Activity::Idle)
                 }
@@ -446,6 +441,7 @@ impl Operator {
             ));
         }
         tape.recording_id = Some(key.recording_id);
+        tape.doubt = None;
         tape.extended();
         self.recorded.push(Recorded {
             tape: recording.tape,
@@ -613,7 +609,7 @@ impl Operator {
         let range = Range {
             tape,
             begin: it.start,
-            end: it.stop,
+            end: Some(it.stop?),
         };
         self.replay(range, REPLAY_ALL_AND_STOP, archive, ledger)
     }
@@ -663,7 +659,7 @@ impl Operator {
         &mut self,
         tape: usize,
         archive: &AeronArchive,
-        ledger: &Ledger,
+        ledger: &mut Ledger,
     ) -> Option<Activity> {
         let it = ledger.tape(tape);
         if self.plan.replicates_from.is_some() {
@@ -677,7 +673,9 @@ impl Operator {
             positions.term_id(stop),
             positions.term_offset(stop)
         );
-        self.add_publication(Some(tape), &place, it.stream_id, archive)
+        let activity = self.add_publication(Some(tape), &place, it.stream_id, archive)?;
+        ledger.tape_mut(tape).doubt = Some(Doubt::Extended);
+        Some(activity)
     }
 
     fn add_publication(
@@ -769,7 +767,7 @@ impl Operator {
     ) -> Option<Activity> {
         let id = ledger.tape(range.tape).recording_id?;
         let params = ReplayParams::range(range.begin, length);
-        let stream_id = REPLAY_STREAM_ID + self.random.i32(..10);
+        let stream_id = REPLAY_STREAM_ID + self.random.i32(0..10);
         let operation = archive
             .async_replay_with_id(id, &self.plan.replay_channel, stream_id, &params)
             .ok()?;
@@ -781,10 +779,11 @@ impl Operator {
         tape: usize,
         change: Change,
         archive: &AeronArchive,
-        ledger: &Ledger,
+        ledger: &mut Ledger,
     ) -> Option<Activity> {
         let id = ledger.tape(tape).recording_id?;
         let operation = archive.begin(change.call(id)).ok()?;
+        ledger.tape_mut(tape).doubt = Some(change.doubt());
         self.verified.remove(&tape);
         Some(Activity::Changing(tape, change, operation))
     }
