@@ -48,7 +48,8 @@ impl DeleteOperation {
     /// other operations of the recording.
     ///
     /// # Errors
-    /// [`StoreError::Delete`]: the file stays, and the next step goes on with the next one.
+    /// [`StoreError::Delete`]: the file stays, and the next step goes on with the next one. [`StoreError::Storage`]: the files are deleted,
+    /// and may come back if the machine loses power.
     pub fn step<S: Storage + Clone>(
         &mut self,
         store: &mut ArchiveStore<S>,
@@ -57,10 +58,12 @@ impl DeleteOperation {
             Some(name) => remove(&store.storage, name),
             None => Ok(()),
         };
-        if self.is_done() {
-            store.deleting.remove(&self.recording_id);
+        if !self.is_done() {
+            return deleted.map(|()| true);
         }
-        deleted.map(|()| !self.is_done())
+        store.deleting.remove(&self.recording_id);
+        // The request is about to succeed: if the machine loses power now, the files must not come back.
+        deleted.and(store.sync_directory()).map(|()| false)
     }
 }
 

@@ -161,7 +161,7 @@ fn a_kill_amid_a_truncation_leaves_the_old_end_or_the_new_one() {
 }
 
 #[test]
-fn what_was_truncated_does_not_come_back_when_power_is_lost_after_an_extension() {
+fn what_was_truncated_does_not_come_back_when_power_is_lost_then_or_after_an_extension() {
     let synced = StoreOptions {
         file_sync_level: SyncLevel::Data,
         catalog_sync_level: SyncLevel::Data,
@@ -172,6 +172,10 @@ fn what_was_truncated_does_not_come_back_when_power_is_lost_after_an_extension()
         let (mut store, _) = ArchiveStore::open(storage.clone(), synced, OPENED_MS).unwrap();
         recorded(&mut store, START, 300);
         truncate(&mut store, position).unwrap();
+        let left = bases(&storage, 0);
+        storage.lose_power(|| false);
+        let (mut store, _) = ArchiveStore::open(storage.clone(), synced, OPENED_MS).unwrap();
+        assert_eq!(bases(&storage, 0), left, "no deleted file comes back");
         let _session = store.extend_recording(0, &continuation(position)).unwrap();
         storage.lose_power(|| false);
         let (store, _) = ArchiveStore::open(storage.clone(), synced, OPENED_MS).unwrap();

@@ -6,6 +6,7 @@ mod recorder;
 mod recordings;
 mod session;
 mod subscriptions;
+mod unnoted;
 
 pub(super) use counters::truncated;
 pub(super) use events::RecordingEvents;

@@ -13,6 +13,7 @@ use super::session::RecordingSession;
 use super::subscriptions::{
     ImageArrivals, NewSubscription, RecordingPurpose, RecordingSubscription, RecordingSubscriptions,
 };
+use super::unnoted::UnnotedStops;
 use crate::channel;
 use crate::recorder::RecorderSession;
 use crate::server::ArchiveError;
@@ -64,6 +65,7 @@ pub(in crate::server) struct Recordings<S: Storage> {
     arrivals: ImageArrivals,
     starting: Vec<Starting<S>>,
     active: BTreeMap<i64, Active>,
+    unnoted: UnnotedStops,
     recorder: Sender<RecorderCommand<S>>,
     events: Receiver<RecorderEvent>,
 }
@@ -108,6 +110,7 @@ impl<S: Storage + Clone> Recordings<S> {
             arrivals: ImageArrivals::new(),
             starting: Vec::new(),
             active: BTreeMap::new(),
+            unnoted: UnnotedStops::default(),
             recorder,
             events,
         }
@@ -282,6 +285,7 @@ impl<S: Storage + Clone> Recordings<S> {
             work += 1;
             self.begin(aeron, store, number, image, now_ms, outbox);
         }
+        work += self.unnoted.note(store, now_ms);
         work + self.poll_starting(store, now_ms, outbox) + self.take_events(store, now_ms, outbox)
     }
 
@@ -389,11 +393,27 @@ impl<S: Storage + Clone> Recordings<S> {
         }
         let (requester, is_auto_stop, purpose) =
             (entry.requester, entry.is_auto_stop, entry.purpose);
+        let join_position = image.join_position();
+        let has_ended = |store: &ArchiveStore<S>, recording_id| {
+            let recording = store.recording(recording_id);
+            recording.is_ok_and(|recording| !recording.is_unfinished())
+        };
+        let had_ended = match purpose {
+            RecordingPurpose::New => false,
+            RecordingPurpose::Extend { recording_id } => has_ended(store, recording_id),
+        };
         match start(aeron, store, &self.settings, entry, image, now_ms) {
             Ok(starting) => self.starting.push(starting),
             Err(error) => {
                 outbox.refuse(requester, error);
-                if is_auto_stop && matches!(purpose, RecordingPurpose::Extend { .. }) {
+                let RecordingPurpose::Extend { recording_id } = purpose else {
+                    return;
+                };
+                if had_ended && !has_ended(store, recording_id) {
+                    // The catalog took the extension although its sync failed, or what came after it.
+                    self.unnoted.add(recording_id, join_position, now_ms);
+                }
+                if is_auto_stop {
                     self.subscriptions.remove(number);
                 }
             }
@@ -419,9 +439,9 @@ impl<S: Storage + Clone> Recordings<S> {
                     work += 1;
                     let (id, requester) = (starting.active.recording_id, starting.active.requester);
                     outbox.refuse(requester, error.into());
-                    if let Err(error) =
-                        store.stop_recording(id, starting.recorder.recorded_position(), now_ms)
-                    {
+                    let position = starting.recorder.recorded_position();
+                    if let Err(error) = store.stop_recording(id, position, now_ms) {
+                        self.unnoted.add(id, position, now_ms);
                         outbox.refuse(requester, error.into());
                     }
                 }
@@ -500,6 +520,9 @@ impl<S: Storage + Clone> Recordings<S> {
         };
         let parts = active.parts;
         let stopped = store.stop_recording(recording_id, position, now_ms);
+        if stopped.is_err() {
+            self.unnoted.add(recording_id, position, now_ms);
+        }
         for error in error
             .into_iter()
             .chain(stopped.err().map(ArchiveError::from))
