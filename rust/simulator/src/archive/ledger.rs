@@ -37,6 +37,8 @@ pub struct Tape {
     pub is_deleted: bool,
     /// A change that was asked for and whose outcome nobody was told.
     pub doubt: Option<Doubt>,
+    /// Whether a truncation was interrupted: the same request again deletes the files that are left.
+    pub is_half_truncated: bool,
     /// Copies of it that are being made: until they are whole it does not change.
     pub readers: usize,
     /// Whether bits of its files have turned: a replay may end early, but brings nothing wrong.
@@ -194,6 +196,7 @@ impl Tape {
             acknowledged: start,
             is_deleted: false,
             doubt: None,
+            is_half_truncated: false,
             readers: 0,
             is_rotten: false,
         }
@@ -350,6 +353,7 @@ impl Tape {
             )),
             (stop, Some(Doubt::Truncated(position))) if stop == position => {
                 self.truncated_to(position);
+                self.is_half_truncated = true;
                 Ok(())
             }
             (stop, _) => self.stopped_at(stop),

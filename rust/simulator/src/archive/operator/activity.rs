@@ -98,7 +98,10 @@ impl Change {
 
     fn apply(self, tape: &mut Tape) {
         match self {
-            Self::Truncate(position) => tape.truncated_to(position),
+            Self::Truncate(position) => {
+                tape.truncated_to(position);
+                tape.is_half_truncated = false;
+            }
             Self::PurgeSegments(position) => tape.purged_to(position),
             Self::Delete => tape.is_deleted = true,
         }
@@ -665,8 +668,11 @@ impl Operator {
         if self.plan.replicates_from.is_some() {
             return None;
         }
-        let positions = Positions::new(it.term_length as usize, it.initial_term_id).ok()?;
         let stop = it.stop?;
+        if it.is_half_truncated {
+            return self.change(tape, Change::Truncate(stop), archive, ledger);
+        }
+        let positions = Positions::new(it.term_length as usize, it.initial_term_id).ok()?;
         let place = format!(
             "|init-term-id={}|term-id={}|term-offset={}",
             it.initial_term_id,
