@@ -3,8 +3,15 @@
 use aeron_archive::catalog::RecordingDescriptor;
 use aeron_memory::log::Positions;
 
+use aeron_memory::log::frame::FRAME_ALIGNMENT;
+use aeron_protocol::frame::DataHeader;
+use fastrand::Rng;
+
 use crate::payload::Message;
 use crate::truth::Finding;
+
+/// Messages of this length fit into one frame of each stream.
+const LONGEST_UNFRAGMENTED: usize = 200;
 
 /// A recording as the clients of its archive know it.
 #[derive(Clone, Debug)]
@@ -153,6 +160,25 @@ impl Ledger {
         reading.position = end;
         self.received += 1;
         Ok(())
+    }
+
+    /// A byte of a recorded message, for bits to turn: its tape, and its position. Checksums cover what follows the header of a frame.
+    pub fn any_byte(&self, archive: usize, random: &mut Rng) -> Option<(usize, i64)> {
+        let is_candidate = |tape: &Tape| {
+            tape.archive == archive && tape.is_certain() && tape.stop.is_some() && tape.readers == 0
+        };
+        let tapes: Vec<_> = (0..self.tapes.len())
+            .filter(|tape| is_candidate(&self.tapes[*tape]))
+            .collect();
+        let tape = *tapes.get(random.usize(..tapes.len().max(1)))?;
+        let messages = &self.tapes[tape].messages;
+        let Published { end, message } = messages.get(random.usize(..messages.len().max(1)))?;
+        if message.length > LONGEST_UNFRAGMENTED {
+            return None;
+        }
+        let frame_length = (DataHeader::LENGTH + message.length).next_multiple_of(FRAME_ALIGNMENT);
+        let begin = end - frame_length as i64 + DataHeader::LENGTH as i64;
+        Some((tape, begin + random.i64(..message.length as i64)))
     }
 
     /// Checks what an archive says of some tapes; it was asked for all of its recordings.

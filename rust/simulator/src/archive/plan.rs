@@ -46,6 +46,8 @@ pub enum ArchiveEvent {
     LosePower(HostId, i64),
     /// A client dies.
     CrashOperator(usize),
+    /// A bit of a recording turns.
+    Rot(usize),
     /// The weather changes.
     Weather(Weather),
     /// All faults end.
@@ -213,6 +215,12 @@ fn events(
     fair: &Weather,
 ) -> Vec<(i64, ArchiveEvent)> {
     let mut events = Vec::new();
+    for (number, archive) in archives.iter().enumerate() {
+        if !archive.context.replay_checksum.is_empty() && random.bool() {
+            let at_ns = random.i64(FAULTS_BEGIN_NS..HEAL_NS);
+            events.push((at_ns, ArchiveEvent::Rot(number)));
+        }
+    }
     for _ in 0..random.usize(3..8) {
         let at_ns = random.i64(FAULTS_BEGIN_NS..HEAL_NS - SECOND);
         let archive = usize::from(rarely(random, 3));

@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use fastrand::Rng;
+
 use super::ledger::Ledger;
 use super::operator::{Goal, Operator, Stage};
 use super::plan::{ArchiveEvent, ArchiveSchedule, HEAL_NS};
@@ -104,6 +106,8 @@ pub struct ArchiveWorld {
     phase_since_ns: i64,
     /// From when on no failure is excused.
     calm_since_ns: i64,
+    /// Decides which bits turn.
+    random: Rng,
     steps: u64,
     step_ns: i64,
 }
@@ -146,6 +150,7 @@ impl ArchiveWorld {
             phase: Phase::Faults,
             phase_since_ns: START_NS,
             calm_since_ns: START_NS + HEAL_NS + AFTERMATH_NS,
+            random: Rng::with_seed(!schedule.network_seed),
             steps: 0,
             step_ns: schedule.step_ns.0,
             schedule,
@@ -271,6 +276,7 @@ impl ArchiveWorld {
             ArchiveEvent::CrashOperator(operator) => {
                 self.operators[operator].crash(&mut self.ledger, &mut self.graveyard);
             }
+            ArchiveEvent::Rot(archive) => self.rot(archive),
             ArchiveEvent::Weather(weather) => *self.wire.lock().weather() = weather,
             ArchiveEvent::Heal => self.heal(),
         }
@@ -302,6 +308,18 @@ impl ArchiveWorld {
                 operator.crash(&mut self.ledger, graveyard);
             }
         }
+    }
+
+    fn rot(&mut self, archive: usize) {
+        let Some((tape, position)) = self.ledger.any_byte(archive, &mut self.random) else {
+            return;
+        };
+        let tape = self.ledger.tape_mut(tape);
+        let base = tape.segment_base(position);
+        let name = format!("{}-{base}.rec", tape.recording_id.unwrap_or_default());
+        let bit = self.random.u32(..8);
+        let storage = &self.archives[archive].disk().0;
+        tape.is_rotten |= storage.flip_bit(&name, (position - base) as u64, bit);
     }
 
     fn heal(&mut self) {

@@ -283,6 +283,10 @@ impl Operator {
                         .push(Replay::new(started, tape, begin, end, now_ns));
                     Ok(Activity::Idle)
                 }
+                Outcome::Failed(_) if stage.ledger.tape(range.tape).is_rotten => {
+                    self.verified.insert(range.tape);
+                    Ok(Activity::Idle)
+                }
                 Outcome::Failed(error) => self.failed("a replay", &error, stage),
             },
             Activity::StoppingReplay(mut operation) => match operation.poll().into() {
@@ -802,6 +806,7 @@ impl Operator {
         let is_source = |tape: &Tape| {
             tape.archive == source_archive
                 && tape.is_certain()
+                && !tape.is_rotten
                 && tape.stop.is_some_and(|stop| stop > tape.start)
         };
         let sources: Vec<_> = (0..ledger.tapes().len())
@@ -837,7 +842,11 @@ impl Operator {
         let tapes: Vec<_> = tapes
             .filter(|tape| {
                 let it = ledger.tape(*tape);
-                it.is_certain() && it.stop.is_some() && it.readers == 0 && !read.contains(tape)
+                it.is_certain()
+                    && !it.is_rotten
+                    && it.stop.is_some()
+                    && it.readers == 0
+                    && !read.contains(tape)
             })
             .collect();
         let at = self.any(tapes.len())?;
