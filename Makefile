@@ -11,7 +11,7 @@ LOOM_TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)/loom
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name 'Cargo.toml')
 say = @printf '\n== %s\n' '$(1)'
 
-.PHONY: help demo quick check check-python test test-rust test-loom test-python test-shipped test-spark-4.2 test-spark-connect sim sim-mutants \
+.PHONY: help demo quick check check-python test test-rust test-loom test-python test-shipped test-spark-4.2 test-spark-connect sim sim-archives sim-mutants \
 	lint lint-rust lint-python docs dependencies miri bench soak soak-kills soak-shipped fuzz wheel clean
 .DELETE_ON_ERROR:
 
@@ -25,6 +25,7 @@ help:
 	@echo "make soak    lossy streams, differential tests and kills of Spark in full, then UDP at full rate with 1 % loss for DURATION (default 1800) seconds"
 	@echo "make fuzz    every fuzz target for FUZZ_SECONDS (default 120) seconds"
 	@echo "make sim     drivers and clients in a simulated network, SEEDS=0..2000 (or one seed, replayed and told in full)"
+	@echo "make sim-archives  archives too: killed at any write, on disks that fail, ARCHIVE_SEEDS=0..300"
 	@echo "make docs    the Rust documentation; a warning is an error"
 	@echo "make dependencies  licences, sources and advisories of what we depend on, and what nothing uses"
 	@echo "make miri    the tests that Miri can run, with a nightly Rust"
@@ -73,7 +74,7 @@ check-python: $(QUICK)
 	$(call say,Python tests without the real Aeron$(comma) without Spark and without slow ones)
 	$(PYTEST) -m "not interop and not spark and not slow"
 
-test: test-rust test-loom sim test-python test-spark-4.2 test-spark-connect test-shipped
+test: test-rust test-loom sim sim-archives test-python test-spark-4.2 test-spark-connect test-shipped
 
 test-rust:
 	$(call say,Rust tests)
@@ -194,6 +195,11 @@ SEEDS ?= --all-rows 0..2000
 sim:
 	$(call say,schedules of the seeds $(SEEDS))
 	cargo run --quiet -p aeron-simulator -- $(SEEDS)
+
+ARCHIVE_SEEDS ?= 0..300
+sim-archives:
+	$(call say,schedules with archives of the seeds $(ARCHIVE_SEEDS))
+	cargo run --quiet -p aeron-simulator -- --archive $(ARCHIVE_SEEDS)
 
 sim-mutants:
 	$(call say,bugs that the simulator must find)

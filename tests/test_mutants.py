@@ -1,4 +1,4 @@
-"""The bugs that the simulator must find, of ``rust/simulator/mutants.toml``, fit the driver as it is."""
+"""The bugs that the simulator must find, of ``rust/simulator/mutants.toml``, fit driver and archive as they are."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ def test_each_mutant_changes_a_text_that_its_file_has_once() -> None:
     mutants = tomllib.loads((RUST / "simulator" / "mutants.toml").read_text())["mutant"]
     assert len(mutants) > 20
     for mutant in mutants:
-        file = RUST / "driver" / "src" / mutant["file"]
+        file = RUST / mutant.get("crate", "driver") / "src" / mutant["file"]
         place = mutant.get("before", "") + mutant["from"]
         assert file.read_text().count(place) == 1, f"{mutant['bug']}: {file} does not have its text once"

@@ -3,8 +3,8 @@
 
 usage: mutants.py [--find LIMIT]
 
-The driver is copied with all mutants in it, each behind a switch, so that it is built once; a mutant is chosen by a
-variable of the environment. `--find` looks for the first seed below LIMIT that finds each mutant without one.
+Driver and archive are copied with all mutants in them, each behind a switch, so that they are built once; a mutant is chosen by a
+variable of the environment. Those of the archive are looked for by schedules with archives. `--find` looks for the first seed below LIMIT that finds each mutant without one.
 """
 
 import os
@@ -35,29 +35,28 @@ def main() -> int:
     missed = 0
     for number, mutant in enumerate(mutants, start=1):
         if limit is None:
-            finding = findings(binary, number, str(mutant["seed"])).get(mutant["seed"])
+            finding = findings(binary, number, mutant, str(mutant["seed"])).get(mutant["seed"])
         elif "seed" in mutant:
             continue
         else:
-            mutant["seed"], finding = first_finding(binary, number, limit)
+            mutant["seed"], finding = first_finding(binary, number, mutant, limit)
         missed += finding is None
         print(f"{number:2} seed {mutant['seed']}: {mutant['bug']}: {finding or 'NOT FOUND'}", flush=True)
-    clean = findings(binary, 0, "0..16")
+    clean = findings(binary, 0, {}, "0..16") | findings(binary, 0, {"crate": "archive"}, "0..16")
     print(f"{len(mutants) - missed} of {len(mutants)} mutants found; without a mutant: {clean or 'nothing'}")
     return int(missed > 0 or bool(clean))
 
 
 def build(mutants: list[dict]) -> Path:
-    """Builds the simulator on a driver that has all mutants; answers the program."""
+    """Builds the simulator on a driver and an archive that have all mutants; answers the program."""
     shutil.rmtree(COPY, ignore_errors=True)
     ignored = shutil.ignore_patterns("target", "node_modules", ".venv")
     shutil.copytree(ROOT / "rust", COPY / "rust", ignore=ignored)
     shutil.copytree(ROOT / "bench", COPY / "bench", ignore=ignored)
     for name in ("Cargo.toml", "Cargo.lock"):
         shutil.copy(ROOT / name, COPY / name)
-    driver = COPY / "rust/driver/src"
     for number, mutant in enumerate(mutants, start=1):
-        path = driver / mutant["file"]
+        path = COPY / "rust" / mutant.get("crate", "driver") / "src" / mutant["file"]
         text = path.read_text()
         before = mutant.get("before", "")
         place = before + mutant["from"]
@@ -65,30 +64,32 @@ def build(mutants: list[dict]) -> Path:
             sys.exit(f"{path}: {place!r} occurs {text.count(place)} times")
         switched = f"(if crate::is_mutant({number}) {{ {mutant['to']} }} else {{ {mutant['from']} }})"
         path.write_text(text.replace(place, before + switched))
-    with (driver / "lib.rs").open("a") as lib:
-        lib.write(SWITCH)
+    for crate in ("driver", "archive"):
+        with (COPY / "rust" / crate / "src/lib.rs").open("a") as lib:
+            lib.write(SWITCH)
     command = ["cargo", "build", "--quiet", "-p", "aeron-simulator", "--target-dir", str(TARGET)]
     subprocess.run(command, cwd=COPY, check=True, env=os.environ | {"RUSTFLAGS": "-A warnings"})
     return TARGET / "debug/aeron-simulator"
 
 
-def first_finding(binary: Path, number: int, limit: int) -> tuple[int | None, str | None]:
+def first_finding(binary: Path, number: int, mutant: dict, limit: int) -> tuple[int | None, str | None]:
     """The first seed below a limit whose schedule finds a mutant, and what it finds."""
     begin, end = 0, 8
     while begin < limit:
-        found = findings(binary, number, f"{begin}..{min(end, limit)}")
+        found = findings(binary, number, mutant, f"{begin}..{min(end, limit)}")
         if found:
             return min(found.items())
         begin, end = end, 2 * end
     return None, None
 
 
-def findings(binary: Path, number: int, seeds: str) -> dict[int, str]:
+def findings(binary: Path, number: int, mutant: dict, seeds: str) -> dict[int, str]:
     """What the schedules of some seeds find, by seed. A panic is a finding too."""
+    options = ["--archive"] if mutant.get("crate") == "archive" else []
     run = subprocess.run(
-        [binary, seeds], env=os.environ | {"MUTANT": str(number)}, capture_output=True, text=True, check=False
+        [binary, *options, seeds], env=os.environ | {"MUTANT": str(number)}, capture_output=True, text=True, check=False
     )
-    found = {int(seed): text for seed, text in re.findall(r"^seed (\d+): (.*)$", run.stdout, re.MULTILINE)}
+    found = {int(seed): text for seed, text in re.findall(r"^seed (\d+)(?: \(--archive\))?: (.*)$", run.stdout, re.MULTILINE)}
     if run.returncode != 0 and not found and ".." not in seeds:
         found[int(seeds)] = run.stderr.strip().splitlines()[0]
     return found

@@ -1,6 +1,6 @@
 //! Schedules of a few seeds, as part of the ordinary tests; `make sim` runs thousands.
 
-use aeron_simulator::{Edition, KEPT_SEEDS, run};
+use aeron_simulator::{Edition, KEPT_SEEDS, run, run_archives};
 
 fn assert_nothing_is_found(seed: u64, edition: Edition) {
     if let Err(failure) = run(seed, edition) {
@@ -30,6 +30,27 @@ fn a_seed_replays_exactly() {
     for seed in [3, 5, 11] {
         let [first, second] = [run(seed, Edition::Second), run(seed, Edition::Second)]
             .map(|result| result.expect("nothing is found"));
+        assert_eq!(first, second, "seed {seed}");
+    }
+}
+
+#[test]
+fn nothing_is_found_in_the_schedules_with_archives_of_the_first_seeds() {
+    for seed in 0..12 {
+        if let Err(failure) = run_archives(seed) {
+            panic!(
+                "seed {seed} (--archive): {}\n{}",
+                failure.finding, failure.counters
+            );
+        }
+    }
+}
+
+#[test]
+fn a_seed_with_archives_replays_exactly() {
+    for seed in [1, 4] {
+        let [first, second] =
+            [run_archives(seed), run_archives(seed)].map(|it| it.expect("nothing is found"));
         assert_eq!(first, second, "seed {seed}");
     }
 }
