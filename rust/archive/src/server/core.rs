@@ -59,10 +59,11 @@ pub struct ArchiveStart<S: Storage> {
     context: ArchiveContext,
     choices: ArchiveChoices,
     surroundings: Option<ArchiveSurroundings<S>>,
-    step: Step<S>,
+    step: StartStep<S>,
 }
 
-enum Step<S: Storage> {
+/// What the archive waits for.
+enum StartStep<S: Storage> {
     /// Another archive with the same id may be going.
     ArchiveId {
         deadline_ns: i64,
@@ -102,7 +103,7 @@ impl<S: Storage + Clone> ArchiveStart<S> {
             choices: context.conclude()?,
             context,
             surroundings: Some(surroundings),
-            step: Step::ArchiveId { deadline_ns },
+            step: StartStep::ArchiveId { deadline_ns },
         })
     }
 
@@ -119,7 +120,7 @@ impl<S: Storage + Clone> ArchiveStart<S> {
         surroundings.aeron.do_work();
         let now_ns = surroundings.nano_clock.nano_time();
         match &mut self.step {
-            Step::ArchiveId { deadline_ns } => {
+            StartStep::ArchiveId { deadline_ns } => {
                 let archive_id = surroundings.archive_id;
                 if is_archive_there(surroundings.aeron.counters_reader(), archive_id) {
                     return match now_ns >= *deadline_ns {
@@ -128,14 +129,15 @@ impl<S: Storage + Clone> ArchiveStart<S> {
                     };
                 }
                 let labels = labels(&self.context, archive_id);
-                self.step = Step::Counters(ArchiveCounters::ask(&surroundings.aeron, &labels)?);
+                self.step =
+                    StartStep::Counters(ArchiveCounters::ask(&surroundings.aeron, &labels)?);
             }
-            Step::Counters(pending) => {
+            StartStep::Counters(pending) => {
                 if let Some(counters) = pending.poll(now_ns)? {
-                    self.step = Step::Streams(Box::new(self.open_store(counters)?));
+                    self.step = StartStep::Streams(Box::new(self.open_store(counters)?));
                 }
             }
-            Step::Streams(opened) => {
+            StartStep::Streams(opened) => {
                 if let Some(events) = opened.poll_events()?
                     && opened.streams.poll_ready()?
                 {
@@ -162,10 +164,10 @@ impl<S: Storage + Clone> ArchiveStart<S> {
 
     fn finish(&mut self, events: RecordingEvents) -> Result<ArchiveCore<S>, ArchiveStartError> {
         let surroundings = self.surroundings.take().expect("the start goes on");
-        let over = Step::ArchiveId {
+        let over = StartStep::ArchiveId {
             deadline_ns: i64::MIN,
         };
-        let Step::Streams(opened) = std::mem::replace(&mut self.step, over) else {
+        let StartStep::Streams(opened) = std::mem::replace(&mut self.step, over) else {
             unreachable!("the streams are the last step");
         };
         ArchiveCore::new(&self.context, &self.choices, surroundings, *opened, events)
@@ -211,6 +213,7 @@ impl<S: Storage + Clone> ArchiveCore<S> {
         let security = Security::of(choices)?;
         let sessions = ControlSessions::new(
             session_settings(context, archive_id),
+            // The ids of an archive that is started again differ from those before.
             random() & i64::from(i32::MAX),
             security.authenticator,
             security.authorisation,

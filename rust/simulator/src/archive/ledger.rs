@@ -74,7 +74,7 @@ pub enum Doubt {
 
 /// How far a reader of a tape is.
 #[derive(Clone, Copy, Debug)]
-pub struct Reading {
+pub struct TapeReading {
     /// The tape.
     pub tape: usize,
     /// End of the last message that it got, or where it began.
@@ -135,7 +135,7 @@ impl Ledger {
     /// They are not what was recorded there, or not the next.
     pub fn on_replayed(
         &mut self,
-        reading: &mut Reading,
+        reading: &mut TapeReading,
         message: Option<Message>,
         end: i64,
     ) -> Result<(), Finding> {

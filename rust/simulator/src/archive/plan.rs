@@ -154,7 +154,7 @@ fn operators(random: &mut Rng, archives: &[ArchivePlan]) -> Vec<OperatorPlan> {
     let [first, second] = [ipv4(0), ipv4(1)];
     let remote_control = archives[0].context.control_channel.clone();
     let mtu = one_of(random, &[1_408, 1_408, 256, 8_192]);
-    let term_length = 64 * 1_024 << random.u32(..2);
+    let term_length = (64 * 1_024) << random.u32(..2);
     let publishing = format!("term-length={term_length}|mtu={mtu}");
     let is_spied = random.bool();
     let local = OperatorPlan {

@@ -67,7 +67,7 @@ impl ArchiveOutcome {
 
 /// Where a schedule is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Phase {
+enum ArchivePhase {
     /// Faults happen, and their consequences go away.
     Faults,
     /// All is well, and everybody works.
@@ -102,7 +102,7 @@ pub struct ArchiveWorld {
     agenda: BinaryHeap<Reverse<(i64, usize)>>,
     events: Vec<ArchiveEvent>,
     checks: CounterChecks,
-    phase: Phase,
+    phase: ArchivePhase,
     phase_since_ns: i64,
     /// From when on no failure is excused.
     calm_since_ns: i64,
@@ -147,7 +147,7 @@ impl ArchiveWorld {
             agenda: BinaryHeap::new(),
             events: Vec::new(),
             checks: CounterChecks::with_blocks(BLOCK_LENGTH),
-            phase: Phase::Faults,
+            phase: ArchivePhase::Faults,
             phase_since_ns: START_NS,
             calm_since_ns: START_NS + HEAL_NS + AFTERMATH_NS,
             random: Rng::with_seed(!schedule.network_seed),
@@ -193,7 +193,7 @@ impl ArchiveWorld {
     }
 
     fn pass_time(&mut self) -> Result<(), Finding> {
-        while self.phase != Phase::Over {
+        while self.phase != ArchivePhase::Over {
             let work_count = self.step()?;
             let (busy_ns, idle_ns) = self.schedule.step_ns;
             self.step_ns = match work_count {
@@ -342,14 +342,16 @@ impl ArchiveWorld {
     fn end_phase_if_over(&mut self) -> Result<(), Finding> {
         let now_ns = self.clock.now_ns();
         let complaint = match self.phase {
-            Phase::Faults if now_ns >= self.calm_since_ns => None,
-            Phase::Calm if now_ns >= self.phase_since_ns + CALM_WORK_NS => None,
-            Phase::Faults | Phase::Calm => return Ok(()),
-            Phase::Verifying | Phase::VerifyingAgain | Phase::Deleting => self.unfinished(),
-            Phase::Closing => self.archives_that_run(),
-            Phase::Leaving => self.sessions_left(),
-            Phase::Ending => self.anything_left(),
-            Phase::Over => return Ok(()),
+            ArchivePhase::Faults if now_ns >= self.calm_since_ns => None,
+            ArchivePhase::Calm if now_ns >= self.phase_since_ns + CALM_WORK_NS => None,
+            ArchivePhase::Faults | ArchivePhase::Calm => return Ok(()),
+            ArchivePhase::Verifying | ArchivePhase::VerifyingAgain | ArchivePhase::Deleting => {
+                self.unfinished()
+            }
+            ArchivePhase::Closing => self.archives_that_run(),
+            ArchivePhase::Leaving => self.sessions_left(),
+            ArchivePhase::Ending => self.anything_left(),
+            ArchivePhase::Over => return Ok(()),
         };
         match complaint {
             None => {
@@ -368,35 +370,35 @@ impl ArchiveWorld {
     fn begin_next_phase(&mut self) {
         self.phase_since_ns = self.clock.now_ns();
         self.phase = match self.phase {
-            Phase::Faults => Phase::Calm,
-            Phase::Calm => {
+            ArchivePhase::Faults => ArchivePhase::Calm,
+            ArchivePhase::Calm => {
                 self.set_goal(Goal::Verify);
-                Phase::Verifying
+                ArchivePhase::Verifying
             }
-            Phase::Verifying => {
+            ArchivePhase::Verifying => {
                 self.calm_since_ns = i64::MAX;
                 self.set_archives_wanted(false);
-                Phase::Closing
+                ArchivePhase::Closing
             }
-            Phase::Closing => {
+            ArchivePhase::Closing => {
                 self.set_archives_wanted(true);
                 self.calm_since_ns = self.phase_since_ns + AFTERMATH_NS;
                 self.set_goal(Goal::Verify);
-                Phase::VerifyingAgain
+                ArchivePhase::VerifyingAgain
             }
-            Phase::VerifyingAgain => {
+            ArchivePhase::VerifyingAgain => {
                 self.set_goal(Goal::Delete);
-                Phase::Deleting
+                ArchivePhase::Deleting
             }
-            Phase::Deleting => {
+            ArchivePhase::Deleting => {
                 self.set_goal(Goal::Leave);
-                Phase::Leaving
+                ArchivePhase::Leaving
             }
-            Phase::Leaving => {
+            ArchivePhase::Leaving => {
                 self.set_archives_wanted(false);
-                Phase::Ending
+                ArchivePhase::Ending
             }
-            Phase::Ending | Phase::Over => Phase::Over,
+            ArchivePhase::Ending | ArchivePhase::Over => ArchivePhase::Over,
         };
     }
 

@@ -41,7 +41,7 @@ pub(super) enum Activity {
     AwaitingStop(usize, ArchiveOperation<Option<i64>>),
     Asking(usize, Question, ArchiveOperation<i64>),
     Changing(usize, Change, ArchiveOperation<i64>),
-    Replaying(Range, ArchiveOperation<StartedReplay>),
+    Replaying(ReplayedRange, ArchiveOperation<StartedReplay>),
     StoppingReplay(ArchiveOperation<()>),
     DeletingStray(i64, ArchiveOperation<i64>),
     Replicating(Box<Copying>),
@@ -57,7 +57,7 @@ pub(super) struct Recording {
 
 /// What of a tape is replayed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Range {
+pub(super) struct ReplayedRange {
     tape: usize,
     begin: i64,
     end: Option<i64>,
@@ -137,13 +137,13 @@ impl Activity {
 }
 
 /// What became of a request.
-enum Outcome<T> {
+enum Polled<T> {
     Pending,
     Done(T),
     Failed(ArchiveClientError),
 }
 
-impl<T> From<Result<Option<T>, ArchiveClientError>> for Outcome<T> {
+impl<T> From<Result<Option<T>, ArchiveClientError>> for Polled<T> {
     fn from(polled: Result<Option<T>, ArchiveClientError>) -> Self {
         match polled {
             Ok(None) => Self::Pending,
@@ -200,15 +200,15 @@ impl Operator {
         match activity {
             Activity::Idle => Ok(Activity::Idle),
             Activity::Listing(tapes, mut operation) => match operation.poll().into() {
-                Outcome::Pending => Ok(Activity::Listing(tapes, operation)),
-                Outcome::Done(listing) => {
+                Polled::Pending => Ok(Activity::Listing(tapes, operation)),
+                Polled::Done(listing) => {
                     self.granted += 1;
                     self.must_list = false;
                     stage.ledger.check_listing(&tapes, &listing)?;
                     self.take_listing(&listing, stage.ledger);
                     Ok(Activity::Idle)
                 }
-                Outcome::Failed(error) => self.failed("a listing", &error, stage),
+                Polled::Failed(error) => self.failed("a listing", &error, stage),
             },
             Activity::Publishing(tape, mut operation) => match operation.poll() {
                 Ok(None) => Ok(Activity::Publishing(tape, operation)),
@@ -219,96 +219,96 @@ impl Operator {
                 }
             },
             Activity::Recording(mut recording, mut operation) => match operation.poll().into() {
-                Outcome::Pending => Ok(Activity::Recording(recording, operation)),
-                Outcome::Done(subscription_id) => {
+                Polled::Pending => Ok(Activity::Recording(recording, operation)),
+                Polled::Done(subscription_id) => {
                     self.granted += 1;
                     recording.subscription_id = subscription_id;
                     Ok(Activity::Beginning(recording))
                 }
-                Outcome::Failed(error) => {
+                Polled::Failed(error) => {
                     self.must_list = true;
                     self.failed("a recording", &error, stage)
                 }
             },
             Activity::Beginning(recording) => self.begin(recording, stage),
             Activity::Stopping(tape, mut operation) => match operation.poll().into() {
-                Outcome::Pending => Ok(Activity::Stopping(tape, operation)),
-                Outcome::Done(_) => {
+                Polled::Pending => Ok(Activity::Stopping(tape, operation)),
+                Polled::Done(_) => {
                     self.granted += 1;
                     self.recorded.retain(|recorded| recorded.tape != tape);
                     self.await_stop(tape, archive, stage)
                 }
-                Outcome::Failed(error) => self.failed("a stop", &error, stage),
+                Polled::Failed(error) => self.failed("a stop", &error, stage),
             },
             Activity::AwaitingStop(tape, mut operation) => match operation.poll().into() {
-                Outcome::Pending => Ok(Activity::AwaitingStop(tape, operation)),
-                Outcome::Done(Some(position)) => {
+                Polled::Pending => Ok(Activity::AwaitingStop(tape, operation)),
+                Polled::Done(Some(position)) => {
                     self.granted += 1;
                     stage.ledger.tape_mut(tape).stopped_at(position)?;
                     Ok(Activity::Idle)
                 }
-                Outcome::Done(None) => self.await_stop(tape, archive, stage),
-                Outcome::Failed(error) => self.failed("a stop position", &error, stage),
+                Polled::Done(None) => self.await_stop(tape, archive, stage),
+                Polled::Failed(error) => self.failed("a stop position", &error, stage),
             },
             Activity::Asking(tape, question, mut operation) => match operation.poll().into() {
-                Outcome::Pending => Ok(Activity::Asking(tape, question, operation)),
-                Outcome::Done(position) => {
+                Polled::Pending => Ok(Activity::Asking(tape, question, operation)),
+                Polled::Done(position) => {
                     self.granted += 1;
                     answered(question, position, stage.ledger.tape_mut(tape))?;
                     Ok(Activity::Idle)
                 }
-                Outcome::Failed(error) => self.failed("a position", &error, stage),
+                Polled::Failed(error) => self.failed("a position", &error, stage),
             },
             Activity::Changing(tape, change, mut operation) => match operation.poll().into() {
-                Outcome::Pending => Ok(Activity::Changing(tape, change, operation)),
-                Outcome::Done(_) => {
+                Polled::Pending => Ok(Activity::Changing(tape, change, operation)),
+                Polled::Done(_) => {
                     self.granted += 1;
                     let tape = stage.ledger.tape_mut(tape);
                     tape.doubt = None;
                     change.apply(tape);
                     Ok(Activity::Idle)
                 }
-                Outcome::Failed(error) => {
+                Polled::Failed(error) => {
                     self.must_list = true;
                     self.failed("a change", &error, stage)
                 }
             },
             Activity::Replaying(range, mut operation) => match operation.poll().into() {
-                Outcome::Pending => Ok(Activity::Replaying(range, operation)),
-                Outcome::Done(started) => {
+                Polled::Pending => Ok(Activity::Replaying(range, operation)),
+                Polled::Done(started) => {
                     self.granted += 1;
                     let now_ns = stage.clock.now_ns();
-                    let Range { tape, begin, end } = range;
+                    let ReplayedRange { tape, begin, end } = range;
                     self.replays
                         .push(Replay::new(started, tape, begin, end, now_ns));
                     Ok(Activity::Idle)
                 }
-                Outcome::Failed(_) if stage.ledger.tape(range.tape).is_rotten => {
+                Polled::Failed(_) if stage.ledger.tape(range.tape).is_rotten => {
                     self.verified.insert(range.tape);
                     Ok(Activity::Idle)
                 }
-                Outcome::Failed(error) => self.failed("a replay", &error, stage),
+                Polled::Failed(error) => self.failed("a replay", &error, stage),
             },
             Activity::StoppingReplay(mut operation) => match operation.poll().into() {
-                Outcome::Pending => Ok(Activity::StoppingReplay(operation)),
-                Outcome::Done(()) => Ok(Activity::Idle),
-                Outcome::Failed(error) => self.failed("the stop of a replay", &error, stage),
+                Polled::Pending => Ok(Activity::StoppingReplay(operation)),
+                Polled::Done(()) => Ok(Activity::Idle),
+                Polled::Failed(error) => self.failed("the stop of a replay", &error, stage),
             },
             Activity::DeletingStray(id, mut operation) => match operation.poll().into() {
-                Outcome::Pending => Ok(Activity::DeletingStray(id, operation)),
-                Outcome::Done(_) => {
+                Polled::Pending => Ok(Activity::DeletingStray(id, operation)),
+                Polled::Done(_) => {
                     self.strays.retain(|stray| *stray != id);
                     Ok(Activity::Idle)
                 }
                 // It may still run: its image has not ended.
-                Outcome::Failed(_) => {
+                Polled::Failed(_) => {
                     self.must_list = true;
                     Ok(Activity::Idle)
                 }
             },
             Activity::Replicating(mut copying) => match copying.poll(archive).into() {
-                Outcome::Pending => Ok(Activity::Replicating(copying)),
-                Outcome::Done(copy) => {
+                Polled::Pending => Ok(Activity::Replicating(copying)),
+                Polled::Done(copy) => {
                     self.granted += 1;
                     let is_excused = stage.is_excused(self.since_ns);
                     let source = stage.ledger.tape_mut(copying.source);
@@ -323,7 +323,7 @@ impl Operator {
                     self.tapes.push(stage.ledger.add(tape));
                     Ok(Activity::Idle)
                 }
-                Outcome::Failed(error) => {
+                Polled::Failed(error) => {
                     stage.ledger.tape_mut(copying.source).readers -= 1;
                     self.must_list = true;
                     self.failed("a replication", &error, stage)
@@ -413,7 +413,7 @@ impl Operator {
     }
 
     fn new_tape(&self, publication: &ExclusivePublication) -> Tape {
-        let term_length = publication.term_buffer_length() as usize;
+        let term_length = publication.term_buffer_length();
         let positions = Positions::new(term_length, publication.initial_term_id())
             .expect("a log has a valid term length");
         let mut tape = Tape::new(
@@ -613,7 +613,7 @@ impl Operator {
         {
             return None;
         }
-        let range = Range {
+        let range = ReplayedRange {
             tape,
             begin: it.start,
             end: Some(it.stop?),
@@ -765,12 +765,12 @@ impl Operator {
             (true, stop) => (REPLAY_ALL_AND_STOP, stop),
             (false, _) => (limit - begin, Some(limit)),
         };
-        self.replay(Range { tape, begin, end }, length, archive, ledger)
+        self.replay(ReplayedRange { tape, begin, end }, length, archive, ledger)
     }
 
     fn replay(
         &mut self,
-        range: Range,
+        range: ReplayedRange,
         length: i64,
         archive: &AeronArchive,
         ledger: &Ledger,

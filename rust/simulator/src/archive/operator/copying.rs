@@ -17,7 +17,7 @@ pub(super) struct Copying {
 }
 
 /// A copy that is whole.
-pub(super) struct Copy {
+pub(super) struct FinishedCopy {
     pub recording_id: i64,
     pub stop: i64,
 }
@@ -51,7 +51,10 @@ impl Copying {
     ///
     /// # Errors
     /// The archive refuses, or the replication has ended without a recording.
-    pub fn poll(&mut self, archive: &AeronArchive) -> Result<Option<Copy>, ArchiveClientError> {
+    pub fn poll(
+        &mut self,
+        archive: &AeronArchive,
+    ) -> Result<Option<FinishedCopy>, ArchiveClientError> {
         self.replication_id = self.operation.poll()?;
         let (true, Some(recording_id)) = (self.has_ended, self.destination) else {
             return match self.has_ended {
@@ -66,7 +69,7 @@ impl Copying {
                 .insert(archive.begin(ArchiveCall::stop_position(recording_id))?),
         };
         Ok(match stop.poll()? {
-            Some(Some(stop)) => Some(Copy { recording_id, stop }),
+            Some(Some(stop)) => Some(FinishedCopy { recording_id, stop }),
             // The copy is stopped after the signal.
             Some(None) => {
                 self.stop = None;

@@ -4,7 +4,7 @@ use aeron_archive::client::StartedReplay;
 use aeron_client::FragmentAssembler;
 
 use super::{PATIENCE_NS, Stage};
-use crate::archive::ledger::Reading;
+use crate::archive::ledger::TapeReading;
 use crate::payload::Message;
 use crate::truth::Finding;
 
@@ -14,7 +14,7 @@ const FRAGMENTS_PER_TURN: usize = 16;
 /// A replay that is read.
 pub(super) struct Replay {
     pub started: StartedReplay,
-    pub reading: Reading,
+    pub reading: TapeReading,
     /// Where it begins.
     pub begin: i64,
     /// Where it ends; `None` while it follows the recording.
@@ -39,7 +39,7 @@ impl Replay {
     ) -> Self {
         Self {
             started,
-            reading: Reading {
+            reading: TapeReading {
                 tape,
                 position: begin,
             },
