@@ -3,8 +3,9 @@
 
 usage: mutants.py [--find LIMIT]
 
-Driver and archive are copied with all mutants in them, each behind a switch, so that they are built once; a mutant is chosen by a
-variable of the environment. Those of the archive are looked for by schedules with archives. `--find` looks for the first seed below LIMIT that finds each mutant without one.
+Driver and archive are copied with all mutants in them, each behind a switch, so that they are built once; a mutant is
+chosen by a variable of the environment. Those of the archive are looked for by schedules with archives. `--find` looks
+for the first seed below LIMIT that finds each mutant without one.
 """
 
 import os
@@ -89,7 +90,9 @@ def findings(binary: Path, number: int, mutant: dict, seeds: str) -> dict[int, s
     run = subprocess.run(
         [binary, *options, seeds], env=os.environ | {"MUTANT": str(number)}, capture_output=True, text=True, check=False
     )
-    found = {int(seed): text for seed, text in re.findall(r"^seed (\d+)(?: \(--archive\))?: (.*)$", run.stdout, re.MULTILINE)}
+    found = {
+        int(seed): text for seed, text in re.findall(r"^seed (\d+)(?: \(--archive\))?: (.*)$", run.stdout, re.MULTILINE)
+    }
     if run.returncode != 0 and not found and ".." not in seeds:
         found[int(seeds)] = run.stderr.strip().splitlines()[0]
     return found
