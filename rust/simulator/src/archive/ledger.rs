@@ -46,6 +46,8 @@ pub struct Tape {
     pub doubt: Option<Doubt>,
     /// Whether a truncation was interrupted: the same request again deletes the files that are left.
     pub is_half_truncated: bool,
+    /// Whether an extension was asked for whose outcome nobody was told: it may begin late, when its image comes.
+    pub may_be_extended: bool,
     /// Copies of it that are being made: until they are whole it does not change.
     pub readers: usize,
     /// Whether bits of its files have turned: a replay may end early, but brings nothing wrong.
@@ -223,6 +225,7 @@ impl Tape {
             is_deleted: false,
             doubt: None,
             is_half_truncated: false,
+            may_be_extended: false,
             readers: 0,
             is_rotten: false,
         }
@@ -369,7 +372,8 @@ impl Tape {
             return Err(format!("recording {id} is of another stream: {found:?}"));
         }
         self.check_start(found.start_position, doubt)?;
-        if doubt == Some(Doubt::Extended) {
+        self.may_be_extended |= doubt == Some(Doubt::Extended);
+        if self.may_be_extended {
             self.stop = None;
         }
         match (found.stop_position, doubt) {
