@@ -54,6 +54,26 @@ def aeronmd():
 
 
 @functools.cache
+def aeronarchive():
+    """Our archive as a program."""
+    return ours().parent / "aeronarchive"
+
+
+def java(main, classes=None):
+    """The command of a Java program on Aeron's jar, with all of the compiler: the tests leave a part out."""
+    command = [part for part in toolchain.java_command({}, main) if "TieredStopAtLevel" not in part]
+    return tuple(command) if classes is None else (*command[:-2], f"{command[-2]}:{classes}", main)
+
+
+@functools.cache
+def java_lister():
+    """The program that lists recordings with the real client."""
+    classes = toolchain.CACHE / "bench-java"
+    _run("javac", "-cp", toolchain.jar(), "-d", classes, PEERS / "ListRecordings.java")
+    return java("ListRecordings", classes)
+
+
+@functools.cache
 def c_client():
     """The C client at native speed, linked against the module of the wheel."""
     toolchain.wheel_python()

@@ -1,12 +1,15 @@
 """The lines that are measured, and what each must reach."""
 
 from bench import environments as env
+from bench.archive import server
+from bench.archive.lines import ARCHIVE_GROUPS
 from bench.measure import STOCK, BareMemory, Idle, JavaSample, OneWay, RoundTrip
 from bench.runner import Goal, Group, Part
 from bench.spark import kafka_broker
 from bench.spark.lines import KAFKA_GROUPS, SPARK_GROUPS
 from bench.spark.session import missing, versions
 from bench.udp_lines import UDP_GROUPS
+from interop import toolchain
 
 LARGE = 64 * 1024
 LARGEST_CLAIM = 65504 - 32
@@ -180,6 +183,14 @@ IPC_GROUPS = {
 PARTS = {
     "ipc": Part("ipc", IPC_GROUPS, seconds=2.0),
     "udp": Part("udp", UDP_GROUPS, seconds=1.25),
+    "archive": Part(
+        "archive",
+        ARCHIVE_GROUPS,
+        seconds=1.25,
+        runs=5,
+        versions=lambda: (toolchain.JAR,),
+        missing=server.missing,
+    ),
     "spark": Part("spark", SPARK_GROUPS, seconds=1.0, runs=5, versions=versions, missing=missing),
     "kafka": Part(
         "kafka",

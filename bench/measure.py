@@ -181,13 +181,14 @@ class Idle:
     def measure(self, seconds):
         with running_driver(self.driver, self.driver_settings) as (directory, driver_process):
             if not self.command:
-                return _usage(driver_process.pid, seconds)
+                return usage(driver_process.pid, seconds)
             with started(self.command, directory, ["idle", *words_of(self.settings)]) as process:
                 expect_ready(process)
-                return _usage(process.pid, seconds)
+                return usage(process.pid, seconds)
 
 
-def _usage(pid, seconds):
+def usage(pid, seconds):
+    """Share of a core in that time, and resident memory, of a process that has settled."""
     time.sleep(_IDLE_SETTLE_S)
     before, start = cpu_seconds(pid), time.monotonic()
     time.sleep(max(seconds, 1))

@@ -9,7 +9,12 @@ from bench.measure import VoidError
 from interop import toolchain
 
 _COST = "CPU s/M"
-_UNITS = {"rss": "MiB", "retained": "MiB", **dict.fromkeys(("cost", "JVM", "Python", "driver", "broker"), _COST)}
+_UNITS = {
+    **dict.fromkeys(("rss", "retained"), "MiB"),
+    **dict.fromkeys(("record cost", "replay cost"), "ns/KiB"),
+    **dict.fromkeys(("first message", "start", "over driver", "listing"), "ms"),
+    **dict.fromkeys(("cost", "JVM", "Python", "driver", "broker"), _COST),
+}
 
 
 @dataclass

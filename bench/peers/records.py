@@ -26,6 +26,8 @@ class Arguments:
         self.how = self._values.get("how", "")
         self.limit = int(self._values.get("limit", 256))
         self.queue = int(self._values.get("queue", 0))
+        self.recording, self.stop = int(self._values.get("recording", 0)), int(self._values.get("stop", 0))
+        self.files = self._values.get("files", "")
 
 
 def record_type(length):

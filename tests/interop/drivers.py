@@ -62,7 +62,7 @@ class Driver:
 
     def _await_ready(self):
         deadline = time.monotonic() + _START_TIMEOUT_S
-        while not _is_ready(Path(self.directory) / "cnc.dat", self.process.pid):
+        while not is_ready(Path(self.directory) / "cnc.dat", self.process.pid):
             if self.process.exit_code is not None or time.monotonic() > deadline:
                 if self.process.exit_code is None:
                     self.process.kill()
@@ -70,7 +70,7 @@ class Driver:
             time.sleep(0.01)
 
 
-def _is_ready(cnc, pid):
+def is_ready(cnc, pid):
     """Whether the driver with this process id has written the version and its first heartbeat."""
     try:
         with open(cnc, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:

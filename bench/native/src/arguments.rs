@@ -20,6 +20,8 @@ pub struct Arguments {
     pub warmup: f64,
     /// Bytes of a term where there is no channel to say it.
     pub term_length: usize,
+    /// Bytes that are written to files.
+    pub bytes: usize,
     /// `offer`, `claim` or `batch`.
     pub how: String,
     /// Fragments a poll takes at most.
@@ -53,6 +55,7 @@ impl Arguments {
             seconds: 2.0,
             warmup: 0.0,
             term_length: 16 << 20,
+            bytes: 1 << 30,
             how: "offer".into(),
             limit: 256,
             assemble: false,
@@ -72,6 +75,7 @@ impl Arguments {
                 "seconds" => arguments.seconds = number(name, value)?,
                 "warmup" => arguments.warmup = number(name, value)?,
                 "assemble" => arguments.assemble = number(name, value)?,
+                "bytes" => arguments.bytes = number(name, value)?,
                 "term_length" => arguments.term_length = number(name, value)?,
                 "limit" => arguments.limit = number(name, value)?,
                 "batch" => arguments.batch = number(name, value)?,

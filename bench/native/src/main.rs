@@ -1,7 +1,7 @@
 //! Our client at native speed: `aeron-bench ROLE DIRECTORY name=value...`, one process per role.
 //!
 //! `pub` sends numbered records for a time, `sub` checks and sums them; `ping` measures round trips that `pong` returns; `bare`
-//! is alone and measures the memory. Each prints one line of JSON, and the others before it `ready`: the receiving ones when they
+//! is alone and measures the memory, `files` the file system. `recorded` measures when an archive has recorded what it sends. Each prints one line of JSON, and the others before it `ready`: the receiving ones when they
 //! may be sent to, `pub` when it is connected.
 //! `peers/c_client.c` does the same with the C client: keep the loops alike.
 
@@ -9,8 +9,10 @@
 
 mod arguments;
 mod bare;
+mod files;
 mod one_way;
 mod record;
+mod recorded;
 mod round_trip;
 mod turns;
 
@@ -36,13 +38,20 @@ fn run() -> Result<(), Box<dyn Error>> {
         bare::copy(&arguments);
         return Ok(());
     }
+    if arguments.role == "files" {
+        return files::measure(&arguments);
+    }
     let mut turns = Turns::begin(&arguments)?;
     match arguments.role.as_str() {
         "pub" => one_way::publish(&mut turns, &arguments)?,
         "sub" => one_way::subscribe(&mut turns, &arguments)?,
         "ping" => round_trip::ping(&mut turns, &arguments)?,
         "pong" => round_trip::pong(&mut turns, &arguments)?,
-        other => return Err(format!("unknown role {other}: pub, sub, ping, pong or bare").into()),
+        "recorded" => recorded::measure(&mut turns, &arguments)?,
+        other => {
+            let roles = "pub, sub, ping, pong, recorded, bare or files";
+            return Err(format!("unknown role {other}: {roles}").into());
+        }
     }
     turns.aeron().close();
     Ok(())

@@ -9,7 +9,8 @@ use crate::arguments::Arguments;
 use crate::record::{self, Check};
 use crate::turns::Turns;
 
-const STREAM_ID: i32 = 1001;
+/// Stream of the messages.
+pub const STREAM_ID: i32 = 1001;
 /// How many messages pass between two looks at the clock.
 const CLOCK_INTERVAL: i64 = 1024;
 /// How many lengths are drawn before they repeat.
@@ -35,8 +36,9 @@ pub fn publish(turns: &mut Turns, arguments: &Arguments) -> Result<(), Error> {
     record::write(record::END, &mut last);
     turns.until(|| publication.offer(&last).ok());
     println!(
-        "{{\"sent\": {sent}, \"sum\": {}, \"cpu\": {}}}",
+        "{{\"sent\": {sent}, \"sum\": {}, \"position\": {}, \"cpu\": {}}}",
         record::sum(sent),
+        publication.position().unwrap_or(-1),
         cpu_seconds() - cpu_before
     );
     while publication.is_connected() {
@@ -152,7 +154,7 @@ pub fn subscribe(turns: &mut Turns, arguments: &Arguments) -> Result<(), Error> 
     }
     let mut assembler = FragmentAssembler::default();
     let warmup = Duration::from_secs_f64(arguments.warmup);
-    let (mut first, mut start) = (None, None);
+    let (mut first, mut start, mut first_ns) = (None, None, 0);
     let mut open = streams.len();
     while open > 0 {
         let mut fragments = 0;
@@ -170,6 +172,9 @@ pub fn subscribe(turns: &mut Turns, arguments: &Arguments) -> Result<(), Error> 
         turns.after(fragments);
         if fragments > 0 && start.is_none() {
             let now = Instant::now();
+            if first.is_none() {
+                first_ns = nanoseconds(ClockId::Monotonic);
+            }
             if now - *first.get_or_insert(now) >= warmup {
                 start = Some((now, cpu_seconds(), streams[0].1.received));
             }
@@ -178,7 +183,7 @@ pub fn subscribe(turns: &mut Turns, arguments: &Arguments) -> Result<(), Error> 
     let (start, cpu_before, before) = start.expect("messages came for longer than the warm-up");
     let checks = || streams.iter().map(|(_, check)| check);
     println!(
-        "{{\"received\": {}, \"sum\": {}, \"faults\": {}, \"measured\": {}, \"seconds\": {}, \"cpu\": {}}}",
+        "{{\"received\": {}, \"sum\": {}, \"faults\": {}, \"measured\": {}, \"seconds\": {}, \"first_ns\": {first_ns}, \"cpu\": {}}}",
         checks().map(|check| check.received).min().unwrap_or(0),
         checks().next().map_or(0, |check| check.sum),
         checks().map(|check| check.faults).sum::<u64>(),
@@ -190,7 +195,11 @@ pub fn subscribe(turns: &mut Turns, arguments: &Arguments) -> Result<(), Error> 
 }
 
 /// What this process has used of all cores.
-fn cpu_seconds() -> f64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+pub fn cpu_seconds() -> f64 {
+    nanoseconds(ClockId::ProcessCPUTime) as f64 * 1e-9
+}
+
+fn nanoseconds(clock: ClockId) -> i64 {
+    let time = clock_gettime(clock);
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
 }

@@ -1,0 +1,19 @@
+"""Lists all recordings of an archive with our client, as an Arrow table, some times."""
+
+import json
+import sys
+import time
+
+import aeron
+
+
+def main():
+    directory, runs = sys.argv[1], int(sys.argv[2])
+    with aeron.connect(directory) as client, aeron.connect_archive(client) as archive:
+        for _ in range(runs):
+            start = time.perf_counter()
+            table = archive.list_recordings().to_arrow()
+            print(json.dumps({"ms": (time.perf_counter() - start) * 1e3, "count": table.num_rows}), flush=True)
+
+
+main()
