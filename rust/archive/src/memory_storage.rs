@@ -388,6 +388,11 @@ impl StorageFile for MemoryFile {
         Ok(written)
     }
 
+    fn trailing_zeros(&self, offset: u64) -> io::Result<Option<u64>> {
+        let _disk = self.alive()?;
+        Ok(lock(&self.contents).trailing_zeros(offset))
+    }
+
     fn modified(&self) -> io::Result<SystemTime> {
         let _disk = self.alive()?;
         Ok(SystemTime::UNIX_EPOCH + lock(&self.contents).modified)
@@ -525,6 +530,19 @@ impl Contents {
             }
         }
         count
+    }
+
+    /// The end of the pages with `offset`, if no page follows after a gap.
+    fn trailing_zeros(&self, offset: u64) -> Option<u64> {
+        let first = offset / PAGE_LENGTH as u64;
+        let following = self.pages.range(first..).map(|(number, _)| *number);
+        let end = (first..)
+            .zip(following.clone())
+            .take_while(|(expected, found)| expected == found)
+            .count();
+        let zeros = (first + end as u64) * PAGE_LENGTH as u64;
+        (following.count() == end && offset <= self.length)
+            .then(|| zeros.clamp(offset, self.length))
     }
 
     fn write(&mut self, bytes: &[u8], offset: u64) {

@@ -13,8 +13,10 @@ use crate::recorder::cut;
 use crate::segments::{SEGMENT_EXTENSION, SegmentFileName};
 use crate::storage::{Access, Storage, StorageFile};
 use crate::stream::{RecordedStream, is_aligned};
-use crate::window::Window;
+use crate::window::{Segment, Window};
+use std::collections::HashMap;
 use std::io;
+use std::ops::Range;
 use std::time::SystemTime;
 use thiserror::Error;
 
@@ -146,13 +148,8 @@ pub fn find_end_by<S: Storage>(
     known_position: i64,
     policy: &RecoveryPolicy,
 ) -> Result<RecordingEnd, RecoveryError> {
-    find_end_from(
-        storage,
-        stream,
-        known_position,
-        highest_segment(storage, stream)?,
-        policy,
-    )
+    let files = LastSegments::of(&list(storage)?);
+    find_end_among(storage, stream, known_position, &files, policy)
 }
 
 /// Finds the end of a recording as [`find_end_by`], whose last segment file begins at `last`.
@@ -163,18 +160,43 @@ pub(crate) fn find_end_from<S: Storage>(
     last: Option<i64>,
     policy: &RecoveryPolicy,
 ) -> Result<RecordingEnd, RecoveryError> {
-    let possible = stream.start_position()..=stream.positions().max_position();
-    if !possible.contains(&known_position) || !is_aligned(known_position) {
-        return Err(RecoveryError::Position {
-            recording_id: stream.recording_id(),
-            known_position,
-            start_position: stream.start_position(),
-        });
-    }
-    match checked_segment(stream, last)? {
-        Some(base) => find_end_in(storage, stream, known_position, base, policy),
-        None => end_without_segments(stream, known_position),
-    }
+    let files = LastSegments {
+        bases: last
+            .map(|base| (stream.recording_id(), base))
+            .into_iter()
+            .collect(),
+    };
+    find_end_among(storage, stream, known_position, &files, policy)
+}
+
+fn find_end_among<S: Storage>(
+    storage: &S,
+    stream: &RecordedStream,
+    known_position: i64,
+    files: &LastSegments,
+    policy: &RecoveryPolicy,
+) -> Result<RecordingEnd, RecoveryError> {
+    let found = Recovery::new(storage, files, *policy).find_end(stream, known_position)?;
+    found.recording_end(storage, stream)
+}
+
+/// Leaves the files of a recording that ends at `end_position`, which [`find_end_by`] has found, as its recorder would have.
+///
+/// # Errors
+/// [`RecoveryError::Storage`].
+pub fn cut_at<S: Storage>(
+    storage: &S,
+    stream: &RecordedStream,
+    end_position: i64,
+) -> Result<(), RecoveryError> {
+    let end = FoundEnd {
+        position: end_position,
+        kept_position: end_position,
+        is_torn: false,
+        last_segment: LastSegments::of(&list(storage)?).base(stream)?,
+        is_clean: false,
+    };
+    end.cut(storage, stream)
 }
 
 /// Finds the end of a recording and leaves its files as its recorder would have: the last segment has its length and is zeros
@@ -188,90 +210,248 @@ pub fn recover<S: Storage>(
     stream: &RecordedStream,
     known_position: i64,
 ) -> Result<RecordingEnd, RecoveryError> {
-    let end = find_end(storage, stream, known_position)?;
-    cut_at(storage, stream, end.position)?;
+    let names = list(storage)?;
+    let files = LastSegments::of(&names);
+    let found = Recovery::new(storage, &files, RecoveryPolicy::default())
+        .find_end(stream, known_position)?;
+    let end = found.recording_end(storage, stream)?;
+    found.cut(storage, stream)?;
     Ok(end)
 }
 
-/// Leaves the files of a recording that ends at `end_position`, which [`find_end_by`] has found, as its recorder would have.
-///
-/// # Errors
-/// [`RecoveryError::Storage`].
-pub fn cut_at<S: Storage>(
-    storage: &S,
-    stream: &RecordedStream,
-    end_position: i64,
-) -> Result<(), RecoveryError> {
-    let Some(base) = checked_segment(stream, highest_segment(storage, stream)?)? else {
-        return Ok(());
-    };
-    let length = stream.segment_length();
-    let used = end_position - base;
-    let cut_last = |file: S::File| cut(&file, used as u64, length as u64);
-    let name = stream.segment_name(base);
-    storage
-        .open(&name, Access::Write)
-        .and_then(cut_last)
-        .map_err(|source| RecoveryError::Storage { name, source })?;
-    if used == length {
-        let name = stream.segment_name(end_position);
-        storage
-            .create(&name, length as u64)
-            .map_err(|source| RecoveryError::Storage { name, source })?;
+/// The last segment file of each recording of a directory.
+#[derive(Debug, Default)]
+pub struct LastSegments {
+    bases: HashMap<i64, i64>,
+}
+
+impl LastSegments {
+    /// Reads the names of the directory's files.
+    #[must_use]
+    pub fn of<N: AsRef<str>>(names: &[N]) -> Self {
+        let mut bases = HashMap::new();
+        let segments = names
+            .iter()
+            .filter_map(|name| SegmentFileName::parse(name.as_ref()))
+            .filter(|name| name.extension == SEGMENT_EXTENSION);
+        for name in segments {
+            let base = bases.entry(name.recording_id).or_insert(name.base);
+            *base = name.base.max(*base);
+        }
+        Self { bases }
     }
-    Ok(())
+
+    /// Base of the recording's last segment file.
+    fn base(&self, stream: &RecordedStream) -> Result<Option<i64>, RecoveryError> {
+        let first = stream.segment_base(stream.start_position());
+        let last = self.bases.get(&stream.recording_id()).copied();
+        match last.filter(|base| *base >= first) {
+            Some(base) if stream.segment_base(base) != base => Err(RecoveryError::Segment {
+                recording_id: stream.recording_id(),
+                name: stream.segment_name(base),
+            }),
+            last => Ok(last),
+        }
+    }
+}
+
+/// Finds the ends of recordings, one after the other.
+#[derive(Debug)]
+pub struct Recovery<'a, S> {
+    storage: &'a S,
+    files: &'a LastSegments,
+    policy: RecoveryPolicy,
+    /// Memory of the window over the recording in turn.
+    bytes: Vec<u8>,
+}
+
+/// The end of a recording, and what its last segment file needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FoundEnd {
+    /// Its stop position.
+    pub position: i64,
+    /// As that of [`RecordingEnd`].
+    kept_position: i64,
+    /// Whether a frame follows that was not written wholly, or bytes that are none.
+    pub is_torn: bool,
+    /// Base of the last segment file.
+    last_segment: Option<i64>,
+    /// Whether the last segment has its length and is zeros from the end on.
+    is_clean: bool,
+}
+
+impl FoundEnd {
+    /// Leaves the files of the recording as its recorder would have: see [`recover`].
+    ///
+    /// # Errors
+    /// [`RecoveryError::Storage`].
+    pub fn cut<S: Storage>(
+        &self,
+        storage: &S,
+        stream: &RecordedStream,
+    ) -> Result<(), RecoveryError> {
+        let Some(base) = self.last_segment else {
+            return Ok(());
+        };
+        let length = stream.segment_length();
+        let used = self.position - base;
+        if !self.is_clean {
+            let cut_last = |file: S::File| cut(&file, used as u64, length as u64);
+            let name = stream.segment_name(base);
+            storage
+                .open(&name, Access::Write)
+                .and_then(cut_last)
+                .map_err(|source| RecoveryError::Storage { name, source })?;
+        }
+        if used == length {
+            let name = stream.segment_name(self.position);
+            storage
+                .create(&name, length as u64)
+                .map_err(|source| RecoveryError::Storage { name, source })?;
+        }
+        Ok(())
+    }
+
+    /// The end, with the time at which the last segment was last written.
+    fn recording_end<S: Storage>(
+        &self,
+        storage: &S,
+        stream: &RecordedStream,
+    ) -> Result<RecordingEnd, RecoveryError> {
+        let modified = |name: String| {
+            storage
+                .open(&name, Access::Read)
+                .and_then(|file| file.modified())
+                .map_err(|source| RecoveryError::Storage { name, source })
+        };
+        let last = self.last_segment.map(|base| stream.segment_name(base));
+        Ok(RecordingEnd {
+            position: self.position,
+            kept_position: self.kept_position,
+            is_torn: self.is_torn,
+            modified: last.map(modified).transpose()?,
+        })
+    }
+}
+
+impl<'a, S: Storage> Recovery<'a, S> {
+    /// A recovery of recordings in `storage`, whose last segments `files` knows.
+    pub fn new(storage: &'a S, files: &'a LastSegments, policy: RecoveryPolicy) -> Self {
+        Self {
+            storage,
+            files,
+            policy,
+            bytes: Vec::new(),
+        }
+    }
+
+    /// Finds the end of a recording and changes nothing: see [`find_end_by`].
+    ///
+    /// # Errors
+    /// As [`find_end_by`].
+    pub fn find_end(
+        &mut self,
+        stream: &RecordedStream,
+        known_position: i64,
+    ) -> Result<FoundEnd, RecoveryError> {
+        let possible = stream.start_position()..=stream.positions().max_position();
+        if !possible.contains(&known_position) || !is_aligned(known_position) {
+            return Err(RecoveryError::Position {
+                recording_id: stream.recording_id(),
+                known_position,
+                start_position: stream.start_position(),
+            });
+        }
+        match self.files.base(stream)? {
+            Some(base) => self.find_end_in(stream, known_position, base),
+            None => end_without_segments(stream, known_position),
+        }
+    }
+
+    /// The end in the last segment, which begins at `base`.
+    fn find_end_in(
+        &mut self,
+        stream: &RecordedStream,
+        known_position: i64,
+        base: i64,
+    ) -> Result<FoundEnd, RecoveryError> {
+        let storage_error = |source| RecoveryError::Storage {
+            name: stream.segment_name(base),
+            source,
+        };
+        let file = self
+            .storage
+            .open(&stream.segment_name(base), Access::Read)
+            .map_err(storage_error)?;
+        let length = file.length().map_err(storage_error)?;
+        let limit = base
+            + stream
+                .segment_length()
+                .min(i64::try_from(length).unwrap_or(i64::MAX));
+        // A segment that was killed while it was created is shorter than the offset of the start position in it.
+        if known_position > limit.max(stream.start_position()) {
+            return Err(lost(stream, known_position, limit));
+        }
+        let begin = known_position.max(base);
+        let walked = self
+            .walk(stream, Segment { base, file }, begin..limit)
+            .map_err(storage_error)?;
+        if self.policy.on_torn_fragment == OnTornFragment::Refuse {
+            walked.check(stream.segment_name(base))?;
+        }
+        Ok(FoundEnd {
+            position: walked.position,
+            kept_position: walked.kept_position,
+            is_torn: walked.is_torn || walked.fault != FrameFault::Nothing,
+            last_segment: Some(base),
+            is_clean: walked.is_followed_by_zeros && limit == base + stream.segment_length(),
+        })
+    }
+
+    /// Walks over the frames of a segment. A file says where its trailing zeros begin, so that those of a long segment need not be read.
+    fn walk(
+        &mut self,
+        stream: &RecordedStream,
+        segment: Segment<S::File>,
+        range: Range<i64>,
+    ) -> io::Result<Walked> {
+        let (base, checksum) = (segment.base, self.policy.checksum);
+        let zeros = segment.file.trailing_zeros((range.start - base) as u64)?;
+        let bytes = std::mem::take(&mut self.bytes);
+        let mut window = Window::at(segment, self.storage, *stream, bytes);
+        let mut walked = None;
+        if let Some(zeros) = zeros {
+            let limit = range.end.min(base + zeros as i64);
+            // A frame that goes on in the zeros is looked at as a whole.
+            walked = Some(walk(&mut window, range.start..limit, checksum)?)
+                .filter(|walked| walked.is_followed_by_zeros);
+        }
+        let walked = match walked {
+            Some(walked) => walked,
+            None => Walked {
+                is_followed_by_zeros: false,
+                ..walk(&mut window, range, checksum)?
+            },
+        };
+        self.bytes = window.into_bytes();
+        Ok(walked)
+    }
 }
 
 fn end_without_segments(
     stream: &RecordedStream,
     known_position: i64,
-) -> Result<RecordingEnd, RecoveryError> {
+) -> Result<FoundEnd, RecoveryError> {
     let position = stream.start_position();
     if known_position > position {
         return Err(lost(stream, known_position, position));
     }
-    Ok(RecordingEnd {
+    Ok(FoundEnd {
         position,
         kept_position: position,
         is_torn: false,
-        modified: None,
-    })
-}
-
-/// The end in the last segment, which begins at `base`.
-fn find_end_in<S: Storage>(
-    storage: &S,
-    stream: &RecordedStream,
-    known_position: i64,
-    base: i64,
-    policy: &RecoveryPolicy,
-) -> Result<RecordingEnd, RecoveryError> {
-    let storage_error = |source| RecoveryError::Storage {
-        name: stream.segment_name(base),
-        source,
-    };
-    let (length, modified) = storage
-        .open(&stream.segment_name(base), Access::Read)
-        .and_then(|file| Ok((file.length()?, file.modified()?)))
-        .map_err(storage_error)?;
-    let limit = base
-        + stream
-            .segment_length()
-            .min(i64::try_from(length).unwrap_or(i64::MAX));
-    // A segment that was killed while it was created is shorter than the offset of the start position in it.
-    if known_position > limit.max(stream.start_position()) {
-        return Err(lost(stream, known_position, limit));
-    }
-    let begin = known_position.max(base);
-    let walked = walk(storage, stream, begin, limit, policy.checksum).map_err(storage_error)?;
-    if policy.on_torn_fragment == OnTornFragment::Refuse {
-        walked.check(stream.segment_name(base))?;
-    }
-    Ok(RecordingEnd {
-        position: walked.position,
-        kept_position: walked.kept_position,
-        is_torn: walked.is_torn || walked.fault != FrameFault::Nothing,
-        modified: Some(modified),
+        last_segment: None,
+        is_clean: true,
     })
 }
 
@@ -285,6 +465,8 @@ struct Walked {
     is_torn: bool,
     /// What is wrong with the bytes at which the walk ended.
     fault: FrameFault,
+    /// Whether the frames are whole, and only zeros follow up to the limit.
+    is_followed_by_zeros: bool,
 }
 
 impl Walked {
@@ -305,14 +487,12 @@ impl Walked {
 }
 
 fn walk<S: Storage>(
-    storage: &S,
-    stream: &RecordedStream,
-    begin: i64,
-    limit: i64,
+    window: &mut Window<S>,
+    range: Range<i64>,
     checksum: Option<Checksum>,
 ) -> io::Result<Walked> {
-    let mut window = Window::new(storage, *stream);
-    let mut position = begin;
+    let limit = range.end;
+    let mut position = range.start;
     let mut doubtful = None;
     let mut fault = FrameFault::Nothing;
     while position < limit {
@@ -331,6 +511,9 @@ fn walk<S: Storage>(
         position: doubtful.unwrap_or(position),
         kept_position: position,
         is_torn: doubtful.is_some(),
+        is_followed_by_zeros: doubtful.is_none()
+            && fault == FrameFault::Nothing
+            && window.holds_zeros(position, limit),
         fault,
     })
 }
@@ -345,38 +528,11 @@ fn is_doubtful(frame: &Frame<'_>, checksum: Option<Checksum>) -> bool {
     has_empty_page && checksum.is_none_or(|checksum| checksum.verify(frame).is_err())
 }
 
-/// Base in the name of the recording's last segment file.
-fn highest_segment<S: Storage>(
-    storage: &S,
-    stream: &RecordedStream,
-) -> Result<Option<i64>, RecoveryError> {
-    let names = storage.names().map_err(|source| RecoveryError::Storage {
+fn list<S: Storage>(storage: &S) -> Result<Vec<String>, RecoveryError> {
+    storage.names().map_err(|source| RecoveryError::Storage {
         name: ".".to_owned(),
         source,
-    })?;
-    let first = stream.segment_base(stream.start_position());
-    let bases = names.iter().filter_map(|name| base_of(stream, name));
-    Ok(bases.filter(|base| *base >= first).max())
-}
-
-/// Checks that a segment of the recording can begin at `last`.
-fn checked_segment(
-    stream: &RecordedStream,
-    last: Option<i64>,
-) -> Result<Option<i64>, RecoveryError> {
-    match last {
-        Some(base) if stream.segment_base(base) != base => Err(RecoveryError::Segment {
-            recording_id: stream.recording_id(),
-            name: stream.segment_name(base),
-        }),
-        last => Ok(last),
-    }
-}
-
-fn base_of(stream: &RecordedStream, name: &str) -> Option<i64> {
-    let name = SegmentFileName::parse(name)?;
-    let is_ours = name.recording_id == stream.recording_id() && name.extension == SEGMENT_EXTENSION;
-    is_ours.then_some(name.base)
+    })
 }
 
 fn lost(stream: &RecordedStream, known_position: i64, end_position: i64) -> RecoveryError {

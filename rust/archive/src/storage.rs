@@ -10,6 +10,9 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
+
 /// What only the owner may read and write.
 const FILE_MODE: u32 = 0o600;
 
@@ -107,6 +110,16 @@ pub trait StorageFile: fmt::Debug {
     /// # Errors
     /// What the file system answers: `StorageFull` among them.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
+
+    /// Finds the zeros with which the file ends: no byte from the returned offset on was ever written. Looks from `offset` on. Returns `None`
+    /// if the storage cannot tell without reading.
+    ///
+    /// # Errors
+    /// The error of the file system.
+    fn trailing_zeros(&self, offset: u64) -> io::Result<Option<u64>> {
+        let _ = offset;
+        Ok(None)
+    }
 
     /// When it was last written.
     ///
@@ -268,6 +281,19 @@ impl StorageFile for File {
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         FileExt::write_at(self, bytes, offset)
+    }
+
+    fn trailing_zeros(&self, offset: u64) -> io::Result<Option<u64>> {
+        let hole = match seek(self, SeekFrom::Hole(offset)) {
+            // The file ends before `offset`.
+            Err(Errno::NXIO) => return Ok(None),
+            found => found?,
+        };
+        match seek(self, SeekFrom::Data(hole)) {
+            Err(Errno::NXIO) => Ok(Some(hole)),
+            Err(error) => Err(error.into()),
+            Ok(_) => Ok(None),
+        }
     }
 
     fn modified(&self) -> io::Result<SystemTime> {

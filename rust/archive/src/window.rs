@@ -26,7 +26,7 @@ pub(crate) struct Window<S: Storage> {
 
 #[derive(Debug)]
 pub(crate) struct Segment<F> {
-    base: i64,
+    pub(crate) base: i64,
     pub(crate) file: F,
 }
 
@@ -41,6 +41,36 @@ impl<S: Storage> Window<S> {
             begin: 0,
             is_partial: false,
         }
+    }
+
+    /// A window at an open segment, with the memory of another one.
+    pub(crate) fn at(
+        segment: Segment<S::File>,
+        storage: S,
+        stream: RecordedStream,
+        bytes: Vec<u8>,
+    ) -> Self {
+        Self {
+            segment: Some(segment),
+            bytes,
+            ..Self::new(storage, stream)
+        }
+    }
+
+    /// The memory, for another window.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// Whether all bytes from `position` to `limit` are held, and are zeros.
+    pub(crate) fn holds_zeros(&self, position: i64, limit: i64) -> bool {
+        let held = self.begin..self.begin + self.filled as i64;
+        position >= limit
+            || (held.contains(&position)
+                && held.end == limit
+                && self.bytes[(position - self.begin) as usize..self.filled]
+                    .iter()
+                    .all(|byte| *byte == 0))
     }
 
     pub(crate) fn stream(&self) -> &RecordedStream {

@@ -102,27 +102,24 @@ impl<S: Storage + Clone> ArchiveStore<S> {
 
     /// All segment files of a recording, the lowest first, with those that were renamed in order to be deleted.
     pub(super) fn segment_files(&self, recording_id: i64) -> Result<Vec<SegmentFile>, StoreError> {
-        let mut files = segment_files_where(&self.storage, |file| file == recording_id)?;
+        let mut files = segment_files_where(&self.names()?, |file| file == recording_id);
         files.sort_by_key(|file| file.base);
         Ok(files)
     }
 }
 
-/// All segment files of the recordings whose ids are chosen.
-pub(super) fn segment_files_where<S: Storage>(
-    storage: &S,
-    is_chosen: impl Fn(i64) -> bool,
-) -> Result<Vec<SegmentFile>, StoreError> {
-    let names = storage
-        .names()
-        .map_err(|source| StoreError::storage(".", "list its files", source))?;
-    let files = names.into_iter().filter_map(|name| {
-        let file = SegmentFileName::parse(&name)?;
+/// All segment files among `names` of the recordings whose ids are chosen.
+fn segment_files_where(names: &[String], is_chosen: impl Fn(i64) -> bool) -> Vec<SegmentFile> {
+    let files = names.iter().filter_map(|name| {
+        let file = SegmentFileName::parse(name)?;
         let is_segment = [SEGMENT_EXTENSION, DELETED_EXTENSION].contains(&file.extension);
         let base = file.base;
-        (is_segment && is_chosen(file.recording_id)).then_some(SegmentFile { base, name })
+        (is_segment && is_chosen(file.recording_id)).then(|| SegmentFile {
+            base,
+            name: name.clone(),
+        })
     });
-    Ok(files.collect())
+    files.collect()
 }
 
 /// Deletes all segment files of the recordings whose ids are chosen. Returns their number.
@@ -130,7 +127,19 @@ pub(crate) fn remove_segment_files<S: Storage>(
     storage: &S,
     is_chosen: impl Fn(i64) -> bool,
 ) -> Result<usize, StoreError> {
-    let files = segment_files_where(storage, is_chosen)?;
+    let names = storage
+        .names()
+        .map_err(|source| StoreError::storage(".", "list its files", source))?;
+    remove_segment_files_of(storage, &names, is_chosen)
+}
+
+/// As [`remove_segment_files`], with the names of the directory's files.
+pub(super) fn remove_segment_files_of<S: Storage>(
+    storage: &S,
+    names: &[String],
+    is_chosen: impl Fn(i64) -> bool,
+) -> Result<usize, StoreError> {
+    let files = segment_files_where(names, is_chosen);
     let count = files.len();
     for file in files {
         remove(storage, file.name)?;

@@ -78,9 +78,11 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     }
 
     /// Finishes the migrations that a kill or an error has interrupted.
-    pub(super) fn finish_migrations(&mut self) -> Result<(), StoreError> {
-        for name in self.names()? {
-            if let Some(route) = Route::parse(&name)
+    ///
+    /// `names` are those of the directory's files.
+    pub(super) fn finish_migrations(&mut self, names: &[String]) -> Result<(), StoreError> {
+        for name in names {
+            if let Some(route) = Route::parse(name)
                 && self.has_both(route)
             {
                 self.finish_migration(route)?;

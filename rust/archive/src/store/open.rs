@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use super::deletion::remove_segment_files;
+use super::deletion::remove_segment_files_of;
 use super::{ArchiveStore, StoreError, StoreOptions};
 use crate::catalog::{Catalog, CatalogError, RecordingDescriptor, RecordingState};
-use crate::recovery::{RecordingEnd, RecoveryPolicy, cut_at, find_end_by};
+use crate::recovery::{FoundEnd, LastSegments, Recovery, RecoveryPolicy};
 use crate::storage::Storage;
 use crate::stream::RecordedStream;
 
@@ -44,13 +44,18 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             on_torn_fragment: options.on_torn_fragment,
             checksum: options.record_checksum,
         };
-        let ends = find_ends(&storage, &catalog, &policy)?;
+        // With a hundred thousand recordings each list of the directory takes as long as all else.
+        let names = storage
+            .names()
+            .map_err(|source| StoreError::storage(".", "list its files", source))?;
+        let files = LastSegments::of(&names);
+        let ends = find_ends(&catalog, &mut Recovery::new(&storage, &files, policy))?;
         catalog.add_missing_checksums()?;
         for (stream, end) in &ends {
-            cut_at(&storage, stream, end.position)?;
+            end.cut(&storage, stream)?;
             catalog.stop(stream.recording_id(), end.position, now_ms)?;
         }
-        remove_purged(&storage, &catalog)?;
+        remove_purged(&storage, &catalog, &names)?;
         let mut store = Self {
             storage,
             catalog,
@@ -58,13 +63,13 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             deleting: BTreeMap::new(),
             half_migrated: BTreeSet::new(),
         };
-        store.finish_migrations()?;
+        store.finish_migrations(&names)?;
         Ok((store, ends.iter().map(RecoveredRecording::new).collect()))
     }
 }
 
 impl RecoveredRecording {
-    fn new((stream, end): &(RecordedStream, RecordingEnd)) -> Self {
+    fn new((stream, end): &(RecordedStream, FoundEnd)) -> Self {
         Self {
             recording_id: stream.recording_id(),
             stop_position: end.position,
@@ -84,29 +89,32 @@ fn open_catalog<S: Storage>(storage: &S, capacity: u64) -> Result<Catalog<S>, Ca
 
 /// Ends of the recordings that have no stop position. Changes nothing.
 fn find_ends<S: Storage>(
-    storage: &S,
     catalog: &Catalog<S>,
-    policy: &RecoveryPolicy,
-) -> Result<Vec<(RecordedStream, RecordingEnd)>, StoreError> {
+    recovery: &mut Recovery<'_, S>,
+) -> Result<Vec<(RecordedStream, FoundEnd)>, StoreError> {
     catalog
         .recordings()
         .filter(|descriptor| descriptor.is_unfinished())
         .map(|descriptor| {
             let stream = recorded_stream(descriptor)?;
-            let end = find_end_by(storage, &stream, descriptor.start_position, policy)?;
+            let end = recovery.find_end(&stream, descriptor.start_position)?;
             Ok((stream, end))
         })
         .collect()
 }
 
 /// Deletes the files of purged recordings that a kill has left.
-fn remove_purged<S: Storage>(storage: &S, catalog: &Catalog<S>) -> Result<(), StoreError> {
+fn remove_purged<S: Storage>(
+    storage: &S,
+    catalog: &Catalog<S>,
+    names: &[String],
+) -> Result<(), StoreError> {
     let is_purged = |recording_id| {
         catalog
             .entry(recording_id)
             .is_some_and(|entry| entry.state == RecordingState::Deleted)
     };
-    remove_segment_files(storage, is_purged).map(drop)
+    remove_segment_files_of(storage, names, is_purged).map(drop)
 }
 
 pub(super) fn recorded_stream(

@@ -2,6 +2,7 @@
 
 use crate::stream::*;
 use aeron_archive::checksum::Checksum;
+use aeron_archive::memory_storage::MemoryStorage;
 use aeron_archive::recorder::RecorderSession;
 use aeron_archive::recovery::{
     OnTornFragment, RecordingEnd, RecoveryError, RecoveryPolicy, find_end, find_end_by, recover,
@@ -65,6 +66,29 @@ fn the_end_is_behind_the_last_whole_frame_08_22() {
     let left = Left::new(&frames(&[b"one", b"two", &payload(1000)]));
     assert_eq!(left.end(0), (64 + 64 + 1056, false));
     assert_eq!(left.end(128), (64 + 64 + 1056, false));
+}
+
+#[test]
+fn a_file_with_nothing_after_its_frames_is_not_written() {
+    for payloads in [
+        &[][..],
+        &[b"one".as_slice()],
+        &[&payload(4000), &payload(200)],
+    ] {
+        let storage = MemoryStorage::new();
+        let stream = recorded_stream(0);
+        let mut session = RecorderSession::create(&storage, stream, SyncLevel::None).unwrap();
+        let block = frames(payloads);
+        session.append(&block, |_| {}).unwrap();
+        let steps = storage.steps();
+        let end = recover(&storage, &stream, 0).unwrap();
+        assert_eq!((end.position, end.is_torn), (block.len() as i64, false));
+        assert_eq!(storage.steps(), steps);
+        // A bit anywhere behind the end is zeroed.
+        assert!(storage.flip_bit(NAME, block.len() as u64 + 40, 3));
+        recover(&storage, &stream, 0).unwrap();
+        assert!(is_zero_from(&storage, NAME, end.position));
+    }
 }
 
 #[test]
