@@ -204,6 +204,27 @@ def test_a_thousand_recordings_are_listed_to_arrow(
         assert sorted(table.column("session_id").to_pylist()) == list(range(1000))
 
 
+def test_a_long_listing_to_a_slow_client_does_not_end_the_session(
+    driver: aeron.MediaDriver, client: aeron.Aeron, tmp_path: Path, stream_id: int
+) -> None:
+    """07-38: pings that find no room between two parts of the listing are no reason to give up the client"""
+    timeout_s, count = 0.5, 50
+    settings = {"connect_timeout_ns": int(timeout_s * 1e9), "session_liveness_check_interval_ns": 1_000_000}
+    settings["max_concurrent_recordings"] = count
+    with (
+        aeron.Archive(tmp_path / "slow", driver=driver, **SMALL, **settings),
+        aeron.connect_archive(client, control_term_buffer_length=64 * 1024) as archive,
+    ):
+        for number in range(count):
+            channel = f"{IPC}?alias={number}{'x' * 3000}"
+            archive.add_recorded_publication(channel, stream_id).close()
+        eventually(lambda: len(archive.list_recordings(limit=count)) == count)
+        listing, begin = archive.async_list_recordings(), time.monotonic()
+        while time.monotonic() < begin + 2 * timeout_s and not listing.done():
+            time.sleep(0.1)
+        assert len(listing.result(timeout=10)) == count
+
+
 def test_descriptions_of_recordings_are_values(archive: aeron.AeronArchive, stream_id: int) -> None:
     recording = record(archive, stream_id, [b"x"])
     assert pickle.loads(pickle.dumps(recording)) == recording

@@ -335,6 +335,10 @@ impl ControlSession {
         if let Some(listing) = &mut self.listing {
             let progress = listing.do_work(id, responses, turn.source);
             work += progress.sent;
+            if progress.sent > 0 {
+                // A ping that found no room between two parts of a long listing is no reason to give up the client.
+                self.deadline_ns = None;
+            }
             if progress.is_over {
                 self.listing = None;
             }
