@@ -13,6 +13,9 @@ use super::error::{ArchiveClientError, Result};
 use super::operation::ArchiveOperation;
 use super::session::{ArchiveSession, SessionState};
 
+/// Most polls in a row: a long listing must not keep other threads from the session.
+const MAX_POLLS: usize = 100;
+
 /// A client of an archive. Clones are the same client; it is closed by [`close`](Self::close), or when the last clone and the last
 /// operation are dropped. Usable from any thread.
 ///
@@ -261,18 +264,23 @@ impl AeronArchive {
         drop(self.session());
     }
 
-    /// Polls the session and takes something out of it.
+    /// Polls the session as long as messages come, and takes something out of it.
     pub(super) fn poll_session<T>(
         &self,
-        take: impl FnOnce(&mut ArchiveSession) -> Option<Result<T>>,
+        mut take: impl FnMut(&mut ArchiveSession) -> Option<Result<T>>,
     ) -> Result<Option<T>> {
         self.run_client();
         let mut session = self.session()?;
-        let polled = self.polling(|| session.poll(self.shared.context.now_ns()));
-        match take(&mut session) {
-            Some(outcome) => outcome.map(Some),
-            None => polled.map(|_| None),
+        for _ in 0..MAX_POLLS {
+            let polled = self.polling(|| session.poll(self.shared.context.now_ns()));
+            if let Some(outcome) = take(&mut session) {
+                return outcome.map(Some);
+            }
+            if polled? == 0 {
+                break;
+            }
         }
+        Ok(None)
     }
 
     /// Runs the conductor of an Aeron client that has no thread.

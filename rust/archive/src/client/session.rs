@@ -14,7 +14,7 @@ use super::exchange::{Exchange, MAX_RESPONSE_LENGTH, Sending};
 use super::replay_publications::ReplayPublications;
 
 /// Most fragments of the response stream that one poll takes.
-pub(super) const FRAGMENT_LIMIT: usize = 10;
+pub(super) const FRAGMENT_LIMIT: usize = 64;
 
 /// Whether a session can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
