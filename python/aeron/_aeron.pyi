@@ -93,6 +93,7 @@ __all__ = [
     "_ended_archives",
     "_left_directories",
     "_read_archive_mark",
+    "_recording_columns",
     "aeronarchive_main",
     "aeronmd_main",
     "async_connect",
@@ -1499,6 +1500,7 @@ class _ArchiveFiles:
     def compact(self) -> _Compaction: ...
 
 def _read_archive_mark(directory: str | PathLike[str]) -> _ArchiveMark | None: ...
+def _recording_columns(recordings: Iterable[Recording]) -> ColumnBatch: ...
 def _ended_archives(directory: str | PathLike[str]) -> list[tuple[Path, int]]: ...
 
 @final

@@ -23,6 +23,9 @@ use crate::operations::{Make, Operation, Owned, PyPendingOperation};
 use crate::waiting::duration;
 
 const IPC: &str = "aeron:ipc";
+/// Term length of control streams. With Aeron's 64 KiB a listing waits for the driver after each 32 KiB.
+const CONTROL_TERM_LENGTH: u32 = 1 << 20;
+const CONTROL_TERM_LENGTH_VARIABLE: &str = "AERON_ARCHIVE_CONTROL_TERM_BUFFER_LENGTH";
 const ANY_LOCAL_PORT: &str = "aeron:udp?endpoint=localhost:0";
 
 /// What a client of an archive is made with.
@@ -36,7 +39,10 @@ pub struct Settings {
 impl Settings {
     /// Reads the keywords. What is not given comes from the environment.
     pub fn read(py: Python<'_>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let context = ArchiveClientContext::from_env().map_err(|error| from_archive(&error))?;
+        let mut context = ArchiveClientContext::from_env().map_err(|error| from_archive(&error))?;
+        if std::env::var_os(CONTROL_TERM_LENGTH_VARIABLE).is_none() {
+            context.control_term_buffer_length = CONTROL_TERM_LENGTH;
+        }
         let mut this = Self {
             context,
             credentials: Arc::default(),
@@ -351,7 +357,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 ///         and with the archive's challenge if there is one.
 ///     message_timeout: Seconds to wait for the connection, and for each response.
 ///     client_name: Name of the client in the archive's counters.
-///     control_term_buffer_length: Term length of the control streams, in bytes.
+///     control_term_buffer_length: Term length of the control streams, in bytes; 1 MiB if not given.
 ///     control_term_buffer_sparse: Whether the log files of the control streams are sparse.
 ///     control_mtu_length: Longest frame of the control streams, in bytes.
 ///     on_signal: Called as `on_signal(signal)` with each `RecordingSignal`, on a thread of the client. Without it, `signals()` has them.

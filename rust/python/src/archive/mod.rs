@@ -1,6 +1,7 @@
 //! The archive: `Archive`, which runs one in this process, and `AeronArchive`, a client of any.
 
 mod client;
+mod columns;
 mod connect;
 mod errors;
 mod files;
@@ -32,6 +33,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<server::PyArchive>()?;
     module.add_class::<signals::PyRecordingSignals>()?;
     files::register(module)?;
+    module.add_function(wrap_pyfunction!(columns::_recording_columns, module)?)?;
     module.add_function(wrap_pyfunction!(connect::async_connect_archive, module)?)?;
     module.add_function(wrap_pyfunction!(connect::connect_archive, module)?)?;
     module.add("FROM_LIVE", FROM_LIVE)?;

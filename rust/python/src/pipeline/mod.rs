@@ -12,12 +12,13 @@ mod sink;
 use pyo3::prelude::*;
 
 pub use arrow_offer::offer_arrow;
+pub use column_batch::PyColumnBatch;
 
 /// Adds the pipeline's classes to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<layout::PyLayout>()?;
     module.add_class::<live::PyLiveSource>()?;
-    module.add_class::<column_batch::PyColumnBatch>()?;
+    module.add_class::<PyColumnBatch>()?;
     module.add_class::<partition::PyPartitionReader>()?;
     module.add_class::<sink::PySharedPublications>()?;
     module.add_function(wrap_pyfunction!(recordings::ended_archives, module)?)?;
