@@ -16,7 +16,7 @@ say = @printf '\n== %s\n' '$(1)'
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make demo    market data through an embedded driver, then bars of it by Spark (with a JDK), on the trades in examples/data"
+	@echo "make demo    market data through an embedded driver, to an archive that is killed and replayed, and to bars by Spark (with a JDK)"
 	@echo "make check   lint, Rust tests, and the Python tests that need no Java and no minutes: after every edit"
 	@echo "make quick   the native module without optimisation, installed into .venv for tests by hand"
 	@echo "make test    Rust tests, loom models, the simulator, all Python tests, those with the real Aeron and with Spark included"
@@ -64,7 +64,7 @@ BENCH := $(STAMPS)/installed-arrow+spark+bench+test
 
 demo: $(DEMO)
 	$(call say,running the demo)
-	$(BIN)/aeron demo --spark --input examples/data/btcusdt-trades.parquet --input examples/data/usdjpy-ticks.csv --generate
+	$(BIN)/aeron demo --archive --spark --input examples/data/btcusdt-trades.parquet --input examples/data/usdjpy-ticks.csv --generate
 
 quick: $(QUICK)
 

@@ -63,6 +63,18 @@ def test_real_trades_go_from_one_process_to_another() -> None:
     assert re.search(r"\d M/s( +[\d,]+\.\d [um]s){5}", result.stdout)
 
 
+@pytest.mark.slow
+def test_an_archive_is_killed_and_replays_all_that_it_had_confirmed() -> None:
+    result = run("demo", "-i", DATA / "btcusdt-trades.parquet", "--archive", *BRIEF, COLUMNS="120")
+    assert result.exit_code == 0, result.output
+    assert "killed amid them, started again, and asked to replay them" in _one_line(result.stdout)
+    lines = rows(result.stdout)
+    at = next(number for number, row in enumerate(lines) if "confirmed before the kill" in row)
+    published, confirmed, replayed = (int(text.replace(",", "")) for text in lines[at + 2][:3])
+    assert confirmed <= replayed <= published
+    assert "Files of the archive: 0-0.rec, archive-mark.dat, archive.catalog, archive.lock" in _one_line(result.stdout)
+
+
 def test_quotes_show_mid_prices_and_a_count() -> None:
     result = run("demo", "-i", DATA / "usdjpy-ticks.csv", "--symbol", "USDJPY", *BRIEF, "--rate", 10_000, COLUMNS="80")
     assert result.exit_code == 0, result.output

@@ -19,7 +19,7 @@ from rich.markup import escape
 import aeron
 import aeron.spark
 from aeron.cli.options import DEFAULT_STREAM_ID, LONGEST_S, STREAM_ID, Number
-from aeron.demo import live, picture
+from aeron.demo import live, picture, recording
 from aeron.demo.bars import usual_bar_us
 from aeron.demo.picture import Chart
 from aeron.demo.pipeline import Pipeline
@@ -71,6 +71,7 @@ _LONGEST_BAR_S = 100_000_000
 @click.option(
     "--seconds", type=Number(min=0.1, max=LONGEST_S), default=3.0, show_default=True, help="Length of phase two."
 )
+@click.option("--archive", "with_archive", is_flag=True, help="Then record trades, kill the archive, and replay them.")
 @click.option("--spark", "with_spark", is_flag=True, help="Then make bars of the trades with Spark; needs a JDK.")
 @click.option(
     "--speed",
@@ -111,13 +112,15 @@ def command(
     price_column: str | None,
     quantity_column: str | None,
     symbol_column: str | None,
+    with_archive: bool,
     with_spark: bool,
     **options: Any,
 ) -> None:
     """Publish trades from one process to another: first as fast as it goes, then at a steady rate.
 
     Phase one shows the rate, phase two the latency; the subscriber keeps last, high, low and volume per symbol and
-    checks that every trade arrived once and in order. With --spark the trades are then replayed into Spark's Structured
+    checks that every trade arrived once and in order. With --archive the trades are then recorded by an archive that
+    is killed, started again, and asked to replay them. With --spark they are replayed into Spark's Structured
     Streaming, which makes bars of them and publishes these on the next stream id, for a subscriber to print.
     """
     console = Console(highlight=False)
@@ -132,6 +135,8 @@ def command(
     try:
         for source in sources:
             _show(source, settings, console)
+        if with_archive:
+            _show_archive(sources[0], console)
         if with_spark:
             _show_bars(sources, settings, console)
     except (TradesError, RuntimeError, aeron.AeronError) as error:
@@ -197,6 +202,18 @@ def _show(source: Source, settings: _Settings, console: Console) -> None:
         result = run(plan, trades, console)
     for table in report(result, trades):
         console.print(table)
+
+
+def _show_archive(source: Source, console: Console) -> None:
+    trades = source.load()
+    console.print(
+        f"\n[bold]{escape(trades.source)}[/]: {trades.kind} to an archive in a process of its own, which is killed amid"
+        " them, started again, and asked to replay them"
+    )
+    with _place() as place:
+        outcome = recording.run(place, trades)
+    console.print(recording.report(outcome))
+    console.print(f"Files of the archive: {escape(', '.join(outcome.files))}")
 
 
 # ---- with Spark ------------------------------------------------------------------------------------------------------

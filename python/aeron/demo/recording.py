@@ -1,0 +1,138 @@
+"""The demo of the archive: trades are recorded, the archive is killed while they come, and asked for them again."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from rich import box
+from rich.table import Table
+
+import aeron
+from aeron.demo.trades import TRADE, Trades
+
+_CHANNEL = "aeron:ipc?term-length=16m"
+_STREAM_ID = 1001
+_TIMEOUT_S = 30.0
+_LIVENESS_NS, _TIMER_NS = 1_000_000_000, 100_000_000
+"""Counters of the killed archive live so long; the next archive waits for their end."""
+_FEWEST = 1_000_000
+"""Trades that are published at least, so that the kill comes amid them."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Trades that were published, that the archive had confirmed when it was killed, and that came back; and times."""
+
+    published: int
+    confirmed: int
+    replayed: int
+    restart_s: float
+    replay_s: float
+    files: tuple[str, ...]
+
+
+def run(place: Path, trades: Trades) -> Outcome:
+    """Records the trades, kills the archive, starts it again, replays, and compares each trade with the one published.
+
+    Raises:
+        RuntimeError: a confirmed trade is missing, or one that came back differs.
+    """
+    records = np.tile(trades.records, -(-_FEWEST // len(trades.records)))
+    records["sequence"] = np.arange(len(records))
+    driver_directory, directory = place / "archive-driver", place / "trades"
+    with (
+        aeron.MediaDriver(dir=driver_directory, client_liveness_timeout_ns=_LIVENESS_NS, timer_interval_ns=_TIMER_NS),
+        aeron.connect(driver_directory) as client,
+    ):
+        with _archive_process(driver_directory, directory) as process:
+            published, confirmed = _record(client, records, process)
+        begin = time.monotonic()
+        with (
+            _archive_process(driver_directory, directory),
+            aeron.connect_archive(client, message_timeout=_TIMEOUT_S) as archive,
+        ):
+            restart_s, begin = time.monotonic() - begin, time.monotonic()
+            replayed = _replay(archive, records)
+            replay_s = time.monotonic() - begin
+    if replayed < confirmed:
+        raise RuntimeError(f"{confirmed:,} trades were confirmed, and only {replayed:,} came back")
+    files = tuple(sorted(os.listdir(directory)))
+    return Outcome(published, confirmed, replayed, restart_s, replay_s, files)
+
+
+def report(outcome: Outcome) -> Table:
+    """The table of the outcome."""
+    title = "recorded; archive killed; started again; replayed, each trade as it was published"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("published", "confirmed before the kill", "replayed", "restart", "replay"):
+        table.add_column(name, justify="right", overflow="fold")
+    rate = outcome.replayed / outcome.replay_s / 1e6
+    counts = (f"{count:,}" for count in (outcome.published, outcome.confirmed, outcome.replayed))
+    table.add_row(*counts, f"{outcome.restart_s:.2f} s", f"{rate:.2f} M/s")
+    return table
+
+
+@contextmanager
+def _archive_process(driver: Path, directory: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """``aeron archive run`` in a process of its own, which is gone after the block."""
+    options = {
+        # A kill may cut the last frame: it was confirmed to nobody.
+        "aeron.archive.on.torn.fragment": "truncate",
+        "aeron.archive.control.channel.enabled": "false",
+        "aeron.archive.replication.channel": "aeron:udp?endpoint=localhost:0",
+    }
+    command = [sys.executable, "-m", "aeron", "archive", "run", "--dir", driver, "--archive-dir", directory]
+    command += [f"-D{name}={value}" for name, value in options.items()]
+    # A process group of its own: Ctrl-C goes to this process alone, which then ends the archive.
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, process_group=0) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _record(client: aeron.Aeron, records: npt.NDArray[np.void], process: subprocess.Popen[bytes]) -> tuple[int, int]:
+    """Publishes trades, and kills the archive amid them. Returns how many were published, and how many confirmed."""
+    with (
+        aeron.connect_archive(client, message_timeout=_TIMEOUT_S) as archive,
+        archive.add_recorded_exclusive_publication(_CHANNEL, _STREAM_ID) as publication,
+    ):
+        confirmed = len(records) // 2
+        _publish(publication, records, 0, confirmed)
+        archive.wait_recorded(publication, publication.position, timeout=_TIMEOUT_S)
+        published = confirmed + _publish(publication, records[: confirmed + confirmed // 2], confirmed, confirmed)
+        process.kill()
+        process.wait()
+        return published, confirmed
+
+
+def _publish(publication: aeron.ExclusivePublication, records: npt.NDArray[np.void], start: int, count: int) -> int:
+    end, deadline = min(start + count, len(records)), time.monotonic() + _TIMEOUT_S
+    at = start
+    while at < end:
+        at += publication.offer_batch(records[:end], start=at)
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"the archive took only {at:,} of {end:,} trades in {_TIMEOUT_S:.0f} s")
+    return at - start
+
+
+def _replay(archive: aeron.AeronArchive, records: npt.NDArray[np.void]) -> int:
+    """Replays the only recording, and compares. Returns the number of trades."""
+    [recording] = archive.list_recordings()
+    count = 0
+    with archive.replay(recording.recording_id, length=aeron.REPLAY_ALL_AND_STOP) as replay:
+        for batch in replay.batches():
+            found = batch.as_records(TRADE)
+            if found.tobytes() != records[count : count + len(found)].tobytes():
+                raise RuntimeError(f"a trade after {count:,} came back as another one")
+            count += len(found)
+    return count
