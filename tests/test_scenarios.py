@@ -5,15 +5,13 @@ The two hosts are network namespaces, which only root can make; they share the f
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import signal
 import socket
-import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +21,7 @@ from tests.conftest import eventually
 
 import aeron
 from commands import Command, driver_directory, run, running_driver
+from scenario_hosts import two_namespaces
 
 pytestmark = pytest.mark.slow
 
@@ -91,28 +90,6 @@ class Hosts:
 
     def multicast(self) -> str:
         return f"aeron:udp?endpoint=224.10.9.7:{free_port()}|interface={self.network}"
-
-
-def ip(*arguments: str) -> None:
-    subprocess.run(["ip", *arguments], check=True, capture_output=True, timeout=10)
-
-
-@contextmanager
-def two_namespaces() -> Iterator[tuple[str, str]]:
-    """Two hosts on one cable, 10.77.1.1 and 10.77.1.2."""
-    if os.geteuid() != 0 or not shutil.which("ip"):
-        pytest.skip("network namespaces need root and the command `ip`")
-    names = [f"aeron-test-{os.getpid()}-{side}" for side in "ab"]
-    with ExitStack() as stack:
-        for name in names:
-            ip("netns", "add", name)
-            stack.callback(ip, "netns", "del", name)
-        ip("-n", names[0], "link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns", names[1])
-        for number, name in enumerate(names, start=1):
-            ip("-n", name, "addr", "add", f"10.77.1.{number}/24", "dev", "cable")
-            for device in ("cable", "lo"):
-                ip("-n", name, "link", "set", device, "up")
-        yield names[0], names[1]
 
 
 @pytest.fixture(scope="module", params=["one host", "two hosts"])
