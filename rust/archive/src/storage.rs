@@ -13,6 +13,10 @@ use std::time::SystemTime;
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 
+/// Most bytes that an archive writes or reads at once, in spite of a greater `file.io.max.length`: what is copied and checked before it is
+/// written, or after it was read, is then still in the processor's cache.
+pub(crate) const BLOCK_LENGTH: usize = 256 * 1024;
+
 /// What only the owner may read and write.
 const FILE_MODE: u32 = 0o600;
 

@@ -7,7 +7,7 @@ use aeron_protocol::archive::ArchiveErrorCode;
 use super::events::{RecordedImage, RecordingEvents};
 use crate::recorder::{RecorderError, RecorderSession};
 use crate::server::ArchiveError;
-use crate::storage::Storage;
+use crate::storage::{BLOCK_LENGTH, Storage};
 
 /// An image on its way into a recording.
 pub(in crate::server) struct RecordingSession<S: Storage> {
@@ -61,7 +61,9 @@ impl<S: Storage> RecordingSession<S> {
                 source_identity: image.source_identity().to_owned(),
             },
             told_position: join_position,
-            block_limit: block_limit.min(image.term_buffer_length()),
+            block_limit: block_limit
+                .min(BLOCK_LENGTH)
+                .min(image.term_buffer_length()),
             image,
             recorder,
             position,

@@ -7,6 +7,7 @@ use aeron_protocol::archive::{
 
 use crate::catalog::RecordingDescriptor;
 use crate::server::ArchiveError;
+use crate::storage::BLOCK_LENGTH;
 use crate::stream::is_aligned;
 
 /// The part of a recording that a client asks for. Any values may be given.
@@ -125,7 +126,7 @@ fn buffer_length(requested: i32, own: i32, mtu_length: i32) -> Result<usize, Arc
             "fileIoMaxLength={shortest} < mtuLength={mtu_length}"
         )));
     }
-    Ok(usize::try_from(shortest).unwrap_or(0))
+    Ok(usize::try_from(shortest).unwrap_or(0).min(BLOCK_LENGTH))
 }
 
 fn not_below(position: i64, limit: i64, recording: &RecordingDescriptor) -> ArchiveError {
