@@ -1,0 +1,37 @@
+"""The benchmarks of the archive can be run: their lines are whole, and what they measure with works in small."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from bench import environments, measure
+from bench.archive import catalogs, lines
+
+PROGRAMS = Path(sys.executable).parent
+
+
+@pytest.fixture(autouse=True)
+def our_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Takes the programs of this environment, where the benchmarks build a release."""
+    monkeypatch.setattr(environments, "aeronarchive", lambda: PROGRAMS / "aeronarchive")
+    for module in (environments, measure):
+        monkeypatch.setattr(module, "aeronmd", lambda: PROGRAMS / "aeronmd")
+
+
+@pytest.mark.parametrize("name", lines.ARCHIVE_GROUPS)
+def test_each_goal_is_about_lines_of_its_group(name: str) -> None:
+    group = lines.ARCHIVE_GROUPS[name]()
+    names = [cell.name for cell in group.cells]
+    assert len(set(names)) == len(names)
+    for goal in group.goals:
+        assert {goal.ours, *(goal.peers or ())} <= set(names)
+        assert (goal.at_least is None) != (goal.at_most is None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("state", ["stopped", "to recover"])
+def test_an_archive_starts_with_copies_of_one_recording(state: str) -> None:
+    figures = catalogs.Start("many", "ours", state).measure(0.1)
+    assert 0 < figures["start"] < 30_000
