@@ -90,7 +90,8 @@ def _archive_process(driver: Path, directory: Path) -> Iterator[subprocess.Popen
         "aeron.archive.control.channel.enabled": "false",
         "aeron.archive.replication.channel": "aeron:udp?endpoint=localhost:0",
     }
-    command = [sys.executable, "-m", "aeron", "archive", "run", "--dir", driver, "--archive-dir", directory]
+    command = [sys.executable, "-m", "aeron", "archive", "run", "--dir", str(driver)]
+    command += ["--archive-dir", str(directory)]
     command += [f"-D{name}={value}" for name, value in options.items()]
     # A process group of its own: Ctrl-C goes to this process alone, which then ends the archive.
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, process_group=0) as process:
