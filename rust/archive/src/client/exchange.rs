@@ -59,6 +59,31 @@ pub(super) struct Exchange {
     late: VecDeque<i64>,
     /// Values that came for such requests.
     late_values: BoundedQueue<i64>,
+    unclaimed: UnclaimedRefusals,
+}
+
+/// The refusals that no request was waiting for, for observers that do not take errors out of the queue.
+#[derive(Default)]
+pub(super) struct UnclaimedRefusals {
+    count: u64,
+    last: Option<ArchiveClientError>,
+}
+
+impl UnclaimedRefusals {
+    /// Number of refusals that ever came.
+    pub(super) const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The last refusal, if one came after the first `count`.
+    pub(super) fn last_after(&self, count: u64) -> Option<&ArchiveClientError> {
+        self.last.as_ref().filter(|_| self.count > count)
+    }
+
+    fn add(&mut self, refusal: ArchiveClientError) {
+        self.count += 1;
+        self.last = Some(refusal);
+    }
 }
 
 struct Request {
@@ -94,6 +119,7 @@ impl Exchange {
             errors: BoundedQueue::new(MAX_QUEUED_ERRORS),
             late: VecDeque::new(),
             late_values: BoundedQueue::new(MAX_LATE_ANSWERS),
+            unclaimed: UnclaimedRefusals::default(),
         }
     }
 
@@ -263,6 +289,10 @@ impl Exchange {
         self.signals.lost()
     }
 
+    pub(super) const fn unclaimed_refusals(&self) -> &UnclaimedRefusals {
+        &self.unclaimed
+    }
+
     /// Takes an error that no request was waiting for.
     pub(super) fn take_error(&mut self) -> Option<ArchiveClientError> {
         self.errors.pop()
@@ -308,7 +338,9 @@ impl Exchange {
                 self.late_values.push(response.relevant_id);
             }
             None if response.code == ControlResponseCode::Error => {
-                self.errors.push(refusal("unknown request", response));
+                let error = refusal("unknown request", response);
+                self.unclaimed.add(error.clone());
+                self.errors.push(error);
             }
             None => {}
         }

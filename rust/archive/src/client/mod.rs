@@ -23,6 +23,7 @@ mod operation;
 mod params;
 mod persistent;
 mod recording_position;
+mod replay_merge;
 mod replay_publications;
 mod session;
 #[cfg(test)]
@@ -48,4 +49,5 @@ pub use self::persistent::{
     StartPosition,
 };
 pub use self::recording_position::RecordingPositionKey;
+pub use self::replay_merge::{ReplayMerge, ReplayMergeError, ReplayMergeParams};
 pub use self::session::{ArchiveSession, SessionState};

@@ -10,7 +10,7 @@ use aeron_protocol::archive::{
 use super::call::{ArchiveCall, Ticket, encode};
 use super::context::{ArchiveClientContext, ArchiveErrorHandler, RecordingSignalHandler};
 use super::error::{ArchiveClientError, Result};
-use super::exchange::{Exchange, MAX_RESPONSE_LENGTH, Sending};
+use super::exchange::{Exchange, MAX_RESPONSE_LENGTH, Sending, UnclaimedRefusals};
 use super::replay_publications::ReplayPublications;
 
 /// Most fragments of the response stream that one poll takes.
@@ -219,6 +219,11 @@ impl ArchiveSession {
     /// Takes a signal of a recording. There are none if the context has a handler for them.
     pub fn take_recording_signal(&mut self) -> Option<RecordingSignalEvent> {
         self.exchange.take_signal()
+    }
+
+    /// The refusals that no request was waiting for.
+    pub(super) const fn unclaimed_refusals(&self) -> &UnclaimedRefusals {
+        self.exchange.unclaimed_refusals()
     }
 
     /// Number of signals that came since the session was connected.

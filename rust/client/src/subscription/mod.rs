@@ -297,6 +297,32 @@ impl Subscription {
         self.poller()?.raw_poll(handler, limit)
     }
 
+    /// As [`poll`](Self::poll), only fragments of this image of the subscription.
+    ///
+    /// # Errors
+    /// As [`poll`](Self::poll).
+    pub fn poll_image<O: HandlerOutcome>(
+        &self,
+        image: &Image,
+        handler: impl FnMut(Fragment<'_>) -> O,
+        limit: usize,
+    ) -> std::result::Result<usize, O::PollError> {
+        self.poller()?.poll_image(image, handler, limit)
+    }
+
+    /// As [`poll_batch`](Self::poll_batch), only messages of this image of the subscription.
+    ///
+    /// # Errors
+    /// As [`poll`](Self::poll).
+    pub fn poll_image_batch(
+        &self,
+        image: &Image,
+        batch: &mut Batch,
+        limits: BatchLimits,
+    ) -> Result<usize> {
+        self.poller()?.poll_image_batch(image, batch, limits)
+    }
+
     /// Copies whole messages, their fragments joined, to the end of `batch`; answers how many.
     ///
     /// # Errors

@@ -102,6 +102,32 @@ impl Poller<'_> {
         })
     }
 
+    /// See [`Subscription::poll_image`](super::Subscription::poll_image).
+    ///
+    /// # Errors
+    /// See [`Subscription::poll`](super::Subscription::poll).
+    pub fn poll_image<O: HandlerOutcome>(
+        &mut self,
+        image: &Image,
+        handler: impl FnMut(Fragment<'_>) -> O,
+        limit: usize,
+    ) -> std::result::Result<usize, O::PollError> {
+        self.look(|_| image.poll(handler, limit))
+    }
+
+    /// See [`Subscription::poll_image_batch`](super::Subscription::poll_image_batch).
+    ///
+    /// # Errors
+    /// See [`Subscription::poll`](super::Subscription::poll).
+    pub fn poll_image_batch(
+        &mut self,
+        image: &Image,
+        batch: &mut Batch,
+        limits: BatchLimits,
+    ) -> Result<usize> {
+        self.look(|state| batch.poll_image(image, &mut state.partial, limits))
+    }
+
     /// Polls the images as they are after idle work of the client, if it was time for that.
     #[inline(always)]
     fn look<E>(

@@ -1,0 +1,279 @@
+//! [`Parties`]: the subscription and the archive of a merge.
+
+use aeron_client::{Image, PendingOperation, Subscription};
+use aeron_protocol::uri::{ChannelUri, ControlMode, key};
+
+use super::super::aeron_archive::AeronArchive;
+use super::super::call::ArchiveCall;
+use super::super::channels::{has_wildcard_port, parse};
+use super::super::error::ArchiveClientError;
+use super::super::operation::ArchiveOperation;
+use super::super::params::ReplayParams;
+use super::error::ReplayMergeError;
+use super::position_query::PositionQuery;
+use super::{ReplayMergeParams, Result};
+
+/// Media of a channel that cannot be merged.
+const IPC_PREFIX: &str = "aeron:ipc";
+/// Length of a replay that goes on while the recording does.
+const NO_LIMIT: i64 = i64::MAX;
+/// Longest distance to the live stream at which its destination is added, in bytes.
+const MAX_LIVE_DISTANCE: i64 = 32 * 1024 * 1024;
+
+/// The subscription and the archive, what a merge asks of them, and what came of it.
+pub(super) struct Parties {
+    pub(super) subscription: Subscription,
+    pub(super) archive: AeronArchive,
+    params: ReplayMergeParams,
+    /// Channel of the replay, complete once the port is resolved.
+    replay_channel: ChannelUri,
+    /// Destinations that the driver is asked to add.
+    adding: Vec<PendingOperation<()>>,
+    query: PositionQuery,
+    replay_session_id: Option<i64>,
+    pub(super) image: Option<Image>,
+    pub(super) is_live_added: bool,
+}
+
+impl Parties {
+    /// Checks the channels, and adds the destination of the replay.
+    pub(super) fn new(
+        subscription: &Subscription,
+        archive: &AeronArchive,
+        params: &ReplayMergeParams,
+    ) -> Result<Self> {
+        check_channels(subscription.channel(), params)?;
+        Ok(Self {
+            adding: vec![subscription.async_add_destination(&params.replay_destination)?],
+            subscription: subscription.clone(),
+            archive: archive.clone(),
+            replay_channel: replay_channel(params)?,
+            params: params.clone(),
+            query: PositionQuery::new(params.recording_id),
+            replay_session_id: None,
+            image: None,
+            is_live_added: false,
+        })
+    }
+
+    /// Whether the driver chooses the port of the replay.
+    pub(super) fn awaits_port(&self) -> Result<bool> {
+        Ok(has_wildcard_port(&parse(&self.params.replay_destination)?))
+    }
+
+    /// Puts the port that the driver chose on the replay channel. Returns whether the driver has chosen.
+    pub(super) fn resolve_port(&mut self) -> Result<bool> {
+        let Some(resolved) = self.subscription.resolved_endpoint() else {
+            return Ok(false);
+        };
+        let channel = &mut self.replay_channel;
+        let outcome = match has_wildcard_port(channel) {
+            true => channel.replace_endpoint_wildcard_port(&resolved),
+            false => channel.put(key::ENDPOINT, &resolved),
+        };
+        let refuse = |error| ArchiveClientError::channel(&self.params.replay_channel, error);
+        outcome.map_err(refuse)?;
+        Ok(true)
+    }
+
+    /// Fails if the driver has refused a destination.
+    pub(super) fn check_destinations(&mut self) -> Result<()> {
+        let mut pending = Vec::new();
+        for mut adding in self.adding.drain(..) {
+            if adding.poll()?.is_none() {
+                pending.push(adding);
+            }
+        }
+        self.adding = pending;
+        Ok(())
+    }
+
+    pub(super) fn start_replay(&self) -> Result<ArchiveOperation<i64>> {
+        let params = ReplayParams::range(self.params.start_position, NO_LIMIT);
+        let channel = self.replay_channel.to_string();
+        let stream_id = self.subscription.stream_id();
+        let call =
+            ArchiveCall::start_replay(self.params.recording_id, &channel, stream_id, &params);
+        Ok(self.archive.begin(call)?)
+    }
+
+    /// Takes the id of the replay, from which on the position is asked for at once again.
+    pub(super) fn begin_catchup(&mut self, replay_session_id: i64) {
+        self.replay_session_id = Some(replay_session_id);
+        self.query = PositionQuery::new(self.params.recording_id);
+    }
+
+    /// Asks how far the recording has come. Returns its position once the archive has told it.
+    pub(super) fn poll_position(&mut self, now_ns: i64) -> Result<Option<i64>> {
+        Ok(self.query.poll(&self.archive, now_ns)?)
+    }
+
+    /// The image of the replay, whose session id is the low half of the replay's id.
+    pub(super) fn find_image(&mut self) -> Option<&Image> {
+        if self.image.is_none() {
+            let session_id = self.replay_session_id? as i32;
+            self.image = self.subscription.image_by_session_id(session_id);
+        }
+        self.image.as_ref()
+    }
+
+    /// Adds the live destination when the image is near `target`, and removes the replay when the image has come there. Returns whether
+    /// the replay was removed.
+    pub(super) fn join(&mut self, target: i64) -> Result<bool> {
+        let Some(image) = &self.image else {
+            return Ok(false);
+        };
+        let distance = target - image.position();
+        let near = (image.term_buffer_length() as i64 / 4).min(MAX_LIVE_DISTANCE);
+        if !self.is_live_added && distance <= near {
+            let destination = &self.params.live_destination;
+            let adding = self.subscription.async_add_destination(destination)?;
+            self.adding.push(adding);
+            self.is_live_added = true;
+        } else if self.is_live_added && distance <= 0 && image.active_transport_count() >= 2 {
+            self.leave_replay();
+            return Ok(true);
+        }
+        // With fewer than two transports a closed image never gets the second one.
+        match image.is_closed() {
+            true => Err(ReplayMergeError::ImageClosed),
+            false => Ok(false),
+        }
+    }
+
+    /// Removes the replay destination and stops the replay, as far as client and session are still there.
+    pub(super) fn leave_replay(&mut self) {
+        if self.archive.aeron().is_closed() {
+            return;
+        }
+        self.adding.clear();
+        // A driver that does not know the destination has nothing to remove.
+        drop(
+            self.subscription
+                .async_remove_destination(&self.params.replay_destination),
+        );
+        if let Some(id) = self.replay_session_id.take() {
+            // The archive ends a replay without a receiver anyway.
+            drop(self.archive.begin(ArchiveCall::stop_replay(id)));
+        }
+    }
+
+    pub(super) fn active_transport_count(&self) -> i32 {
+        self.image.as_ref().map_or(0, Image::active_transport_count)
+    }
+}
+
+fn check_channels(subscription_channel: &str, params: &ReplayMergeParams) -> Result<()> {
+    let channels = [
+        subscription_channel,
+        &params.replay_channel,
+        &params.replay_destination,
+        &params.live_destination,
+    ];
+    if channels.iter().any(|it| it.starts_with(IPC_PREFIX)) {
+        return Err(ReplayMergeError::IpcChannel);
+    }
+    if parse(subscription_channel)?.control_mode() != ControlMode::Manual {
+        return Err(ReplayMergeError::NotManual {
+            channel: subscription_channel.to_owned(),
+        });
+    }
+    parse(&params.live_destination)?;
+    if parse(&params.replay_destination)?
+        .get(key::ENDPOINT)
+        .is_none()
+    {
+        return Err(ReplayMergeError::NoEndpoint {
+            destination: params.replay_destination.clone(),
+        });
+    }
+    Ok(())
+}
+
+/// The channel of the replay, whose end must not end the image. Port 0 of the destination is resolved later.
+fn replay_channel(params: &ReplayMergeParams) -> Result<ChannelUri> {
+    let destination = parse(&params.replay_destination)?;
+    let refuse = |error| ArchiveClientError::channel(&params.replay_channel, error);
+    let mut channel = parse(&params.replay_channel)?;
+    channel.put(key::LINGER, "0").map_err(refuse)?;
+    channel.put(key::EOS, "false").map_err(refuse)?;
+    if !has_wildcard_port(&destination)
+        && let Some(endpoint) = destination.get(key::ENDPOINT)
+    {
+        channel.put(key::ENDPOINT, endpoint).map_err(refuse)?;
+    }
+    Ok(channel)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MANUAL: &str = "aeron:udp?control-mode=manual|session-id=7";
+
+    fn params() -> ReplayMergeParams {
+        ReplayMergeParams::new(
+            "aeron:udp?session-id=7",
+            "aeron:udp?endpoint=localhost:9001",
+            "aeron:udp?endpoint=localhost:9002",
+            3,
+        )
+    }
+
+    /// 07-130, 11-76
+    #[test]
+    fn ipc_is_refused_before_a_subscription_without_manual_destinations() {
+        let refusal = |channel: &str, params: &ReplayMergeParams| {
+            check_channels(channel, params).unwrap_err().to_string()
+        };
+        assert_eq!(
+            refusal("aeron:ipc", &params()),
+            "IPC merging is not supported"
+        );
+        for change in [
+            |params: &mut ReplayMergeParams, ipc| params.replay_channel = ipc,
+            |params: &mut ReplayMergeParams, ipc| params.replay_destination = ipc,
+            |params: &mut ReplayMergeParams, ipc| params.live_destination = ipc,
+        ] {
+            let mut params = params();
+            change(&mut params, "aeron:ipc?term-length=64k".to_owned());
+            assert_eq!(
+                refusal("aeron:udp?endpoint=localhost:9001", &params),
+                "IPC merging is not supported"
+            );
+        }
+        assert_eq!(
+            refusal("aeron:udp?endpoint=localhost:9001", &params()),
+            "Subscription URI must have 'control-mode=manual' uri=aeron:udp?endpoint=localhost:9001"
+        );
+        check_channels(MANUAL, &params()).unwrap();
+    }
+
+    /// 11-76
+    #[test]
+    fn a_replay_destination_without_an_endpoint_is_refused() {
+        let params = ReplayMergeParams {
+            replay_destination: "aeron:udp?interface=localhost".to_owned(),
+            ..params()
+        };
+        let error = check_channels(MANUAL, &params).unwrap_err();
+        assert!(error.to_string().contains("has no endpoint"), "{error}");
+    }
+
+    /// 07-130
+    #[test]
+    fn the_replay_goes_to_its_destination_and_does_not_end_the_stream() {
+        assert_eq!(
+            replay_channel(&params()).unwrap().to_string(),
+            "aeron:udp?session-id=7|linger=0|eos=false|endpoint=localhost:9001"
+        );
+        let resolved_later = ReplayMergeParams {
+            replay_destination: "aeron:udp?endpoint=localhost:0".to_owned(),
+            ..params()
+        };
+        assert_eq!(
+            replay_channel(&resolved_later).unwrap().to_string(),
+            "aeron:udp?session-id=7|linger=0|eos=false"
+        );
+    }
+}

@@ -1,0 +1,143 @@
+//! [`State`]: how far a merge has come.
+
+use aeron_client::Image;
+
+use super::super::operation::ArchiveOperation;
+use super::Result;
+use super::error::ReplayMergeError;
+use super::parties::Parties;
+
+/// The states of a merge, in their order. `Catchup` and `AttemptLiveJoin` alternate until the live stream has joined.
+pub(super) enum State {
+    /// The driver has not chosen the port of the replay.
+    ResolveReplayPort,
+    /// The archive is asked how far the recording has come.
+    GetRecordingPosition,
+    /// The archive is asked for the replay, which has to reach `target`.
+    Replay {
+        target: i64,
+        starting: ArchiveOperation<i64>,
+    },
+    /// The program has not received the replay up to `target`.
+    Catchup { target: i64 },
+    /// The archive is asked again, to compare its position with that of the program.
+    AttemptLiveJoin,
+    /// The program receives the live stream alone.
+    Merged,
+    /// An error has ended the merge.
+    Failed,
+    /// The program has ended the merge.
+    Closed,
+}
+
+impl State {
+    pub(super) fn begin(parties: &Parties) -> Result<Self> {
+        Ok(match parties.awaits_port()? {
+            true => Self::ResolveReplayPort,
+            false => Self::GetRecordingPosition,
+        })
+    }
+
+    /// Makes progress without waiting. Returns the next state, `None` if the state stays.
+    pub(super) fn advance(&mut self, parties: &mut Parties, now_ns: i64) -> Result<Option<Self>> {
+        match self {
+            Self::ResolveReplayPort => {
+                let is_resolved = parties.resolve_port()?;
+                Ok(is_resolved.then_some(Self::GetRecordingPosition))
+            }
+            Self::GetRecordingPosition => {
+                let Some(target) = parties.poll_position(now_ns)? else {
+                    return Ok(None);
+                };
+                let starting = parties.start_replay()?;
+                Ok(Some(Self::Replay { target, starting }))
+            }
+            Self::Replay { target, starting } => {
+                let Some(replay_session_id) = starting.poll()? else {
+                    return Ok(None);
+                };
+                parties.begin_catchup(replay_session_id);
+                Ok(Some(Self::Catchup { target: *target }))
+            }
+            Self::Catchup { target } => match parties.find_image() {
+                Some(image) if image.position() >= *target => Ok(Some(Self::AttemptLiveJoin)),
+                Some(image) if image.is_closed() => Err(ReplayMergeError::ImageClosed),
+                Some(_) | None => Ok(None),
+            },
+            Self::AttemptLiveJoin => {
+                let Some(target) = parties.poll_position(now_ns)? else {
+                    return Ok(None);
+                };
+                Ok(Some(match parties.join(target)? {
+                    true => Self::Merged,
+                    false => Self::Catchup { target },
+                }))
+            }
+            Self::Merged | Self::Failed | Self::Closed => Ok(None),
+        }
+    }
+
+    /// The name of the state in error texts, as the real client has it.
+    pub(super) const fn name(&self) -> &'static str {
+        match self {
+            Self::ResolveReplayPort => "RESOLVE_REPLAY_PORT",
+            Self::GetRecordingPosition => "GET_RECORDING_POSITION",
+            Self::Replay { .. } => "REPLAY",
+            Self::Catchup { .. } => "CATCHUP",
+            Self::AttemptLiveJoin => "ATTEMPT_LIVE_JOIN",
+            Self::Merged => "MERGED",
+            Self::Failed => "FAILED",
+            Self::Closed => "CLOSED",
+        }
+    }
+
+    /// Whether a close alone changes the state.
+    pub(super) const fn is_final(&self) -> bool {
+        matches!(self, Self::Merged | Self::Failed | Self::Closed)
+    }
+
+    const fn stage(&self) -> u8 {
+        match self {
+            Self::ResolveReplayPort => 0,
+            Self::GetRecordingPosition => 1,
+            Self::Replay { .. } => 2,
+            Self::Catchup { .. } => 3,
+            Self::AttemptLiveJoin => 4,
+            Self::Merged | Self::Failed | Self::Closed => 5,
+        }
+    }
+}
+
+/// The furthest point that a merge has reached, and when.
+#[derive(Default)]
+pub(super) struct Progress {
+    stage: u8,
+    is_live_added: bool,
+    position: i64,
+    since_ns: i64,
+}
+
+impl Progress {
+    pub(super) fn begin(now_ns: i64) -> Self {
+        Self {
+            since_ns: now_ns,
+            ..Self::default()
+        }
+    }
+
+    /// Takes note of where the merge is. Returns for how long it has not come further, in nanoseconds.
+    pub(super) fn update(&mut self, state: &State, parties: &Parties, now_ns: i64) -> i64 {
+        let position = parties.image.as_ref().map_or(0, Image::position);
+        let is_live_added = parties.is_live_added;
+        if state.stage() > self.stage
+            || position > self.position
+            || is_live_added != self.is_live_added
+        {
+            self.stage = self.stage.max(state.stage());
+            self.position = self.position.max(position);
+            self.is_live_added = is_live_added;
+            self.since_ns = now_ns;
+        }
+        now_ns.wrapping_sub(self.since_ns)
+    }
+}
