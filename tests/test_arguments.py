@@ -48,6 +48,7 @@ VALID: dict[str, Any] = {
     "length": 8,
     "limit": 10,
     "limit_position": 0,
+    "live_destination": "aeron:udp?endpoint=localhost:2",
     "message": b"",
     "messages": [b""],
     "name": "mtu",
@@ -58,6 +59,8 @@ VALID: dict[str, Any] = {
     "position": 0,
     "proposed": 1,
     "reason": "a reason",
+    "replay_channel": "aeron:udp?session-id=1",
+    "replay_destination": "aeron:udp?endpoint=localhost:0",
     "registration_id": 1,
     "session_id": 1,
     "source_address": None,
@@ -75,7 +78,13 @@ VALID: dict[str, Any] = {
     "value": 1,
 }
 """Arguments for the parameters that a call needs beside the wrong one."""
-NEEDED = {"client": "Aeron", "publication": "Publication", "recorded": "Publication"}
+NEEDED = {
+    "archive": "AeronArchive",
+    "client": "Aeron",
+    "publication": "Publication",
+    "recorded": "Publication",
+    "subscription": "Subscription",
+}
 """The same for parameters that take an object of the test."""
 VALID_BY_TYPE: dict[str, Any] = {"int": 1, "str": "a text", "bytes": b"", "LogFrame": aeron.LogFrame(0, 0, "")}
 
@@ -139,6 +148,8 @@ def objects(stream: Stream, driver: aeron.MediaDriver, tmp_path: Path) -> Iterat
     log = next((Path(driver.dir) / "publications").iterdir())
     server = aeron.Archive(tmp_path, driver=driver)
     archive = aeron.connect_archive(stream.client)
+    manual = stream.client.add_subscription("aeron:udp?control-mode=manual", stream.stream_id)
+    channels = [VALID[name] for name in ("replay_channel", "replay_destination", "live_destination")]
     found = [
         archive.persistent_subscription(recording_id=0, live_channel="aeron:ipc", live_stream_id=1),
         driver,
@@ -159,6 +170,7 @@ def objects(stream: Stream, driver: aeron.MediaDriver, tmp_path: Path) -> Iterat
         aeron.LogFile(log),
         aeron.FragmentAssembler(print),
         aeron.IdleStrategy.parse("noop"),
+        aeron.ReplayMerge(manual, archive, *channels, recording_id=0),
     ]
     yield {type(thing).__name__: thing for thing in found}
     archive.close()

@@ -5,8 +5,8 @@ operations below for the connection that `client` names. Numbers, positions and 
 
 Operations: connect_archive, close_archive, archive_state, poll_error, poll_errors, poll_signals, start_recording,
 extend_recording, add_recorded_publication, stop_recording, try_stop_recording, start_replay, replay, stop_replay,
-list_recordings, list_subscriptions, find_last, position, truncate, purge, segments, update_channel, replicate,
-stop_replication.
+merge, list_recordings, list_subscriptions, find_last, position, truncate, purge, segments, update_channel,
+replicate, stop_replication.
 
 A peer has one persistent subscription at a time, see `JavaReader`: persistent_open, persistent_read, persistent_close.
 """
@@ -172,6 +172,17 @@ class ArchiveClient:
         """Starts a replay and answers the peer's subscription to it."""
         values = self._call("replay", recording=recording, channel=channel, stream=stream, **params)
         return Subscription(self.peer, values)
+
+    def start_merge(self, subscription, recording, *, timeout_s=30, **values):
+        """Has the peer poll a `ReplayMerge` until it is merged and has `count` messages; it answers what came."""
+        self.peer.start(
+            "merge",
+            client=self._client,
+            subscription=subscription.registration,
+            recording=recording,
+            timeout_ms=int(timeout_s * 1000),
+            **values,
+        )
 
     def stop_replay(self, replay):
         self._call("stop_replay", replay=replay)

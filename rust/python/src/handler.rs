@@ -149,6 +149,14 @@ impl Payload {
 /// What a poll calls with each fragment.
 pub type OnFragment<'a> = dyn FnMut(Fragment<'_>) -> PyResult<Action> + 'a;
 
+/// Refuses a handler that cannot be called, for polls that may end before they call it.
+pub fn check_handler(handler: &Bound<'_, PyAny>) -> PyResult<()> {
+    match handler.is_exact_instance_of::<PyFragmentAssembler>() {
+        true => Ok(()),
+        false => check_callable(handler, "handler"),
+    }
+}
+
 /// A Python handler during one poll.
 pub struct Handler<'a, 'py> {
     function: &'a Bound<'py, PyAny>,

@@ -86,6 +86,11 @@ impl PySubscription {
         Ok(this)
     }
 
+    /// The native subscription.
+    pub fn inner(&self) -> PyResult<&Subscription> {
+        self.get()
+    }
+
     /// The replay that the subscription receives.
     fn replay(&self) -> Option<Arc<Replay>> {
         self.lock_replay()?.clone()
@@ -176,7 +181,7 @@ Hands at most `fragment_limit` fragments of all images to `handler(payload, head
     }
 }
 
-/// Limits of a batch, which must take something.
+/// Limits of a batch, which takes at least one message.
 pub fn batch_limits(messages: usize, bytes: usize) -> PyResult<BatchLimits> {
     if messages == 0 || bytes == 0 {
         return Err(raise(

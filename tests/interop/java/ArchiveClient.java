@@ -3,6 +3,7 @@ import io.aeron.archive.client.AeronArchive;
 import io.aeron.archive.client.ArchiveException;
 import io.aeron.archive.client.RecordingDescriptorConsumer;
 import io.aeron.archive.client.RecordingSubscriptionDescriptorConsumer;
+import io.aeron.archive.client.ReplayMerge;
 import io.aeron.archive.client.ReplayParams;
 import io.aeron.archive.client.ReplicationParams;
 import io.aeron.archive.codecs.SourceLocation;
@@ -74,6 +75,7 @@ final class ArchiveClient
                 request.number("recording"), channel(request), stream(request), replayParams(request)));
             case "replay" -> replay(request);
             case "stop_replay" -> stopReplay(request);
+            case "merge" -> merge(request);
             case "list_recordings" -> listRecordings(request);
             case "list_subscriptions" -> listSubscriptions(request);
             case "find_last" -> result(archive.findLastMatchingRecording(
@@ -153,6 +155,21 @@ final class ArchiveClient
         final Subscription subscription = archive.replay(
             request.number("recording"), channel(request), stream(request), replayParams(request));
         return peer.register(subscription);
+    }
+
+    /** Polls a merge until it is complete and has delivered so many messages. */
+    private Object merge(final Request request)
+    {
+        final Subscription subscription = peer.subscriptionOf(request.number("subscription"));
+        try (ReplayMerge merge = new ReplayMerge(
+            subscription, archive, request.text("replay"), request.text("replay_destination"),
+            request.text("live_destination"), request.number("recording"), request.number("position", 0)))
+        {
+            final Map<String, Object> received = new LinkedHashMap<>(
+                peer.receiver(request.number("subscription")).receive(request, merge::poll, merge::isMerged));
+            received.put("merged", merge.isMerged());
+            return received;
+        }
     }
 
     private Object stopReplay(final Request request)

@@ -155,6 +155,16 @@ public final class JavaPeer
         return Map.of("registration", subscription.registrationId(), "status_counter", subscription.channelStatusId());
     }
 
+    Subscription subscriptionOf(final long registration)
+    {
+        return subscriptions.get(registration);
+    }
+
+    Receiver receiver(final long registration)
+    {
+        return receivers.get(registration);
+    }
+
     private Map<String, Object> subscription(final Request request)
     {
         final Subscription subscription = subscriptions.get(request.number("id"));

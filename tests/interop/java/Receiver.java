@@ -1,5 +1,6 @@
 import io.aeron.FragmentAssembler;
 import io.aeron.Subscription;
+import io.aeron.logbuffer.FragmentHandler;
 import io.aeron.logbuffer.Header;
 import org.agrona.DirectBuffer;
 
@@ -7,6 +8,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.BooleanSupplier;
 
 /** Joins the fragments of a subscription and checks each message against the pattern, session by session. */
 final class Receiver
@@ -34,7 +36,19 @@ final class Receiver
         this.subscription = subscription;
     }
 
+    /** How fragments are polled. */
+    interface Poll
+    {
+        int poll(FragmentHandler handler, int limit);
+    }
+
     Map<String, Object> receive(final Request request)
+    {
+        return receive(request, subscription::poll, () -> true);
+    }
+
+    /** Receives until there are enough messages and the condition holds. */
+    Map<String, Object> receive(final Request request, final Poll poll, final BooleanSupplier isDone)
     {
         lengths = request.integers("lengths");
         first = request.number("first", 0);
@@ -44,9 +58,9 @@ final class Receiver
         final long count = request.number("count");
         final int limit = request.integer("limit", 64);
         final long deadlineNs = System.nanoTime() + request.number("timeout_ms") * 1_000_000L;
-        while (received < count && System.nanoTime() < deadlineNs)
+        while ((received < count || !isDone.getAsBoolean()) && System.nanoTime() < deadlineNs)
         {
-            if (0 == subscription.poll(assembler, limit))
+            if (0 == poll.poll(assembler, limit))
             {
                 Thread.yield();
             }

@@ -77,6 +77,11 @@ impl PyAeronArchive {
         }
     }
 
+    /// The session, which stays open as long as the link.
+    pub fn link(&self) -> PyResult<&Arc<Link>> {
+        self.link.get()
+    }
+
     fn get(&self) -> PyResult<&AeronArchive> {
         self.link.get().map(|link| &link.archive)
     }

@@ -1,6 +1,6 @@
 //! Errors of an archive and its client as the exceptions of `aeron.exceptions`.
 
-use aeron_archive::client::{ArchiveClientError, PersistentSubscriptionError};
+use aeron_archive::client::{ArchiveClientError, PersistentSubscriptionError, ReplayMergeError};
 use aeron_archive::ownership::OwnershipError;
 use aeron_archive::server::ArchiveStartError;
 use pyo3::prelude::*;
@@ -62,6 +62,26 @@ const fn code_of(error: &ArchiveClientError) -> Option<i64> {
     match error {
         ArchiveClientError::Refused { code, .. } => Some(*code),
         _ => None,
+    }
+}
+
+/// The exception for a merge that was refused or has failed.
+#[cold]
+pub fn from_merge(error: &ReplayMergeError) -> PyErr {
+    let message = error.to_string();
+    match error {
+        ReplayMergeError::IpcChannel
+        | ReplayMergeError::NotManual { .. }
+        | ReplayMergeError::NoEndpoint { .. } => raise("InvalidArgumentError", message),
+        ReplayMergeError::NoProgress { .. } => raise("ArchiveTimeoutError", message),
+        ReplayMergeError::Refused {
+            correlation_id,
+            code,
+            ..
+        } => refusal(*code, &message, *correlation_id),
+        ReplayMergeError::NotConnected => raise("ArchiveDisconnectedError", message),
+        ReplayMergeError::Archive(error) => from_archive(error),
+        _ => raise("ArchiveError", message),
     }
 }
 

@@ -12,6 +12,7 @@ mod persistent_options;
 mod recorded;
 mod recording;
 mod replay;
+mod replay_merge;
 mod server;
 mod signals;
 
@@ -30,6 +31,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<recording::PyRecording>()?;
     module.add_class::<recording::PyRecordingSignal>()?;
     module.add_class::<recording::PyRecordingSubscription>()?;
+    module.add_class::<replay_merge::PyReplayMerge>()?;
     module.add_class::<server::PyArchive>()?;
     module.add_class::<signals::PyRecordingSignals>()?;
     files::register(module)?;

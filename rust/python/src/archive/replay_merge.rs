@@ -1,0 +1,324 @@
+//! [`PyReplayMerge`]: a replay that merges with the live stream.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
+
+use aeron_archive::client::{ReplayMerge, ReplayMergeParams};
+use aeron_client::{Action, Image};
+use pyo3::prelude::*;
+
+use super::client::PyAeronArchive;
+use super::errors::from_merge;
+use super::link::Link;
+use crate::argument::{self, Instance};
+use crate::batch::{Batch, Pool};
+use crate::channel::Channel;
+use crate::errors::{from_client, raise};
+use crate::fork::OfProcess;
+use crate::handler::{Handler, OnFragment, Payload, action_of, always_continue, check_handler};
+use crate::header::PyHeader;
+use crate::image::PyImage;
+use crate::subscription::{PySubscription, batch_limits};
+
+/// A replay of a recording that goes over to the live stream: every message once, in order, without a gap.
+///
+/// `subscription` has `control_mode=manual` and the `session-id` of the recorded stream, and so has `replay_channel`: replay and live
+/// stream arrive as one image. The merge adds `replay_destination`, whose port may be 0, and later `live_destination`, and removes the
+/// replay once the live stream has joined. IPC is not supported.
+///
+/// Poll it until `is_merged`; from then on the program may poll the subscription itself. A merge that makes no progress for
+/// `progress_timeout` seconds raises `ArchiveTimeoutError`, and errors of the archive are raised as `ArchiveError`: then `has_failed` is
+/// true, and a further poll returns what the image still has.
+///
+/// A context manager that ends the merge. If the merge is not complete, its replay is stopped; subscription and archive stay open. It is
+/// polled by one thread at a time.
+#[pyclass(frozen, weakref, module = "aeron._aeron", name = "ReplayMerge")]
+pub struct PyReplayMerge {
+    shared: OfProcess<Shared>,
+    header: Py<PyHeader>,
+    pool: Arc<Pool>,
+    /// Keeps the subscription open.
+    subscription: Py<PySubscription>,
+}
+
+/// The merge, and what can be looked at while a thread polls it.
+struct Shared {
+    merge: Mutex<ReplayMerge>,
+    image: Mutex<Option<Image>>,
+    is_merged: AtomicBool,
+    has_failed: AtomicBool,
+    is_live_added: AtomicBool,
+    is_closed: AtomicBool,
+    /// Keeps the session with the archive open.
+    _link: Arc<Link>,
+}
+
+impl Shared {
+    /// Makes progress. Call it without the GIL: handlers of the client may run.
+    fn do_work(&self) -> PyResult<usize> {
+        let mut merge = self.lock()?;
+        let outcome = merge.do_work();
+        self.is_merged.store(merge.is_merged(), Ordering::Release);
+        self.has_failed.store(merge.has_failed(), Ordering::Release);
+        self.is_live_added
+            .store(merge.is_live_added(), Ordering::Release);
+        let mut image = lock(&self.image);
+        if image.is_none() {
+            *image = merge.image().cloned();
+        }
+        outcome.map_err(|error| from_merge(&error))
+    }
+
+    /// Ends the merge. Call it without the GIL.
+    fn close(&self) -> PyResult<()> {
+        self.lock()?.close();
+        self.is_closed.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    fn lock(&self) -> PyResult<MutexGuard<'_, ReplayMerge>> {
+        match self.merge.try_lock() {
+            Ok(merge) => Ok(merge),
+            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => Err(raise(
+                "ReentrantCallError",
+                "another call of this merge is under way",
+            )),
+        }
+    }
+
+    /// Whether there is nothing left to do but to poll the image.
+    fn is_over(&self) -> bool {
+        [&self.is_merged, &self.has_failed, &self.is_closed]
+            .iter()
+            .any(|flag| flag.load(Ordering::Acquire))
+    }
+
+    fn image(&self) -> Option<Image> {
+        lock(&self.image).clone()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn timeout_of(seconds: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(seconds).map_err(|_| {
+        let reason = format!("progress_timeout={seconds} is not a number of seconds from 0 on");
+        raise("InvalidArgumentError", reason)
+    })
+}
+
+impl PyReplayMerge {
+    /// Makes progress. Returns the image, if the merge has one.
+    fn advance(&self, py: Python<'_>) -> PyResult<Option<Image>> {
+        let shared = self.shared.get()?;
+        if !shared.is_over() {
+            py.detach(|| shared.do_work())?;
+        }
+        Ok(shared.image())
+    }
+
+    fn poll_fragments(
+        &self,
+        handler: &Bound<'_, PyAny>,
+        fragment_limit: usize,
+        payload: Payload,
+        answer: impl for<'py> Fn(Bound<'py, PyAny>) -> PyResult<Action>,
+    ) -> PyResult<usize> {
+        check_handler(handler)?;
+        let py = handler.py();
+        let Some(image) = self.advance(py)? else {
+            return Ok(0);
+        };
+        let subscription = self.subscription.get().inner()?;
+        let poll =
+            |each: &mut OnFragment<'_>| subscription.poll_image(&image, each, fragment_limit);
+        Handler::run(handler, self.header.bind(py), payload, poll, answer)
+    }
+}
+
+#[pymethods]
+impl PyReplayMerge {
+    #[new]
+    #[pyo3(signature = (
+        subscription, archive, replay_channel, replay_destination, live_destination, recording_id, start_position = 0, *,
+        progress_timeout = 5.0
+    ))]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "they are those of the real client"
+    )]
+    fn new(
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::subscription)] subscription: Instance<PySubscription>,
+        #[pyo3(from_py_with = argument::archive)] archive: Instance<PyAeronArchive>,
+        #[pyo3(from_py_with = argument::replay_channel)] replay_channel: Channel,
+        #[pyo3(from_py_with = argument::replay_destination)] replay_destination: Channel,
+        #[pyo3(from_py_with = argument::live_destination)] live_destination: Channel,
+        #[pyo3(from_py_with = argument::recording_id)] recording_id: i64,
+        #[pyo3(from_py_with = argument::start_position)] start_position: i64,
+        #[pyo3(from_py_with = argument::progress_timeout)] progress_timeout: f64,
+    ) -> PyResult<Self> {
+        let params = ReplayMergeParams {
+            replay_channel: replay_channel.0,
+            replay_destination: replay_destination.0,
+            live_destination: live_destination.0,
+            recording_id,
+            start_position,
+            progress_timeout: timeout_of(progress_timeout)?,
+        };
+        let received = subscription.0.get().inner()?;
+        let link = archive.0.get().link()?;
+        let merge = py.detach(|| ReplayMerge::new(received, &link.archive, &params));
+        let shared = Shared {
+            merge: Mutex::new(merge.map_err(|error| from_merge(&error))?),
+            image: Mutex::default(),
+            is_merged: AtomicBool::new(false),
+            has_failed: AtomicBool::new(false),
+            is_live_added: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
+            _link: Arc::clone(link),
+        };
+        Ok(Self {
+            shared: OfProcess::new(shared),
+            header: Py::new(py, PyHeader::default())?,
+            pool: Arc::default(),
+            subscription: subscription.0,
+        })
+    }
+
+    /// Makes progress without waiting. Returns a work count, 0 once the merge is complete, has failed or is closed.
+    fn do_work(&self, py: Python<'_>) -> PyResult<usize> {
+        let shared = self.shared.get()?;
+        match shared.is_over() {
+            true => Ok(0),
+            false => py.detach(|| shared.do_work()),
+        }
+    }
+
+    /// Makes progress, then calls `handler(payload, header)` for up to `fragment_limit` fragments of the image. Returns the number of
+    /// fragments, 0 before there is an image.
+    ///
+    /// Messages of several fragments are not joined: pass a `FragmentAssembler`, or use `poll_batch`.
+    #[pyo3(signature = (handler, fragment_limit = 10, *, copy = true))]
+    fn poll(
+        &self,
+        handler: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = argument::fragment_limit)] fragment_limit: usize,
+        #[pyo3(from_py_with = argument::copy)] copy: bool,
+    ) -> PyResult<usize> {
+        self.poll_fragments(handler, fragment_limit, Payload::new(copy), always_continue)
+    }
+
+    /// As `poll`, with a handler that returns an `Action` after each fragment.
+    #[pyo3(signature = (handler, fragment_limit = 10, *, copy = true))]
+    fn controlled_poll(
+        &self,
+        handler: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = argument::fragment_limit)] fragment_limit: usize,
+        #[pyo3(from_py_with = argument::copy)] copy: bool,
+    ) -> PyResult<usize> {
+        self.poll_fragments(handler, fragment_limit, Payload::new(copy), action_of)
+    }
+
+    /// Makes progress, then copies up to `limit` whole messages into a batch, which may be empty. No message is begun once the batch has
+    /// `max_bytes`.
+    #[pyo3(signature = (limit = 4096, *, max_bytes = 16_777_216))]
+    fn poll_batch(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::limit)] limit: usize,
+        #[pyo3(from_py_with = argument::max_bytes)] max_bytes: usize,
+    ) -> PyResult<Batch> {
+        let limits = batch_limits(limit, max_bytes)?;
+        let image = self.advance(py)?;
+        let subscription = self.subscription.get().inner()?;
+        let mut messages = self.pool.take();
+        if let Some(image) = &image {
+            let polled = py.detach(|| subscription.poll_image_batch(image, &mut messages, limits));
+            polled.map_err(|error| from_client(&error))?;
+        }
+        Ok(Batch::new(messages, &self.pool, subscription.stream_id()))
+    }
+
+    /// The image, or `None` before there is one. It stays the same when the live stream joins.
+    #[getter]
+    fn image(&self) -> PyResult<Option<PyImage>> {
+        Ok(self.shared.get()?.image().map(PyImage::new))
+    }
+
+    /// The subscription that receives the stream.
+    #[getter]
+    fn subscription(&self, py: Python<'_>) -> Py<PySubscription> {
+        self.subscription.clone_ref(py)
+    }
+
+    /// Whether the merge is complete. The driver may not have removed the replay destination yet.
+    #[getter]
+    fn is_merged(&self) -> PyResult<bool> {
+        Ok(self.shared.get()?.is_merged.load(Ordering::Acquire))
+    }
+
+    /// Whether an error has ended the merge.
+    #[getter]
+    fn has_failed(&self) -> PyResult<bool> {
+        Ok(self.shared.get()?.has_failed.load(Ordering::Acquire))
+    }
+
+    /// Whether the live destination was added. The driver may not have done it yet.
+    #[getter]
+    fn is_live_added(&self) -> PyResult<bool> {
+        Ok(self.shared.get()?.is_live_added.load(Ordering::Acquire))
+    }
+
+    /// Whether the merge was closed.
+    #[getter]
+    fn is_closed(&self) -> PyResult<bool> {
+        Ok(self.shared.get()?.is_closed.load(Ordering::Acquire))
+    }
+
+    /// Ends the merge. If it is not complete, its replay is removed and stopped. Subscription and archive stay open. Idempotent.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let shared = self.shared.get()?;
+        py.detach(|| shared.close())
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _type: &Bound<'_, PyAny>,
+        _error: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.close(py)
+    }
+
+    fn __repr__(&self) -> String {
+        let shared = self.shared.anywhere();
+        let is = |flag: &AtomicBool| flag.load(Ordering::Acquire);
+        let state = match shared {
+            _ if is(&shared.is_closed) => "closed",
+            _ if is(&shared.has_failed) => "failed",
+            _ if is(&shared.is_merged) => "merged",
+            _ if is(&shared.is_live_added) => "joining the live stream",
+            _ => "replaying",
+        };
+        format!("<ReplayMerge, {state}>")
+    }
+}
+
+impl Drop for PyReplayMerge {
+    fn drop(&mut self) {
+        if let Ok(shared) = self.shared.get() {
+            // A merge that is under way in another thread has an owner there, so it is not dropped.
+            let _ = Python::attach(|py| py.detach(|| shared.close()));
+        }
+    }
+}
