@@ -4,8 +4,9 @@ import time
 
 import pytest
 
-from interop.archive_peers import ACTIVE_RECORDING, UNKNOWN_RECORDING
+from interop.archive_peers import ACTIVE_RECORDING, REPLICATION_CONNECTION_FAILURE, UNKNOWN_RECORDING
 from interop.peers import PeerError
+from interop.users import security
 from ports import free_port
 
 _TERM_LENGTH = 64 * 1024
@@ -66,12 +67,20 @@ class Pair:
 
 @pytest.fixture
 def pair(drivers, start_archive, archive_client, stream):
-    """`pair(ways)`: two archives of these kinds on one driver."""
+    """`pair(ways, secured)`: two archives of these kinds on one driver; the source may have a `Security`."""
 
-    def start(ways):
+    def start(ways, secured=None):
         driver = drivers("ours")
-        archives = [start_archive(kind, driver) for kind in ways]
-        return Pair(*((archive, archive_client(driver, archive)) for archive in archives), stream)
+        source, destination = (
+            start_archive(kind, driver, settings)
+            for kind, settings in zip(ways, (secured and secured.settings, None), strict=True)
+        )
+        credentials = {"credentials": secured.accepted} if secured else {}
+        return Pair(
+            (source, archive_client(driver, source, **credentials)),
+            (destination, archive_client(driver, destination)),
+            stream,
+        )
 
     return start
 
@@ -171,3 +180,54 @@ def test_a_replication_that_is_stopped_keeps_what_was_copied(pair, ways):
     both.publish(publication, recording, _COUNT)
     assert both.client.stop_position(copy) == position
     assert not both.client.stop_replication(replication)
+
+
+@each_way
+@pytest.mark.parametrize("has_both", [True, False], ids=["both-tags", "channel-tag"])
+def test_a_tagged_replication_has_its_tags_and_takes_destinations_by_hand(pair, ways, has_both):
+    """07-119"""
+    both = pair(ways)
+    _, recording, position = both.record(is_stopped=False)
+    channel_tag, subscription_tag = both.stream + 100_000, both.stream + 200_000
+    tags = {"channel_tag": channel_tag, **({"subscription_tag": subscription_tag} if has_both else {})}
+    replication = both.replicate(recording, **tags)
+    copy = both.signals("EXTEND")[0]["recording"]
+    both.client.await_recorded(copy, position)
+    # A tag that is not given is the id of the replication.
+    expected = f"tags={channel_tag},{subscription_tag if has_both else replication}"
+    channels = [counter["label"] for counter in both.client.peer.counters() if expected in counter["label"]]
+    assert channels
+    assert all("control-mode=manual" in channel for channel in channels)
+    assert not any("endpoint=" in channel for channel in channels)
+    assert both.client.stop_replication(replication)
+    assert [signal["signal"] for signal in both.signals()] == ["REPLICATE_END", "STOP"]
+    assert both.replayed(copy, _COUNT) == _COUNT
+
+
+@each_way
+def test_a_replication_shows_the_source_its_credentials(pair, ways, tmp_path):
+    """07-121"""
+    secured = security(ways[0], tmp_path)
+    both = pair(ways, secured)
+    _, recording, position = both.record()
+    both.replicate(recording, source_credentials=secured.accepted.hex())
+    signals = both.signals()
+    assert signals[-1]["position"] == position
+    assert both.replayed(signals[0]["recording"], _COUNT) == _COUNT
+
+
+@each_way
+@pytest.mark.parametrize("kind", ["challenged", "wrong", "missing"])
+def test_a_source_that_does_not_accept_the_credentials_fails_the_replication(pair, ways, tmp_path, kind):
+    """07-121"""
+    secured = security(ways[0], tmp_path)
+    both = pair(ways, secured)
+    _, recording, _ = both.record()
+    credentials = {"challenged": secured.challenged, "wrong": b"nobody:0", "missing": b""}[kind]
+    both.replicate(recording, source_credentials=credentials.hex())
+    assert [signal["signal"] for signal in both.signals("REPLICATE_END")] == ["REPLICATE_END"]
+    errors = both.client.errors()
+    assert [error["code"] for error in errors] == [REPLICATION_CONNECTION_FAILURE]
+    reason = "does not support challenge/response" if kind == "challenged" else "authentication rejected"
+    assert reason in errors[0]["text"]
+    assert both.client.list_recordings() == []

@@ -1,26 +1,16 @@
 """Users of our archive, their passwords, challenges and roles, before the real client."""
 
-import hashlib
-from base64 import b64encode
-
 import pytest
 
 from interop.archive_peers import AUTHENTICATION_REJECTED, UNAUTHORISED_ACTION
 from interop.peers import PeerError
+from interop.users import scrypt_secret
 
 _KINDS = ("ours", "ours")
 _CHANNEL = "aeron:ipc?term-length=64k"
 _KEY = bytes(range(32))
 _SAMPLE = "io.aeron.samples.archive.SampleAuthenticatorSupplier"
 _TIMEOUT_MS = 700
-
-
-def _secret(password):
-    """The scrypt hash of a password in the format of the users file, as our documentation shows how to make it."""
-    salt = b"a salt for tests"
-    hashed = hashlib.scrypt(password, salt=salt, n=2**12, r=8, p=1, dklen=32)
-    salt, hashed = (b64encode(part).decode().rstrip("=") for part in (salt, hashed))
-    return f"$scrypt$ln=12,r=8,p=1${salt}${hashed}"
 
 
 @pytest.fixture
@@ -33,12 +23,12 @@ def users_file(tmp_path):
         [[user]]
         name = "ann"
         role = "read"
-        secret = "{_secret(b"ann's")}"
+        secret = "{scrypt_secret(b"ann's")}"
 
         [[user]]
         name = "rex"
         role = "record"
-        secret = "{_secret(b"rex's")}"
+        secret = "{scrypt_secret(b"rex's")}"
 
         [[user]]
         name = "adam"

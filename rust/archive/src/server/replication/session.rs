@@ -1,6 +1,7 @@
 //! [`ReplicationSession`]: copies one recording of another archive.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use aeron_client::{Aeron, Image, PendingOperation, Subscription};
 use aeron_protocol::archive::{
@@ -41,6 +42,7 @@ pub(super) struct ReplicationSession {
     /// Session and correlation id of all messages about the replication.
     requester: RequestIds,
     replication_channel: String,
+    credentials: Arc<RequestCredentials>,
     message_timeout_ns: i64,
     state: State,
     /// When the state began, or made progress.
@@ -116,14 +118,19 @@ enum Step {
     Done,
 }
 
-struct StaticCredentials(Vec<u8>);
+/// The credentials of the request, which has no answer to a challenge.
+struct RequestCredentials {
+    encoded: Vec<u8>,
+    is_challenged: AtomicBool,
+}
 
-impl CredentialsSupplier for StaticCredentials {
+impl CredentialsSupplier for RequestCredentials {
     fn encoded_credentials(&self) -> Vec<u8> {
-        self.0.clone()
+        self.encoded.clone()
     }
 
     fn on_challenge(&self, _: &[u8]) -> Vec<u8> {
+        self.is_challenged.store(true, Ordering::Relaxed);
         Vec::new()
     }
 }
@@ -141,6 +148,10 @@ impl ReplicationSession {
         now_ns: i64,
     ) -> Result<Self, ArchiveError> {
         let response_channel = request.response_channel.as_deref();
+        let credentials = Arc::new(RequestCredentials {
+            encoded: request.encoded_credentials.clone(),
+            is_challenged: AtomicBool::new(false),
+        });
         let context = ArchiveClientContext {
             control_request_stream_id: request.control_stream_id,
             message_timeout_ns: settings.message_timeout_ns as u64,
@@ -151,7 +162,7 @@ impl ReplicationSession {
                 "archive archiveId={} replicationSessionId={id}",
                 settings.archive_id
             ),
-            credentials: Arc::new(StaticCredentials(request.encoded_credentials.clone())),
+            credentials: Arc::<RequestCredentials>::clone(&credentials),
             ..ArchiveClientContext::new(
                 &request.control_channel,
                 response_channel.unwrap_or(&settings.response_channel),
@@ -170,6 +181,7 @@ impl ReplicationSession {
                 .replication_channel
                 .clone()
                 .unwrap_or_else(|| settings.replication_channel.clone()),
+            credentials,
             message_timeout_ns: settings.message_timeout_ns,
             state: State::Connecting(Box::new(connecting)),
             progress_ns: now_ns,
@@ -326,7 +338,13 @@ impl ReplicationSession {
         mut connecting: Box<ConnectingSession>,
         turn: &ReplicationTurn<'_, S>,
     ) -> Result<Step, ArchiveError> {
-        let Some(mut source) = connecting.poll(turn.now_ns).map_err(connection_error)? else {
+        let polled = connecting.poll(turn.now_ns);
+        if self.credentials.is_challenged.load(Ordering::Relaxed) {
+            return Err(connection_error(
+                "Replication does not support challenge/response authentication",
+            ));
+        }
+        let Some(mut source) = polled.map_err(connection_error)? else {
             return Ok(Step::Wait(State::Connecting(connecting)));
         };
         let call = ArchiveCall::list_recording(self.request.source_recording_id);
@@ -757,7 +775,7 @@ fn disconnected() -> ArchiveError {
     ArchiveError::generic("the source archive is not connected")
 }
 
-fn connection_error(error: crate::client::ArchiveClientError) -> ArchiveError {
+fn connection_error(error: impl std::fmt::Display) -> ArchiveError {
     ArchiveError::new(
         ArchiveErrorCode::ReplicationConnectionFailure,
         format!("Replication connection failed={error}"),

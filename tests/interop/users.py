@@ -1,0 +1,49 @@
+"""Users of archives that ask for credentials: the file of ours, and the authenticator of the real one."""
+
+import hashlib
+from base64 import b64encode
+from dataclasses import dataclass
+
+
+def scrypt_secret(password):
+    """The scrypt hash of a password in the format of the users file, as our documentation shows how to make it."""
+    salt = b"a salt for tests"
+    hashed = hashlib.scrypt(password, salt=salt, n=2**12, r=8, p=1, dklen=32)
+    salt, hashed = (b64encode(part).decode().rstrip("=") for part in (salt, hashed))
+    return f"$scrypt$ln=12,r=8,p=1${salt}${hashed}"
+
+
+@dataclass
+class Security:
+    """Settings of an archive that asks for credentials, credentials that it accepts, and some that it challenges."""
+
+    settings: dict
+    accepted: bytes
+    challenged: bytes
+
+
+def security(kind, directory):
+    """The security of an archive of a kind; `directory` gets the users file."""
+    if kind == "java":
+        settings = {"aeron.archive.authenticator.supplier": "ChallengingAuthenticator"}
+        return Security(settings, accepted=b"secret", challenged=b"ask")
+    users = directory / "users.toml"
+    users.touch(mode=0o600)
+    users.write_text(
+        f"""
+        [[user]]
+        name = "adam"
+        role = "admin"
+        secret = "{scrypt_secret(b"adam's")}"
+
+        [[user]]
+        name = "ann"
+        role = "admin"
+        key = "{bytes(32).hex()}"
+        """
+    )
+    settings = {
+        "aeron.archive.users.file": str(users),
+        "aeron.archive.authenticator.supplier": "io.aeron.samples.archive.SampleAuthenticatorSupplier",
+    }
+    return Security(settings, accepted=b"adam:adam's", challenged=b"ann")
