@@ -171,6 +171,28 @@ def test_a_rate_line_comes_each_second_with_four_digits(driver: aeron.MediaDrive
         assert len(first[1].replace(".", "").lstrip("0")) <= 4
 
 
+def test_both_ends_of_an_ipc_stream_show_rates_each_second_and_a_ratio_at_the_end(driver: aeron.MediaDriver) -> None:
+    """06-19"""
+    with Command("rate", "--dir", driver.dir, "-c", "aeron:ipc") as subscriber:
+        subscriber.wait_for("Subscription channel status")
+        with Command("rate", "--publish", "--dir", driver.dir, "-c", "aeron:ipc", "-m", 10**12) as publisher:
+            for end in (publisher, subscriber):
+                end.wait_for("msgs/sec")
+                end.send(signal.SIGINT)
+                assert end.end() == 0
+            sent, received = publisher.output(), subscriber.output()
+    for output in (sent, received):
+        assert any(RATE_LINE.fullmatch(line) for line in output.splitlines())
+    assert _ratio(r"^Publisher back pressure ratio (\S+)$", sent) >= 0
+    assert 0 <= _ratio(r"^Subscriber poll failure ratio (\S+)$", received) < 1
+
+
+def _ratio(pattern: str, output: str) -> float:
+    match = re.search(pattern, output, re.MULTILINE)
+    assert match, output
+    return float(match[1])
+
+
 def test_an_interrupted_streaming_publisher_ends_in_order(driver: aeron.MediaDriver) -> None:
     with Command("rate", "--publish", "--dir", driver.dir, "-c", CHANNEL) as publisher:
         publisher.wait_for("Publication channel status")

@@ -108,14 +108,17 @@ class Rates:
 
 
 def _receive(subscription: aeron.Subscription, messages: int | None, stop: aeron.ShutdownSignalBarrier) -> None:
-    rates = Rates()
+    rates, polls, failed = Rates(), 0, 0
     idle = aeron.BackoffIdleStrategy(max_idle_park_ns=_MAX_IDLE_PARK_NS)
     while not stop.is_signalled and (messages is None or rates.messages < messages):
         limit = 4096 if messages is None else min(4096, messages - rates.messages)
         batch = subscription.poll_batch(limit)
+        polls += 1
+        failed += len(batch) == 0
         rates.add(len(batch), batch.payload.nbytes)
         rates.report_when_due()
         idle(len(batch))
+    click.echo(f"Subscriber poll failure ratio {failed / max(polls, 1):g}")
     if messages is not None:
         rates.report_total()
 
