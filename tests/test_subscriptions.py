@@ -31,6 +31,11 @@ def test_poll_hands_payload_and_header_and_answers_how_many(stream: Stream) -> N
     assert stream.subscription.poll(lambda *_: None) == 0
 
 
+def test_images_have_no_peek() -> None:
+    """03-104: Aeron 1.52 deprecates it, and 1.53 does not have it."""
+    assert not any("peek" in name for name in dir(aeron.Image))
+
+
 def test_poll_stops_at_its_limit(stream: Stream) -> None:
     offer_all(stream, *[b"x"] * 5)
     assert stream.subscription.poll(lambda *_: None, 2) == 2
