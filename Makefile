@@ -22,7 +22,7 @@ help:
 	@echo "make test    Rust tests, loom models, the simulator, all Python tests, those with the real Aeron and with Spark included"
 	@echo "make lint    rustfmt, clippy, the Rust documentation, ruff, mypy and stubtest"
 	@echo "make bench   benchmarks beside their peers; prints the table of docs/performance.md"
-	@echo "make soak    lossy streams, differential tests and kills of Spark in full, then UDP at full rate with 1 % loss for DURATION (default 1800) seconds"
+	@echo "make soak    lossy streams, differential tests, kills of Spark and of an archive in full, then UDP at full rate with 1 % loss for DURATION (default 1800) seconds"
 	@echo "make fuzz    every fuzz target for FUZZ_SECONDS (default 120) seconds"
 	@echo "make sim     drivers and clients in a simulated network, SEEDS=0..2000 (or one seed, replayed and told in full)"
 	@echo "make sim-archives  archives too: killed at any write, on disks that fail, ARCHIVE_SEEDS=0..300"
@@ -175,6 +175,8 @@ soak:
 soak-kills: $(QUICK)
 	$(call say,twenty kills of a query on a live stream)
 	$(BIN)/python -m pytest tests/spark/soak_kills.py -s
+	$(call say,two hundred kills of an archive)
+	SOAK=1 $(BIN)/python -m pytest tests/interop/test_archive_kills.py -k killed_archive
 
 soak-shipped: $(BENCH)
 	$(call say,100$(comma)000 messages at every rate of loss with the real drivers)
