@@ -7,18 +7,34 @@ import os
 import random
 import shutil
 import subprocess
+import sys
 import time
+from contextlib import contextmanager
 
 import pytest
 
 import aeron
 from interop import toolchain
 from interop.archive_tool import ArchiveTool
+from interop.processes import Process
+from interop.waiting import eventually
 
 _KILLS = 200 if os.environ.get("SOAK") else 20
 _STREAM = 4001
 _CHANNEL = "aeron:ipc?term-length=64k"
 _RECORDING_POSITION_TYPE = 100
+
+
+_PUBLISHER = """
+import os, sys, time, aeron
+directory, channel, stream = sys.argv[1:]
+with aeron.connect(directory) as client:
+    publication = client.add_exclusive_publication(channel, int(stream))
+    publication.wait_connected(timeout=10)
+    while True:
+        publication.offer(os.urandom(1500))
+        time.sleep(0.0001)
+"""
 
 
 def _recorded_positions(driver):
@@ -58,6 +74,70 @@ def test_a_killed_archive_has_what_clients_were_told_of(drivers, start_archive, 
     client.close()
     assert archive.stop() == 15
     ArchiveTool(archive.directory).verify()
+
+
+@pytest.mark.timeout(300 if _KILLS == 20 else 3600)
+def test_what_clients_were_told_of_survives_kills_of_drivers_and_publishers(start_driver, start_archive, tmp_path):
+    """07-77, 07-78"""
+    generator = random.Random(11)
+    driver = start_driver("ours")
+    archive = start_archive("ours", driver, {"aeron.driver.timeout": 2000})
+    told = {}
+    for number in range(_KILLS // 5):
+        kills_driver = number % 2 == 0
+        arguments = (driver.directory, _CHANNEL, _STREAM + number)
+        publisher = Process((sys.executable, "-c", _PUBLISHER, *arguments), log=tmp_path / f"publisher-{number}.txt")
+        try:
+            with _connected(driver, archive) as client:
+                _check(client, told)
+                client.start_recording(_CHANNEL, _STREAM + number)
+                recording = next(signal for signal in client.signals(10) if signal.signal == "START").recording_id
+                _await_progress(driver, recording)
+                time.sleep(generator.uniform(0.0, 0.08))
+                told[recording] = _recorded_positions(driver)[recording]
+                if not kills_driver:
+                    publisher.kill()
+                    _await_stop(client, recording)
+                    _check(client, told)
+                    continue
+                driver.kill()
+            assert archive.process.wait(timeout_s=20) == 0
+        finally:
+            publisher.kill()
+        driver = start_driver("ours")
+        archive.settings["aeron.dir"] = driver.directory
+        archive.start()
+    with _connected(driver, archive) as client:
+        _check(client, told)
+        assert len(client.list_recordings()) == len(told)
+    assert archive.stop() == 15
+    ArchiveTool(archive.directory).verify()
+
+
+@contextmanager
+def _connected(driver, archive):
+    control, control_stream, _ = archive.control("udp")
+    with (
+        aeron.connect(driver.directory, error_handler=lambda _: None) as client,
+        aeron.connect_archive(client, control_channel=control, control_stream_id=control_stream) as connected,
+    ):
+        yield connected
+
+
+def _await_progress(driver, recording):
+    eventually(lambda: _recorded_positions(driver).get(recording, 0) > 0)
+
+
+def _await_stop(client, recording):
+    eventually(lambda: client.get_stop_position(recording) is not None)
+
+
+def _check(client, told):
+    """Checks that no recording ends before the position that was told."""
+    for recording, position in told.items():
+        stop = client.get_stop_position(recording)
+        assert stop is not None
+        assert stop >= position, f"recording {recording} ends at {stop}, {position} was shown"
 
 
 @pytest.mark.parametrize("mode", ["SHARED", "DEDICATED"])
