@@ -151,6 +151,24 @@ def test_closing_a_replay_stops_it(archive: aeron.AeronArchive, stream_id: int) 
     eventually(lambda: purged(archive, recording.recording_id))
 
 
+def test_a_replay_that_came_and_went_before_the_first_look_has_ended(
+    archive: aeron.AeronArchive, stream_id: int
+) -> None:
+    recording = record(archive, stream_id, [b"x"])
+    got: list[bytes] = []
+    with archive.replay(recording.recording_id, length=aeron.REPLAY_ALL_AND_STOP) as replay:
+        eventually(lambda: replay.poll(lambda payload, _: got.append(payload)) or got)
+        eventually(lambda: replay.has_no_images)
+        assert list(replay.batches()) == []
+    assert got == [b"x"]
+    with archive.replay(recording.recording_id) as replay:
+        replay.wait_connected(timeout=5)
+        archive.stop_all_replays(recording.recording_id)
+        eventually(lambda: replay.has_no_images)
+        with pytest.raises(aeron.ArchiveError, match="ended at position 0, before the end of its stream"):
+            list(replay.batches())
+
+
 def purged(archive: aeron.AeronArchive, recording_id: int) -> bool:
     """Purges a recording, unless it is still replayed."""
     try:
@@ -305,8 +323,14 @@ def test_settings_of_the_archive_are_refused_with_what_is_valid(driver: aeron.Me
         aeron.Archive(tmp_path, driver, threading_mode="shard")
     with pytest.raises(aeron.ConfigurationError, match="on_torn_fragment='cut' is not one of refuse, truncate"):
         aeron.Archive(tmp_path, driver, on_torn_fragment="cut")
-    with pytest.raises(aeron.ConfigurationError, match="100000 is not a power of two: use 65536 or 131072"):
+    text = (
+        r"^segment_file_length=100000 is not a power of two: use 65536 or 131072 "
+        r"\(property aeron\.archive\.segment\.file\.length\)$"
+    )
+    with pytest.raises(aeron.ConfigurationError, match=text):
         aeron.Archive(tmp_path, driver, segment_file_length=100_000)
+    with pytest.raises(aeron.ConfigurationError, match=r"^catalog_file_sync_level=0 is below file_sync_level=1: "):
+        aeron.Archive(tmp_path, driver, file_sync_level=1, catalog_file_sync_level=0)
     with pytest.raises(aeron.DriverTimeoutError):
         aeron.Archive(tmp_path, tmp_path / "no-driver", driver_timeout_ms=100)
     assert {"segment_file_length", "archive_id", "max_idle_park_ns"} <= set(aeron.Archive.settings())

@@ -61,7 +61,7 @@ class Recorded:
 
     @property
     def live_destination(self):
-        return f"aeron:udp?endpoint=127.0.0.1:{free_port()}|control=127.0.0.1:{self.control}"
+        return f"aeron:udp?endpoint=127.0.0.1:0|control=127.0.0.1:{self.control}"
 
     @property
     def session(self):

@@ -240,6 +240,27 @@ fn an_error_that_no_request_waits_for_is_kept() {
     assert!(peer.exchange.take_error().is_none());
 }
 
+/// 11-78
+#[test]
+fn an_observer_sees_the_errors_that_no_request_waits_for_and_that_came_after_it() {
+    let mut peer = Peer::new();
+    peer.answer(90, ControlResponseCode::Error, 5);
+    let seen = peer.exchange.unclaimed_refusals().count();
+    let last = |peer: &Peer| {
+        let error = peer.exchange.unclaimed_refusals().last_after(seen)?;
+        error.correlation_id()
+    };
+    let ticket = peer.submit(&ArchiveCall::purge_recording(9));
+    peer.answer(ticket.correlation_id(), ControlResponseCode::Error, 5);
+    assert_eq!(last(&peer), None);
+    peer.answer(91, ControlResponseCode::Ok, 5);
+    assert_eq!(last(&peer), None);
+    peer.answer(92, ControlResponseCode::Error, 5);
+    assert_eq!(last(&peer), Some(92));
+    while peer.exchange.take_error().is_some() {}
+    assert_eq!(last(&peer), Some(92));
+}
+
 #[test]
 fn a_listing_ends_at_its_count_or_at_the_end_of_the_archive() {
     let mut peer = Peer::new();

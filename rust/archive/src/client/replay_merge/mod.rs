@@ -111,14 +111,15 @@ impl ReplayMerge {
         archive: &AeronArchive,
         params: &ReplayMergeParams,
     ) -> Result<Self> {
-        let parties = Parties::new(subscription, archive, params)?;
         let now_ns = archive.context().now_ns();
+        let earlier_refusals = archive.session()?.unclaimed_refusals().count();
+        let parties = Parties::new(subscription, archive, params)?;
         Ok(Self {
             state: State::begin(&parties)?,
             parties,
             progress: Progress::begin(now_ns),
             progress_timeout: params.progress_timeout,
-            earlier_refusals: archive.session()?.unclaimed_refusals().count(),
+            earlier_refusals,
             next_response_poll_ns: now_ns,
         })
     }

@@ -43,11 +43,12 @@ impl Parties {
         params: &ReplayMergeParams,
     ) -> Result<Self> {
         check_channels(subscription.channel(), params)?;
+        let replay_channel = replay_channel(params)?;
         Ok(Self {
             adding: vec![subscription.async_add_destination(&params.replay_destination)?],
             subscription: subscription.clone(),
             archive: archive.clone(),
-            replay_channel: replay_channel(params)?,
+            replay_channel,
             params: params.clone(),
             query: PositionQuery::new(params.recording_id),
             replay_session_id: None,
