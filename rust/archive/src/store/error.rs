@@ -254,6 +254,7 @@ impl StoreError {
             Self::InvalidExtension { .. } => ArchiveErrorCode::InvalidExtension,
             Self::LowSpace { .. } => ArchiveErrorCode::StorageSpace,
             Self::Recorder(error) => error.archive_error_code(),
+            Self::Storage { source, .. } if has_no_room(source) => ArchiveErrorCode::StorageSpace,
             _ => ArchiveErrorCode::Generic,
         }
     }
@@ -273,9 +274,24 @@ impl RecorderError {
     pub fn archive_error_code(&self) -> ArchiveErrorCode {
         match self {
             Self::Full { .. } => ArchiveErrorCode::StorageSpace,
+            Self::Create { source, .. }
+            | Self::Open { source, .. }
+            | Self::Write { source, .. }
+                if has_no_room(source) =>
+            {
+                ArchiveErrorCode::StorageSpace
+            }
             _ => ArchiveErrorCode::Generic,
         }
     }
+}
+
+/// Whether a file cannot grow: the file system is full, or a limit of the user or of the process is reached.
+fn has_no_room(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+    )
 }
 
 /// Describes a frame that is not of a recording, in the words of Aeron's archive where it has some.
@@ -287,5 +303,30 @@ fn describe(fault: &FrameFault) -> String {
             expected,
         } => format!("{field} does not match: actual={found} expected={expected}"),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 07-60
+    #[test]
+    fn a_file_that_cannot_grow_is_a_lack_of_space_whatever_the_limit() {
+        use io::ErrorKind::{FileTooLarge, PermissionDenied, QuotaExceeded, StorageFull};
+        let code = |kind: io::ErrorKind| {
+            let recorder = RecorderError::Write {
+                name: "0-0.rec".to_owned(),
+                position: 0,
+                source: kind.into(),
+            };
+            let store = StoreError::storage("archive.catalog", "grow", kind.into());
+            assert_eq!(recorder.archive_error_code(), store.archive_error_code());
+            store.archive_error_code()
+        };
+        for kind in [StorageFull, QuotaExceeded, FileTooLarge] {
+            assert_eq!(code(kind), ArchiveErrorCode::StorageSpace);
+        }
+        assert_eq!(code(PermissionDenied), ArchiveErrorCode::Generic);
     }
 }

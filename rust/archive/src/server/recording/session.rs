@@ -2,7 +2,6 @@
 
 use aeron_client::{Counter, Image, TryPollError};
 use aeron_memory::Words;
-use aeron_protocol::archive::ArchiveErrorCode;
 
 use super::events::{RecordedImage, RecordingEvents};
 use crate::recorder::{RecorderError, RecorderSession};
@@ -129,10 +128,6 @@ impl<S: Storage> RecordingSession<S> {
 
 impl From<RecorderError> for ArchiveError {
     fn from(error: RecorderError) -> Self {
-        let code = match error {
-            RecorderError::Full { .. } => ArchiveErrorCode::StorageSpace,
-            _ => ArchiveErrorCode::Generic,
-        };
-        Self::new(code, error.to_string())
+        Self::new(error.archive_error_code(), error.to_string())
     }
 }
