@@ -83,4 +83,6 @@ pub use crate::publication::{
     ExclusivePublication, ExclusiveWriter, OfferError, Publication, error_string,
 };
 pub use crate::settings::{DriverInvoker, InterruptCheck};
-pub use crate::subscription::{LastPosition, Poller, Subscription, SubscriptionHandlers};
+pub use crate::subscription::{
+    EndedImage, LastPosition, Poller, Subscription, SubscriptionHandlers,
+};

@@ -313,6 +313,7 @@ impl Conductor {
         cause: &CloseCause,
     ) {
         image.close(cause);
+        subscription.note_ended(&image);
         self.linger(client, image.log());
         if let Some(handler) = subscription.unavailable_handler() {
             client.dispatcher.push(move || handler(&image));

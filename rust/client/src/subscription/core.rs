@@ -36,6 +36,7 @@ pub(crate) struct SubscriptionCore {
     pub(super) version: AtomicU64,
     /// Set before the state, if anything but the application closes the subscription.
     pub(super) last_positions: OnceLock<Vec<LastPosition>>,
+    pub(super) last_ended: Mutex<Option<EndedImage>>,
     pub(super) idle_part: Option<IdlePart>,
     /// Only ever tried, never waited for: taking it is one atomic instruction, giving it back a plain store.
     pub(super) poll_state: SpinMutex<PollState>,
@@ -55,6 +56,27 @@ impl LastPosition {
         Self {
             session_id: image.session_id(),
             position: image.position(),
+        }
+    }
+}
+
+/// How far the program had received the image that went away last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndedImage {
+    /// Session of the image.
+    pub session_id: i32,
+    /// Position up to which the stream was consumed, in bytes.
+    pub position: i64,
+    /// Whether that was everything that the publisher had sent before it ended the stream.
+    pub is_end_of_stream: bool,
+}
+
+impl EndedImage {
+    fn of(image: &Image) -> Self {
+        Self {
+            session_id: image.session_id(),
+            position: image.position(),
+            is_end_of_stream: image.is_end_of_stream(),
         }
     }
 }
@@ -80,6 +102,7 @@ impl SubscriptionCore {
             images: Mutex::default(),
             version: AtomicU64::new(0),
             last_positions: OnceLock::new(),
+            last_ended: Mutex::default(),
             idle_part,
             poll_state: SpinMutex::default(),
         }
@@ -141,6 +164,11 @@ impl SubscriptionCore {
                 .collect()
         });
         Some(removed)
+    }
+
+    /// Takes note of an image that was taken out and closed.
+    pub(crate) fn note_ended(&self, image: &Image) {
+        *lock(&self.last_ended) = Some(EndedImage::of(image));
     }
 
     /// Closes the subscription; returns the images that it had.

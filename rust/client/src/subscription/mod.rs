@@ -17,10 +17,11 @@ use crate::error::{CloseCause, Error, Result};
 use crate::fragment::Fragment;
 use crate::image::Image;
 use crate::lifetime::Lifetime;
+use crate::lock::lock;
 use crate::operation::{CommandSteps, PendingOperation};
 use crate::proxy::DestinationCommand;
 
-pub use self::core::{LastPosition, SubscriptionHandlers};
+pub use self::core::{EndedImage, LastPosition, SubscriptionHandlers};
 pub use self::poller::Poller;
 
 use self::core::SubscriptionCore;
@@ -75,6 +76,11 @@ impl Subscription {
             Some(_) => self.core.last_positions.get().map_or(&[], Vec::as_slice),
             None => &[],
         }
+    }
+
+    /// The image that went away last, if one did: a program that did not look at the images meanwhile sees by it that there was one.
+    pub fn last_ended_image(&self) -> Option<EndedImage> {
+        *lock(&self.core.last_ended)
     }
 
     /// Closes the subscription and its images without waiting for the driver; does nothing when it is closed already. From

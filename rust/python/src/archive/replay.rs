@@ -68,12 +68,15 @@ impl Replay {
         if image.is_none() {
             *image = self.subscription.image_at(0);
         }
-        match &*image {
-            Some(image) if image.is_end_of_stream() => Progress::Complete,
-            Some(image) if image.is_closed() => Progress::Broken(image.position()),
-            Some(_) => Progress::Running,
-            None if self.link.is_connected() => Progress::Running,
-            None => Progress::NeverBegan,
+        match (&*image, self.subscription.last_ended_image()) {
+            (Some(image), _) if image.is_end_of_stream() => Progress::Complete,
+            (Some(image), _) if image.is_closed() => Progress::Broken(image.position()),
+            (Some(_), _) => Progress::Running,
+            // The image came and went before anybody looked.
+            (None, Some(ended)) if ended.is_end_of_stream => Progress::Complete,
+            (None, Some(ended)) => Progress::Broken(ended.position),
+            (None, None) if self.link.is_connected() => Progress::Running,
+            (None, None) => Progress::NeverBegan,
         }
     }
 }
