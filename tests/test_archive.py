@@ -161,9 +161,11 @@ def test_a_replay_that_came_and_went_before_the_first_look_has_ended(
         eventually(lambda: replay.has_no_images)
         assert list(replay.batches()) == []
     assert got == [b"x"]
-    with archive.replay(recording.recording_id) as replay:
+    publication = archive.add_recorded_publication(IPC, stream_id)
+    active = archive.wait_recorded(publication, publication.publish(b"y", timeout=5), timeout=5).recording_id
+    with archive.replay(active) as replay:
         replay.wait_connected(timeout=5)
-        archive.stop_all_replays(recording.recording_id)
+        archive.stop_all_replays(active)
         eventually(lambda: replay.has_no_images)
         with pytest.raises(aeron.ArchiveError, match="ended at position 0, before the end of its stream"):
             list(replay.batches())
@@ -676,6 +678,32 @@ print("end")
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=20, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
+
+
+def test_a_limit_of_file_lengths_is_told_as_a_lack_of_space(driver: aeron.MediaDriver, tmp_path: Path) -> None:
+    """07-60"""
+    program = f"""
+import resource, sys, aeron
+with aeron.Archive({str(tmp_path)!r}, {driver.dir!r}, segment_file_length=131072, low_storage_space_threshold=0):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+    print(flush=True)
+    sys.stdin.read()
+"""
+    command = [sys.executable, "-c", program]
+    with (
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process,
+        aeron.connect(driver) as client,
+    ):
+        assert process.stdout is not None
+        process.stdout.readline()
+        with aeron.connect_archive(client) as archive:
+            archive.start_recording(IPC, 1001)
+            client.add_exclusive_publication(IPC, 1001)
+            errors: list[Exception | None] = []
+            eventually(lambda: errors.append(archive.poll_for_error()) or errors[-1])
+        process.kill()
+    assert isinstance(errors[-1], aeron.ArchiveStorageSpaceError)
+    assert "File too large" in str(errors[-1])
 
 
 def test_what_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:

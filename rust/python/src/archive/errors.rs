@@ -3,6 +3,7 @@
 use aeron_archive::client::{ArchiveClientError, PersistentSubscriptionError, ReplayMergeError};
 use aeron_archive::ownership::OwnershipError;
 use aeron_archive::server::ArchiveStartError;
+use aeron_archive::server::context::{ARCHIVE_SETTINGS, ArchiveSetting};
 use pyo3::prelude::*;
 
 use crate::errors::{from_client, raise};
@@ -90,9 +91,10 @@ pub fn from_merge(error: &ReplayMergeError) -> PyErr {
 pub fn from_start(error: &ArchiveStartError) -> PyErr {
     let message = error.to_string();
     match error {
-        ArchiveStartError::Configuration(_) | ArchiveStartError::ControlChannel(_) => {
-            raise("ConfigurationError", message)
+        ArchiveStartError::Configuration(error) => {
+            raise("ConfigurationError", in_keywords(error.property, &message))
         }
+        ArchiveStartError::ControlChannel(_) => raise("ConfigurationError", message),
         ArchiveStartError::Ownership(error) => from_ownership(error),
         ArchiveStartError::ArchiveIdInUse { .. } => raise("ArchiveActiveError", message),
         ArchiveStartError::Client(error) => from_client(error),
@@ -108,6 +110,17 @@ pub fn from_ownership(error: &OwnershipError) -> PyErr {
         _ => "ArchiveDirectoryError",
     };
     raise(class, error.to_string())
+}
+
+/// The text of a refused setting with the keywords of `Archive` in place of properties, and the property of the setting at its end.
+fn in_keywords(property: &str, message: &str) -> String {
+    let mut settings: Vec<&ArchiveSetting> = ARCHIVE_SETTINGS.iter().collect();
+    // Some properties begin with another one.
+    settings.sort_by_key(|setting| std::cmp::Reverse(setting.property.len()));
+    let text = settings.iter().fold(message.to_owned(), |text, setting| {
+        text.replace(setting.property, setting.name)
+    });
+    format!("{text} (property {property})")
 }
 
 fn refusal(code: i64, message: &str, correlation_id: i64) -> PyErr {
