@@ -72,7 +72,7 @@ impl Replay {
             (Some(image), _) if image.is_end_of_stream() => Progress::Complete,
             (Some(image), _) if image.is_closed() => Progress::Broken(image.position()),
             (Some(_), _) => Progress::Running,
-            // The image came and went before anybody looked.
+            // The image came and went before the program looked.
             (None, Some(ended)) if ended.is_end_of_stream => Progress::Complete,
             (None, Some(ended)) => Progress::Broken(ended.position),
             (None, None) if self.link.is_connected() => Progress::Running,

@@ -63,9 +63,9 @@ impl Shared {
         self.has_failed.store(merge.has_failed(), Ordering::Release);
         self.is_live_added
             .store(merge.is_live_added(), Ordering::Release);
-        let mut image = lock(&self.image);
-        if image.is_none() {
-            *image = merge.image().cloned();
+        if let Some(image) = merge.image() {
+            // Not locked while an exception is made, which takes the GIL.
+            lock(&self.image).get_or_insert_with(|| image.clone());
         }
         outcome.map_err(|error| from_merge(&error))
     }
