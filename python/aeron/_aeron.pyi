@@ -1006,7 +1006,7 @@ class ReplayMerge:
         replay_destination: _Channel,
         live_destination: _Channel,
         recording_id: int,
-        start_position: int = 0,
+        start_position: int | None = None,
         *,
         progress_timeout: float = 5.0,
     ) -> Self: ...

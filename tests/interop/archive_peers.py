@@ -174,7 +174,7 @@ class ArchiveClient:
         return Subscription(self.peer, values)
 
     def start_merge(self, subscription, recording, *, timeout_s=30, **values):
-        """Has the peer poll a `ReplayMerge` until it is merged and has `count` messages; `peer.answer()` returns these."""
+        """Has the peer poll a `ReplayMerge` until it is merged and has `count` messages; see `peer.answer`."""
         self.peer.start(
             "merge",
             client=self._client,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use aeron_archive::client::{ReplayMerge, ReplayMergeParams};
 use aeron_client::{Action, Image};
+use aeron_protocol::archive::NULL_VALUE;
 use pyo3::prelude::*;
 
 use super::client::PyAeronArchive;
@@ -25,7 +26,8 @@ use crate::subscription::{PySubscription, batch_limits};
 ///
 /// `subscription` has `control_mode=manual` and the `session-id` of the recorded stream, and so has `replay_channel`: replay and live
 /// stream arrive as one image. The merge adds `replay_destination`, whose port may be 0, and later `live_destination`, and removes the
-/// replay once the live stream has joined. IPC is not supported.
+/// replay once the live stream has joined. IPC is not supported. `start_position` is that of the first message, the start of the
+/// recording if it is not given.
 ///
 /// Poll it until `is_merged`; from then on the program may poll the subscription itself. A merge that makes no progress for
 /// `progress_timeout` seconds raises `ArchiveTimeoutError`, and errors of the archive are raised as `ArchiveError`: then `has_failed` is
@@ -144,7 +146,7 @@ impl PyReplayMerge {
 impl PyReplayMerge {
     #[new]
     #[pyo3(signature = (
-        subscription, archive, replay_channel, replay_destination, live_destination, recording_id, start_position = 0, *,
+        subscription, archive, replay_channel, replay_destination, live_destination, recording_id, start_position = None, *,
         progress_timeout = 5.0
     ))]
     #[allow(
@@ -159,7 +161,7 @@ impl PyReplayMerge {
         #[pyo3(from_py_with = argument::replay_destination)] replay_destination: Channel,
         #[pyo3(from_py_with = argument::live_destination)] live_destination: Channel,
         #[pyo3(from_py_with = argument::recording_id)] recording_id: i64,
-        #[pyo3(from_py_with = argument::start_position)] start_position: i64,
+        #[pyo3(from_py_with = argument::start_position)] start_position: Option<i64>,
         #[pyo3(from_py_with = argument::progress_timeout)] progress_timeout: f64,
     ) -> PyResult<Self> {
         let params = ReplayMergeParams {
@@ -167,7 +169,7 @@ impl PyReplayMerge {
             replay_destination: replay_destination.0,
             live_destination: live_destination.0,
             recording_id,
-            start_position,
+            start_position: start_position.unwrap_or(NULL_VALUE),
             progress_timeout: timeout_of(progress_timeout)?,
         };
         let received = subscription.0.get().inner()?;

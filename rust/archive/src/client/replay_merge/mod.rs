@@ -8,6 +8,7 @@ mod state;
 use std::time::Duration;
 
 use aeron_client::{Batch, BatchLimits, Error, Fragment, HandlerOutcome, Image, Subscription};
+use aeron_protocol::archive::NULL_VALUE;
 
 use self::parties::Parties;
 use self::state::{Progress, State};
@@ -33,7 +34,7 @@ pub struct ReplayMergeParams {
     pub live_destination: String,
     /// The recording.
     pub recording_id: i64,
-    /// Position of the first frame.
+    /// Position of the first frame; [`NULL_VALUE`] for the start of the recording.
     pub start_position: i64,
     /// Time without progress after which the merge fails.
     pub progress_timeout: Duration,
@@ -53,7 +54,7 @@ impl ReplayMergeParams {
             replay_destination: replay_destination.into(),
             live_destination: live_destination.into(),
             recording_id,
-            start_position: 0,
+            start_position: NULL_VALUE,
             progress_timeout: DEFAULT_PROGRESS_TIMEOUT,
         }
     }
