@@ -46,7 +46,7 @@ pub struct SinkSettings {
     pub offer_timeout: Duration,
     /// What the frames' reserved values are.
     pub reserved_value: ReservedValue,
-    /// What records the rows are, unless a column [`VALUE`](super::VALUE) has the payloads.
+    /// What records the rows are, unless a column [`VALUE`](aeron_columns::write::VALUE) has the payloads.
     pub typed: Option<Typed>,
 }
 
