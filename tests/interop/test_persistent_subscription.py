@@ -29,6 +29,7 @@ from interop.test_archive_python import connected
 from interop.waiting import eventually
 from ports import free_port
 
+_SUBSCRIBER_TYPE = 4
 _FRAGMENTED = (4000, 100, 8000, 1500)
 _SHORT_TIMEOUT_S = 0.5
 _streams = itertools.count(5000)
@@ -360,6 +361,19 @@ def _expect_what_was_recorded(source, read, recorded):
     failure = reader.until_failed()
     assert failure.reason == "INVALID_START_POSITION"
     assert reader.messages == recorded
+
+
+def test_what_a_revoked_publisher_took_from_the_live_stream_is_replayed(source, read, client):
+    """11-58"""
+    source.send(1)
+    reader = read(source).until_live()
+    source.send(50)
+    session = str(source.publication.session_id)
+    source.publication.revoke()
+    # The reader does not look until the live stream is gone.
+    eventually(lambda: not any(session in it.label for it in client.counters_reader if it.type_id == _SUBSCRIBER_TYPE))
+    reader.until_read(source.messages)
+    assert reader.count("left") == 1
 
 
 def test_a_purged_recording_is_missed_when_the_live_stream_is_lost(source, read, archive):
