@@ -21,7 +21,7 @@ const OTHER_REASONS: [(&str, &str); 6] = [
     ("memory/src/buffer.rs", "words of any content"),
     ("memory/src/loom_words.rs", "words of any content"),
     (
-        "pipeline/src/layout/decode.rs",
+        "columns/src/layout/decode.rs",
         "records that the user lays out",
     ),
     (
