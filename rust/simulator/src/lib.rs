@@ -28,7 +28,7 @@ pub const KEPT_SEEDS: [(u64, Edition); 4] = [
     (5_582, Edition::First), // The subscriber came back because its network had been cut off.
     (6_600, Edition::First),
     // Padding took the sender beyond its limit, and its last frames were lost: the receiver refused its heartbeats.
-    (1029, Edition::Second),
+    (1_712, Edition::Second),
 ];
 
 /// Runs the schedule of a seed.

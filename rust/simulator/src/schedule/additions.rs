@@ -80,7 +80,7 @@ fn lengthen_bursts(events: &mut [(i64, Event)], index: usize) {
         if let Event::Publish(stream, burst) = event
             && *stream == index
         {
-            *burst *= 5;
+            *burst *= 3;
         }
     }
 }
