@@ -49,6 +49,14 @@ def live(stream: Stream, tmp_path: Path, driver: aeron.MediaDriver) -> dict[str,
     server = aeron.Archive(tmp_path / "archive", driver=driver)
     archive = aeron.connect_archive(stream.client)
     persistent = archive.persistent_subscription(recording_id=0, live_channel="aeron:ipc", live_stream_id=1)
+    merge = aeron.ReplayMerge(
+        stream.client.add_subscription("aeron:udp?control-mode=manual", 1),
+        archive,
+        replay_channel="aeron:udp?session-id=1",
+        replay_destination="aeron:udp?endpoint=127.0.0.1:0",
+        live_destination="aeron:udp?endpoint=127.0.0.1:0|control=127.0.0.1:20121",
+        recording_id=0,
+    )
     objects = [
         driver,
         server,
@@ -56,6 +64,7 @@ def live(stream: Stream, tmp_path: Path, driver: aeron.MediaDriver) -> dict[str,
         archive.signals(),
         persistent,
         persistent.batches(),
+        merge,
         stream.client,
         stream.publication,
         stream.subscription,

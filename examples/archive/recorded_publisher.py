@@ -19,17 +19,19 @@ def main() -> None:
     with aeron.connect(arguments.dir) as client, aeron.connect_archive(client, **remote) as archive:
         source = "REMOTE" if arguments.control else "LOCAL"
         recording_subscription = archive.start_recording(arguments.channel, arguments.stream, source=source)
-        publication = client.add_publication(arguments.channel, arguments.stream)
-        publication.wait_connected(timeout=10)
-        position = 0
-        for number in range(arguments.messages):
-            position = publication.publish(f"Hello World! {number}".encode(), timeout=10)
-            print(f"published {number} up to position {position}", flush=True)
-            time.sleep(arguments.interval)
-        recording_id = archive.find_last_matching_recording(arguments.channel, arguments.stream, publication.session_id)
-        assert recording_id is not None
-        _wait_recorded(archive, recording_id, position)
-        print(f"recording {recording_id} is at position {position}", flush=True)
+        with client.add_publication(arguments.channel, arguments.stream) as publication:
+            publication.wait_connected(timeout=10)
+            position = 0
+            for number in range(arguments.messages):
+                position = publication.publish(f"Hello World! {number}".encode(), timeout=10)
+                print(f"published {number} up to position {position}", flush=True)
+                time.sleep(arguments.interval)
+            recording_id = archive.find_last_matching_recording(
+                arguments.channel, arguments.stream, publication.session_id
+            )
+            assert recording_id is not None
+            _wait_recorded(archive, recording_id, position)
+            print(f"recording {recording_id} is at position {position}", flush=True)
         archive.stop_recording(recording_subscription)
 
 
