@@ -80,6 +80,20 @@ class Archive:
         directory = self.settings.get("aeron.archive.mark.file.dir", self.directory)
         return Path(directory) / "archive-mark.dat"
 
+    def start_after_kill(self):
+        """Starts the archive as an operator does after a kill.
+
+        A kill can tear the last fragment in two at the end of a page. The archive then names the setting that cuts it.
+        """
+        try:
+            self.start()
+        except AssertionError as refusal:
+            if "straddling page boundary" not in str(refusal):
+                raise
+            self.settings["aeron.archive.on.torn.fragment"] = "truncate"
+            self.start()
+            del self.settings["aeron.archive.on.torn.fragment"]
+
     def kill(self):
         """Ends the archive as `kill -9` does."""
         self.process.kill()

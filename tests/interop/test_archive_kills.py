@@ -68,7 +68,7 @@ def test_a_killed_archive_has_what_clients_were_told_of(drivers, start_archive, 
                 if generator.random() < 0.05:
                     told[recording] = _recorded_positions(driver).get(recording, told[recording])
             archive.kill()
-        archive.start()
+        archive.start_after_kill()
     client = archive_client(driver, archive)
     assert len(client.list_recordings(count=2 * _KILLS)) == _KILLS
     client.close()

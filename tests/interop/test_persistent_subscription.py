@@ -568,7 +568,7 @@ def test_an_archive_that_ends_while_live_is_not_needed_until_the_live_stream_is_
         assert reader.subscription.is_live
         assert {has_failed for _, has_failed in reader.errors} == {False}
         assert isinstance(reader.errors[0][0].__cause__, aeron.ArchiveTimeoutError)
-        own.start()
+        own.start_after_kill()
         with connected(client, own.settings_of_clients) as archive:
             source.archive = archive
             recorded = archive.get_stop_position(source.id)
@@ -600,7 +600,7 @@ def test_a_replay_goes_on_when_the_archive_is_back(own, client, stream):
         assert not reader.subscription.has_failed
         read = len(reader.messages)
         assert read < 3000
-        own.start()
+        own.start_after_kill()
         source.publication.close()
         reader.until(lambda: reader.subscription.state == "AWAIT_LIVE")
         assert reader.messages == source.messages
