@@ -135,6 +135,29 @@ def test_a_lost_replay_is_followed_by_a_listing_and_a_replay_from_the_position_r
     assert program.archive.last("replay").block[3] == position
 
 
+def test_messages_of_a_replay_that_is_lost_while_a_handler_runs_are_not_replayed_again(
+    program: Program, client: aeron.Aeron, source: aeron.ExclusivePublication
+) -> None:
+    """11-43"""
+    request = program.until_asked("list", "replay")
+    played = replay(client, source)
+    program.archive.respond(request, 1 << 32 | played.session_id)
+    program.until(lambda: played.is_connected)
+    witness = client.add_subscription(IPC, REPLAY_STREAM)
+    eventually(lambda: witness.images)
+    position = played.publish(b"first", timeout=5)
+
+    def on_message(payload: bytes, _: object) -> None:
+        program.messages.append(payload)
+        played.revoke()
+        eventually(lambda: not witness.images)
+
+    eventually(lambda: program.subscription.poll(on_message))
+    program.until(lambda: program.archive.names()[-2:] == ["list", "replay"])
+    assert program.archive.last("replay").block[3] == position
+    assert program.messages == [b"first"]
+
+
 def test_a_live_stream_that_is_behind_the_replay_brings_nothing_twice(
     program: Program, client: aeron.Aeron, source: aeron.ExclusivePublication
 ) -> None:

@@ -1,10 +1,11 @@
 //! The live stream: waiting for it, joining it without a replay, and delivering it (states 14 to 16).
 
-use aeron_client::{Image, PendingOperation, Subscription};
+use aeron_client::{PendingOperation, Subscription};
 
 use super::context::StartPosition;
 use super::core::{Core, Notice, Transition, is_past, is_temporary};
 use super::error::PersistentSubscriptionError;
+use super::read_image::ReadImage;
 use super::state::{State, Step};
 use super::turn::Turn;
 
@@ -13,7 +14,7 @@ use super::turn::Turn;
 pub(super) struct LiveStream {
     /// Keeps the image.
     subscription: Subscription,
-    pub(super) image: Image,
+    pub(super) image: ReadImage,
 }
 
 /// The live subscription, until it has an image.
@@ -65,7 +66,7 @@ impl LiveWait {
             let subscription = subscription.clone();
             return Ok(Some(LiveStream {
                 subscription,
-                image,
+                image: ReadImage::new(image),
             }));
         }
         if matches!(overdue, Overdue::After { deadline_ns } if is_past(*deadline_ns, now_ns)) {
@@ -148,7 +149,7 @@ const fn place_of(joined: i64, reached: StartPosition) -> Place {
 impl LiveStream {
     /// Delivers messages. Looks up the recording again when the image is gone and everything of it was delivered.
     pub(super) fn step(&mut self, core: &mut Core, turn: &mut Turn<'_>) -> Step {
-        if turn.deliver(&self.image)? > 0 || !self.image.is_closed() {
+        if turn.deliver(&mut self.image)? > 0 || !self.image.is_closed() {
             return Ok(None);
         }
         let position = self.image.position();

@@ -11,6 +11,7 @@ mod link;
 mod listener;
 mod listing;
 mod live;
+mod read_image;
 mod replay;
 mod set_up;
 mod state;

@@ -1,6 +1,6 @@
 //! [`AwaitedReplay`] and [`Replaying`]: a replay that runs (state 12), and the live stream that it comes close to.
 
-use aeron_client::{Image, Subscription};
+use aeron_client::Subscription;
 
 use super::super::call::{ArchiveCall, Ticket};
 use super::context::StartPosition;
@@ -8,6 +8,7 @@ use super::core::{Core, Transition, is_past};
 use super::error::PersistentSubscriptionError;
 use super::link::Answered;
 use super::live::{LiveFailure, LiveStream, LiveWait};
+use super::read_image::ReadImage;
 use super::set_up::ReplayPlan;
 use super::state::{State, Step};
 use super::switch::Switching;
@@ -48,7 +49,7 @@ impl AwaitedReplay {
             let stream = ReplayStream {
                 session_id: self.replay_session_id,
                 subscription: self.subscription.clone(),
-                image,
+                image: ReadImage::new(image),
             };
             let replaying = Replaying::new(stream, self.plan.join_window);
             return Some(Transition::to(State::Replay(Box::new(replaying))));
@@ -66,7 +67,7 @@ pub(super) struct ReplayStream {
     pub(super) session_id: i64,
     /// Keeps the image.
     subscription: Subscription,
-    pub(super) image: Image,
+    pub(super) image: ReadImage,
 }
 
 impl ReplayStream {
@@ -126,7 +127,7 @@ impl Replaying {
         if let Some(transition) = self.look_for_live(core, turn.now_ns) {
             return Ok(Some(transition));
         }
-        let delivered = turn.deliver(&self.replay.image);
+        let delivered = turn.deliver(&mut self.replay.image);
         self.keep_position(core);
         delivered?;
         Ok(self.come_closer(core, turn.now_ns))

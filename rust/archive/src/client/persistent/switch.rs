@@ -42,10 +42,10 @@ impl Switching {
         if self.live.image.is_closed() {
             return Ok(Some(self.back_to_replay(core)));
         }
-        if let Some(end) = turn.skip_to(&self.live.image, replay_position)? {
+        if let Some(end) = turn.skip_to(&mut self.live.image, replay_position)? {
             self.switch_position = Some(end);
         }
-        let is_reached = turn.deliver_before(&self.replay.image, self.switch_position)?;
+        let is_reached = turn.deliver_before(&mut self.replay.image, self.switch_position)?;
         Ok(is_reached.then(|| self.switched(core, turn.now_ns)))
     }
 

@@ -1,6 +1,8 @@
 //! [`Turn`]: one poll of a persistent subscription, and how it delivers messages.
 
-use aeron_client::{Action, Fragment, Image, ImageFragmentAssembler};
+use aeron_client::{Action, Fragment, ImageFragmentAssembler};
+
+use super::read_image::ReadImage;
 
 /// Called with each message.
 pub(super) type OnMessage<'a> = dyn FnMut(Fragment<'_>) -> Action + 'a;
@@ -19,7 +21,7 @@ pub(super) struct Turn<'a> {
 
 impl Turn<'_> {
     /// Delivers messages of an image. Returns the number of fragments.
-    pub(super) fn deliver(&mut self, image: &Image) -> aeron_client::Result<usize> {
+    pub(super) fn deliver(&mut self, image: &mut ReadImage) -> aeron_client::Result<usize> {
         let Self {
             assembler,
             on_message,
@@ -35,7 +37,7 @@ impl Turn<'_> {
     /// Delivers messages of an image up to the frame that ends at `end`, which is not taken. Returns whether that frame was reached.
     pub(super) fn deliver_before(
         &mut self,
-        image: &Image,
+        image: &mut ReadImage,
         end: Option<i64>,
     ) -> aeron_client::Result<bool> {
         let Self {
@@ -61,7 +63,7 @@ impl Turn<'_> {
     /// Takes the frames of an image that end at or before `position`. Returns the end of the first frame behind it.
     pub(super) fn skip_to(
         &mut self,
-        image: &Image,
+        image: &mut ReadImage,
         position: i64,
     ) -> aeron_client::Result<Option<i64>> {
         let mut next_end = None;
