@@ -193,7 +193,7 @@ impl ArchiveSession {
         self.exchange.abandon(correlation_id);
     }
 
-    /// Sends queued requests, receives up to ten fragments, fails late requests, and calls the handlers. Returns a work count.
+    /// Sends queued requests, receives up to 64 fragments, fails late requests, and calls the handlers. Returns a work count.
     ///
     /// # Errors
     /// See [`ArchiveSession`]; the error of the response stream, which then has ended.

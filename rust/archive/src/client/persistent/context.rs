@@ -139,7 +139,7 @@ impl PersistentSubscriptionContext {
         }
         refuse(format!(
             "Channel media type mismatch. A replay_channel with control-mode=response needs the media of the control channel: \
-             replay_channel={} control_request_channel={control_channel}",
+             the replay_channel is {}, the control channel {control_channel}",
             self.replay_channel
         ))
     }

@@ -223,7 +223,7 @@ impl ReplayMerge {
             return;
         }
         if !self.is_merged() {
-            self.parties.leave_replay();
+            self.parties.give_up();
         }
         self.state = State::Closed;
     }

@@ -147,7 +147,6 @@ impl Parties {
         if self.archive.aeron().is_closed() {
             return;
         }
-        self.adding.clear();
         // A driver that does not know the destination has nothing to remove.
         drop(
             self.subscription
@@ -157,6 +156,12 @@ impl Parties {
             // The archive ends a replay without a receiver anyway.
             drop(self.archive.begin(ArchiveCall::stop_replay(id)));
         }
+    }
+
+    /// Withdraws destinations that are being added, and leaves the replay. Not for a merge that is complete: its live destination stays.
+    pub(super) fn give_up(&mut self) {
+        self.adding.clear();
+        self.leave_replay();
     }
 
     pub(super) fn active_transport_count(&self) -> i32 {
