@@ -241,7 +241,11 @@ impl PyReplayMerge {
         let mut messages = self.pool.take();
         if let Some(image) = &image {
             let polled = py.detach(|| subscription.poll_image_batch(image, &mut messages, limits));
-            polled.map_err(|error| from_client(&error))?;
+            match polled {
+                Err(error) if messages.is_empty() => return Err(from_client(&error)),
+                // What was read before an error was found is not lost: the error comes with the next poll.
+                _ => {}
+            }
         }
         Ok(Batch::new(messages, &self.pool, subscription.stream_id()))
     }
@@ -300,6 +304,11 @@ impl PyReplayMerge {
         _traceback: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         self.close(py)
+    }
+
+    fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        visit.call(&self.subscription)?;
+        visit.call(&self.header)
     }
 
     fn __repr__(&self) -> String {
