@@ -477,7 +477,13 @@ def test_passwords_and_challenges_are_answered_and_others_are_refused(
             assert isinstance(refused.value, PermissionError)
         with aeron.connect_archive(client, credentials=credentials) as archive:
             archive.start_recording(IPC, stream_id)
-        assert [challenge is None for challenge in challenges] == [True, False]
+            assert [challenge is None for challenge in challenges] == [True, False]
+            publication = client.add_publication(IPC, stream_id)
+            archive.wait_recorded(publication, publication.publish(b"hello", timeout=5), timeout=5)
+            source = {"recording_id": 0, "live_channel": IPC, "live_stream_id": stream_id}
+            with archive.persistent_subscription(**source, start_position=aeron.FROM_START) as subscription:
+                assert next(iter(subscription.batches(timeout=5))).to_list() == [b"hello"]
+        assert [challenge is None for challenge in challenges] == [True, False] * 2
         with pytest.raises(aeron.AuthenticationRejectedError, match="authentication rejected"):
             aeron.connect_archive(client, credentials=b"ann:wrong")
         with pytest.raises(ZeroDivisionError):

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import eventually
+from tests.ports import free_port
 
 import aeron
 
@@ -184,6 +185,44 @@ def test_what_is_dropped_without_being_closed_leaves_nothing(
     eventually(lambda: not [counter for counter in client.counters_reader if 114 <= counter.type_id <= 117])
 
 
+def test_a_subscription_in_a_cycle_with_the_function_of_its_credentials_is_collected(
+    archive: aeron.AeronArchive, client: aeron.Aeron, settings: dict[str, Any]
+) -> None:
+    class Owner:
+        def __init__(self) -> None:
+            self.subscription = aeron.PersistentSubscription(client, **settings, credentials=self.credentials)
+
+        def credentials(self, challenge: bytes | None) -> bytes:
+            return b""
+
+    owner = Owner()
+    assert read(owner.subscription, 1)
+    reference = weakref.ref(owner)
+    del owner
+    gc.collect()
+    assert reference() is None
+
+
+def test_a_merge_in_a_cycle_with_its_subscription_is_collected(
+    archive: aeron.AeronArchive, client: aeron.Aeron, stream_id: int
+) -> None:
+    class Owner:
+        def __init__(self) -> None:
+            channel = "aeron:udp?control-mode=manual|session-id=5"
+            subscription = client.add_subscription(channel, stream_id, on_available_image=self.on_image)
+            replay, live = (f"aeron:udp?endpoint=localhost:{port}" for port in (0, free_port()))
+            self.merge = aeron.ReplayMerge(subscription, archive, "aeron:udp?session-id=5", replay, live, 0)
+
+        def on_image(self, image: aeron.Image) -> None: ...
+
+    owner = Owner()
+    owner.merge.do_work()
+    reference = weakref.ref(owner)
+    del owner
+    gc.collect()
+    assert reference() is None
+
+
 def test_settings_that_are_missing_or_wrong_are_refused(
     client: aeron.Aeron, archive: aeron.AeronArchive, settings: dict[str, Any]
 ) -> None:
@@ -208,5 +247,7 @@ def test_settings_that_are_missing_or_wrong_are_refused(
             aeron.PersistentSubscription(client, **settings | change)
     with pytest.raises(TypeError, match="no setting message_timeout"):
         archive.persistent_subscription(**settings, message_timeout=1)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="PersistentSubscription has no setting colour"):
+        aeron.PersistentSubscription(client, **settings, colour="red")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="on_error"):
         aeron.PersistentSubscription(client, **settings, on_signal=print)  # type: ignore[call-arg]

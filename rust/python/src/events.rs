@@ -65,6 +65,11 @@ impl Handler {
         lock(&self.weak.function).is_some()
     }
 
+    /// The handler as native code holds it.
+    pub fn weak(&self) -> Arc<WeakHandler> {
+        Arc::clone(&self.weak)
+    }
+
     /// Shows the function to the garbage collector.
     pub fn visit(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
         visit.call(&self.owned)
@@ -122,14 +127,14 @@ impl Drop for OwnedFunction {
 /// The garbage collector takes objects apart one after the other and lets other threads run meanwhile. A function that it has found to
 /// be garbage may have lost its globals already, and calling it would crash. Weak references to garbage are cleared before anything
 /// is taken apart, so the function is called only if the weak reference is alive.
-struct WeakHandler {
+pub struct WeakHandler {
     owned: Py<PyWeakrefReference>,
     function: Function,
 }
 
 impl WeakHandler {
     /// Returns the function, unless it was released or is garbage.
-    fn get<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+    pub fn get<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         let _owned = self.owned.bind(py).upgrade()?;
         let function = lock(&self.function);
         function.as_ref().map(|function| function.bind(py).clone())

@@ -2,7 +2,7 @@
 
 /// Supplies credentials to an archive's authenticator.
 pub trait CredentialsSupplier: Send + Sync {
-    /// Returns the credentials that go with the connect request; empty for none.
+    /// Returns the credentials that go with the connect request; empty for none. Called once for each connection.
     fn encoded_credentials(&self) -> Vec<u8>;
 
     /// Returns the credentials for a challenge of the archive.

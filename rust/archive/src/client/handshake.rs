@@ -32,7 +32,7 @@ pub(super) struct Handshake {
 /// The next step.
 enum Phase {
     AwaitRequestStream,
-    SendConnectRequest,
+    SendConnectRequest { encoded_credentials: Vec<u8> },
     AwaitResponseStream { correlation_id: i64 },
     AwaitConnectResponse { correlation_id: i64 },
     SendChallengeResponse { encoded_credentials: Vec<u8> },
@@ -75,7 +75,7 @@ impl Handshake {
     pub(super) const fn awaited(&self) -> &'static str {
         match self.phase {
             Phase::AwaitRequestStream => "an archive that subscribes to the request channel",
-            Phase::SendConnectRequest => "room for the connect request",
+            Phase::SendConnectRequest { .. } => "room for the connect request",
             Phase::AwaitResponseStream { .. } => {
                 "the archive's publication on the response channel"
             }
@@ -119,11 +119,17 @@ impl Handshake {
     /// The next phase; `None` if this one has to wait.
     fn advance(&mut self, aeron: &Aeron, context: &ArchiveClientContext) -> Result<Option<Phase>> {
         match &self.phase {
-            Phase::AwaitRequestStream => Ok(self
-                .publication
-                .is_connected()
-                .then_some(Phase::SendConnectRequest)),
-            Phase::SendConnectRequest => self.send_connect_request(aeron, context),
+            Phase::AwaitRequestStream => {
+                Ok(self
+                    .publication
+                    .is_connected()
+                    .then(|| Phase::SendConnectRequest {
+                        encoded_credentials: context.credentials.encoded_credentials(),
+                    }))
+            }
+            Phase::SendConnectRequest {
+                encoded_credentials,
+            } => self.send_connect_request(aeron, context, encoded_credentials),
             &Phase::AwaitResponseStream { correlation_id } => Ok(self
                 .subscription
                 .is_connected()
@@ -148,19 +154,19 @@ impl Handshake {
         &self,
         aeron: &Aeron,
         context: &ArchiveClientContext,
+        encoded_credentials: &[u8],
     ) -> Result<Option<Phase>> {
         let Some(response_channel) = self.subscription.try_resolve_channel_endpoint_port() else {
             return Ok(None);
         };
         let correlation_id = aeron.next_correlation_id();
-        let encoded_credentials = context.credentials.encoded_credentials();
         let client_info = client_info(&context.client_name);
         let request = ArchiveRequest::AuthConnect(AuthConnectRequest {
             correlation_id,
             response_stream_id: context.control_response_stream_id,
             version: ARCHIVE_PROTOCOL_VERSION,
             response_channel: response_channel.as_bytes(),
-            encoded_credentials: &encoded_credentials,
+            encoded_credentials,
             client_info: client_info.as_bytes(),
         });
         let next = Phase::AwaitResponseStream { correlation_id };

@@ -15,6 +15,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyDict, PyString};
 
+use super::connect::Credentials;
 use super::errors::from_archive;
 use super::link::Link;
 use super::operation::{ArchiveTask, ConvertOf, Task};
@@ -50,6 +51,7 @@ pub struct PyAeronArchive {
     client: Py<PyAeron>,
     /// Its handlers, for the garbage collector.
     handlers: Vec<Handler>,
+    credentials: Arc<Credentials>,
     has_signal_handler: bool,
     max_idle_park_ns: u64,
 }
@@ -66,12 +68,14 @@ impl PyAeronArchive {
         link: Arc<Link>,
         client: &Bound<'_, PyAeron>,
         handlers: Vec<Handler>,
+        credentials: Arc<Credentials>,
         has_signal_handler: bool,
     ) -> Self {
         Self {
             link: OfProcess::new(link),
             client: client.clone().unbind(),
             handlers,
+            credentials,
             has_signal_handler,
             max_idle_park_ns: client.get().max_idle_park_ns(),
         }
@@ -566,9 +570,9 @@ archive_methods! {
 
     /// Adds a `PersistentSubscription` to a recording of this archive: replayed first, and then live.
     ///
-    /// The subscription has a session of its own with the archive, made with the settings of this client. Credentials are those bytes
-    /// with which this client connected; if the archive challenges its clients, use `aeron.PersistentSubscription`. Keywords are those of
-    /// `aeron.PersistentSubscription`, without the settings of the archive's client.
+    /// The subscription has a session of its own with the archive, made with the settings of this client. A function that returns
+    /// credentials is called for each connection of the subscription too. Keywords are those of `aeron.PersistentSubscription`, without
+    /// the settings of the archive's client.
     #[pyo3(
         signature = (**settings),
         text_signature = "($self, *, recording_id, live_channel, live_stream_id, replay_channel='aeron:ipc', replay_stream_id=100, start_position=-2, on_live_joined=None, on_live_left=None, on_error=None)"
@@ -585,8 +589,13 @@ archive_methods! {
             );
             return Err(raise("ArgumentTypeError", reason));
         }
-        let context = self.get()?.context().clone();
-        PyPersistentSubscription::open(self.client.bind(py), options, context, None)
+        let mut context = self.get()?.context().clone();
+        let credentials = self.credentials.for_another(py)?;
+        if let Some(credentials) = &credentials {
+            context.credentials = Arc::clone(&credentials.supplier) as _;
+        }
+        let credentials = credentials.unwrap_or_default();
+        PyPersistentSubscription::open(self.client.bind(py), options, context, credentials)
     }
     /// Waits up to `timeout` seconds (`None`: without a limit) until the archive has recorded a publication up to `position`. Returns the
     /// `Recording`.

@@ -1,5 +1,6 @@
 //! `connect_archive`: arguments, credentials, and the connection that is being made.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aeron_archive::client::{
@@ -18,7 +19,7 @@ use crate::argument::{self, Argument, Callable, Instance, wrong_type};
 use crate::channel::Channel;
 use crate::client::PyAeron;
 use crate::errors::raise;
-use crate::events::{ErrorReporter, Handler, clone_all};
+use crate::events::{ErrorReporter, Handler, WeakHandler, clone_all};
 use crate::operations::{Make, Operation, Owned, PyPendingOperation};
 use crate::waiting::duration;
 
@@ -31,36 +32,45 @@ const ANY_LOCAL_PORT: &str = "aeron:udp?endpoint=localhost:0";
 /// What a client of an archive is made with.
 pub struct Settings {
     context: ArchiveClientContext,
-    credentials: Arc<Credentials>,
+    credentials: GivenCredentials,
     on_signal: Option<Handler>,
     error_handler: Option<Handler>,
 }
 
 impl Settings {
-    /// Reads the keywords. What is not given comes from the environment.
-    pub fn read(py: Python<'_>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+    /// Reads the keywords of `owner`. What is not given comes from the environment.
+    pub fn read(
+        py: Python<'_>,
+        owner: &str,
+        settings: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
         let mut context = ArchiveClientContext::from_env().map_err(|error| from_archive(&error))?;
         if std::env::var_os(CONTROL_TERM_LENGTH_VARIABLE).is_none() {
             context.control_term_buffer_length = CONTROL_TERM_LENGTH;
         }
         let mut this = Self {
             context,
-            credentials: Arc::default(),
+            credentials: GivenCredentials::default(),
             on_signal: None,
             error_handler: None,
         };
         let items = settings.into_iter().flatten();
         for (name, value) in items.filter(|(_, value)| !value.is_none()) {
-            this.set(py, name.extract()?, &value)?;
+            let name: String = name.extract()?;
+            if !this.set(py, &name, &value)? {
+                let reason =
+                    format!("{owner} has no setting {name}; help(aeron.{owner}) lists all");
+                return Err(raise("ArgumentTypeError", reason));
+            }
         }
-        let credentials = Arc::clone(&this.credentials);
+        let credentials = Arc::clone(&this.credentials.supplier);
         this.context.credentials = credentials;
         this.complete_channels()?;
         Ok(this)
     }
 
     /// The settings for an owner that has other handlers.
-    pub fn without_handlers(self) -> PyResult<(ArchiveClientContext, Arc<Credentials>)> {
+    pub fn without_handlers(self) -> PyResult<(ArchiveClientContext, GivenCredentials)> {
         if self.on_signal.is_some() || self.error_handler.is_some() {
             let reason =
                 "on_signal and error_handler are settings of connect_archive alone: pass on_error";
@@ -69,7 +79,8 @@ impl Settings {
         Ok((self.context, self.credentials))
     }
 
-    fn set(&mut self, py: Python<'_>, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    /// Takes a keyword. Returns whether there is such a setting.
+    fn set(&mut self, py: Python<'_>, name: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
         let context = &mut self.context;
         let handler = || Handler::new(py, Callable::convert(value, name)?.0);
         match name {
@@ -95,17 +106,12 @@ impl Settings {
                 context.control_term_buffer_sparse = bool::convert(value, name)?;
             }
             "control_mtu_length" => context.control_mtu_length = u32::convert(value, name)?,
-            "credentials" => self.credentials = Arc::new(Credentials::convert(value, name)?),
+            "credentials" => self.credentials = GivenCredentials::read(value, name)?,
             "on_signal" => self.on_signal = Some(handler()?),
             "error_handler" => self.error_handler = Some(handler()?),
-            unknown => {
-                let reason = format!(
-                    "connect_archive has no setting {unknown}; help(aeron.connect_archive) lists all"
-                );
-                return Err(raise("ArgumentTypeError", reason));
-            }
+            _ => return Ok(false),
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Fills in the channels that nobody named: IPC, or a local port for an archive on this machine.
@@ -150,6 +156,11 @@ impl Settings {
             notices.errors = Some(reporter.clone());
             handlers.push(handler);
         }
+        let GivenCredentials {
+            supplier: credentials,
+            function,
+        } = self.credentials;
+        handlers.extend(function);
         let has_signal_handler = self.on_signal.is_some();
         if let Some(handler) = self.on_signal {
             notices.on_signal = Some(Box::new(reporter.signal_handler(&handler)));
@@ -159,7 +170,7 @@ impl Settings {
             connecting: Some(connecting),
             aeron: aeron.clone(),
             outcome: None,
-            credentials: self.credentials,
+            credentials,
             notices: Some(notices),
             has_signal_handler,
         };
@@ -205,7 +216,8 @@ impl Operation for Connecting {
 
     fn take_result(&mut self) -> Make {
         let (outcome, notices) = (self.outcome.take(), self.notices.take());
-        let error = self.credentials.finish();
+        let error = self.credentials.take_error();
+        let credentials = Arc::clone(&self.credentials);
         let has_signal_handler = self.has_signal_handler;
         Box::new(move |py, owned| {
             let archive = match (outcome, error) {
@@ -214,7 +226,11 @@ impl Operation for Connecting {
                 (Some(Err(error)), None) => return Err(from_archive(&error)),
                 (None, None) => return Err(raise("AeronError", "the operation is not finished")),
             };
-            client_of(py, owned, archive, notices, has_signal_handler)
+            let link = link_of(py, owned, archive, notices)?;
+            let (client, handlers) = (owned.client(py)?, clone_all(py, owned.handlers()));
+            let archive =
+                PyAeronArchive::new(link, client, handlers, credentials, has_signal_handler);
+            Ok(Py::new(py, archive)?.into_any())
         })
     }
 
@@ -235,37 +251,44 @@ impl Operation for Connecting {
     }
 }
 
-fn client_of(
+fn link_of(
     py: Python<'_>,
     owned: &Owned,
     archive: AeronArchive,
     notices: Option<Notices>,
-    has_signal_handler: bool,
-) -> PyResult<Py<PyAny>> {
-    let client = owned.client(py)?;
-    let is_invoked = client.get().is_invoked();
-    let link = Link::open(archive, is_invoked, notices.unwrap_or_default())?;
-    let handlers = clone_all(py, owned.handlers());
-    let archive = PyAeronArchive::new(link, client, handlers, has_signal_handler);
-    Ok(Py::new(py, archive)?.into_any())
+) -> PyResult<Arc<Link>> {
+    let is_invoked = owned.client(py)?.get().is_invoked();
+    Link::open(archive, is_invoked, notices.unwrap_or_default())
 }
 
 /// Credentials: bytes, or a function that is called with `None` at first and with the archive's challenge later.
 #[derive(Default)]
 pub struct Credentials {
+    /// Those of the first connection. Without a function, those of every connection.
     encoded: Vec<u8>,
-    /// `None` once the connection is made: the garbage collector does not see it here.
-    function: Mutex<Option<Py<PyAny>>>,
+    is_used: AtomicBool,
+    function: Option<Arc<WeakHandler>>,
     /// What the function raised.
     error: Mutex<Option<PyErr>>,
 }
 
-impl Argument for Credentials {
-    fn convert(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
+/// Credentials, and the function behind them for their owner, who shows it to the garbage collector.
+#[derive(Default)]
+pub struct GivenCredentials {
+    pub supplier: Arc<Credentials>,
+    pub function: Option<Handler>,
+}
+
+impl GivenCredentials {
+    fn read(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
         if let Ok(bytes) = value.extract::<PyBackedBytes>() {
-            return Ok(Self {
+            let supplier = Credentials {
                 encoded: bytes.to_vec(),
-                ..Self::default()
+                ..Credentials::default()
+            };
+            return Ok(Self {
+                supplier: Arc::new(supplier),
+                function: None,
             });
         }
         if !value.is_callable() {
@@ -275,11 +298,21 @@ impl Argument for Credentials {
                 "bytes, or a function that returns bytes",
             ));
         }
-        let encoded = call_for_bytes(value, None)?;
-        Ok(Self {
+        Self::of(value)
+    }
+
+    /// Calls the function for the first time.
+    fn of(function: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let encoded = call_for_bytes(function, None)?;
+        let handler = Handler::new(function.py(), function.clone().unbind())?;
+        let supplier = Credentials {
             encoded,
-            function: Mutex::new(Some(value.clone().unbind())),
-            error: Mutex::default(),
+            function: Some(handler.weak()),
+            ..Credentials::default()
+        };
+        Ok(Self {
+            supplier: Arc::new(supplier),
+            function: Some(handler),
         })
     }
 }
@@ -298,11 +331,10 @@ fn call_for_bytes(function: &Bound<'_, PyAny>, challenge: Option<&[u8]>) -> PyRe
 }
 
 impl Credentials {
-    /// Lets go of the function. Returns what it raised.
-    pub fn finish(&self) -> Option<PyErr> {
-        let function = lock(&self.function).take();
-        drop(function);
-        self.take_error()
+    /// Credentials by the same function for another owner. Returns `None` if there is no function.
+    pub fn for_another(&self, py: Python<'_>) -> PyResult<Option<GivenCredentials>> {
+        let function = self.function.as_ref().and_then(|it| it.get(py));
+        function.map(|it| GivenCredentials::of(&it)).transpose()
     }
 
     /// Takes what the function raised.
@@ -310,24 +342,9 @@ impl Credentials {
         lock(&self.error).take()
     }
 
-    fn answer(&self, py: Python<'_>, challenge: &[u8]) -> PyResult<Vec<u8>> {
-        let function = lock(&self.function)
-            .as_ref()
-            .map(|function| function.clone_ref(py));
-        match function {
-            Some(function) => call_for_bytes(function.bind(py), Some(challenge)),
-            None => Ok(Vec::new()),
-        }
-    }
-}
-
-impl CredentialsSupplier for Credentials {
-    fn encoded_credentials(&self) -> Vec<u8> {
-        self.encoded.clone()
-    }
-
-    fn on_challenge(&self, encoded_challenge: &[u8]) -> Vec<u8> {
-        match Python::try_attach(|py| self.answer(py, encoded_challenge)) {
+    /// Calls the function, and keeps what it raises. Returns no bytes if there is no function.
+    fn ask(&self, challenge: Option<&[u8]>) -> Vec<u8> {
+        match Python::try_attach(|py| self.call(py, challenge)) {
             Some(Ok(bytes)) => bytes,
             Some(Err(error)) => {
                 *lock(&self.error) = Some(error);
@@ -335,6 +352,27 @@ impl CredentialsSupplier for Credentials {
             }
             None => Vec::new(),
         }
+    }
+
+    fn call(&self, py: Python<'_>, challenge: Option<&[u8]>) -> PyResult<Vec<u8>> {
+        match self.function.as_ref().and_then(|it| it.get(py)) {
+            Some(function) => call_for_bytes(&function, challenge),
+            None => Ok(Vec::new()),
+        }
+    }
+}
+
+impl CredentialsSupplier for Credentials {
+    fn encoded_credentials(&self) -> Vec<u8> {
+        let is_first = !self.is_used.swap(true, Ordering::Relaxed);
+        match is_first || self.function.is_none() {
+            true => self.encoded.clone(),
+            false => self.ask(None),
+        }
+    }
+
+    fn on_challenge(&self, encoded_challenge: &[u8]) -> Vec<u8> {
+        self.ask(Some(encoded_challenge))
     }
 }
 
@@ -390,5 +428,5 @@ pub fn async_connect_archive(
     #[pyo3(from_py_with = argument::client)] client: Instance<PyAeron>,
     settings: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<PyPendingOperation> {
-    Settings::read(py, settings)?.connect(client.0.bind(py))
+    Settings::read(py, "connect_archive", settings)?.connect(client.0.bind(py))
 }

@@ -13,7 +13,7 @@ use aeron_client::{Action, Batch as Messages, BatchLimits, TryPollError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::connect::{Credentials, Settings};
+use super::connect::{Credentials, GivenCredentials, Settings};
 use super::errors::{from_archive, from_persistent};
 use super::persistent_options::{Handlers, Options};
 use crate::argument::{self, Instance};
@@ -85,8 +85,7 @@ struct Shared {
     subscription: Mutex<PersistentSubscription>,
     status: PersistentSubscriptionStatus,
     events: Arc<Events>,
-    /// Those of a subscription with settings of its own.
-    credentials: Option<Arc<Credentials>>,
+    credentials: Arc<Credentials>,
     is_closing: AtomicBool,
     /// Whether a poll of the program runs.
     is_polled: AtomicBool,
@@ -243,9 +242,9 @@ impl PyPersistentSubscription {
     /// Adds a subscription to the archive of these settings.
     pub fn open(
         client: &Bound<'_, PyAeron>,
-        options: Options,
+        mut options: Options,
         archive: ArchiveClientContext,
-        credentials: Option<Arc<Credentials>>,
+        credentials: GivenCredentials,
     ) -> PyResult<Self> {
         let (py, park_ns) = (client.py(), client.get().max_idle_park_ns());
         let mut context = options.context(archive)?;
@@ -259,11 +258,12 @@ impl PyPersistentSubscription {
             status: subscription.status(),
             subscription: Mutex::new(subscription),
             events,
-            credentials,
+            credentials: credentials.supplier,
             is_closing: AtomicBool::new(false),
             is_polled: AtomicBool::new(false),
         });
         crate::exit::add_client(&shared);
+        options.handlers.credentials = credentials.function;
         Ok(Self {
             shared: OfProcess::new(shared),
             header: Py::new(py, PyHeader::default())?,
@@ -283,7 +283,7 @@ impl PyPersistentSubscription {
     /// Calls the program's handlers with what has happened. What a handler raises ends that; the other events come with the next poll.
     fn tell(&self, py: Python<'_>) -> PyResult<()> {
         let shared = self.get()?;
-        if let Some(error) = shared.credentials.as_ref().and_then(|it| it.take_error()) {
+        if let Some(error) = shared.credentials.take_error() {
             return Err(error);
         }
         while let Some(event) = shared.events.pop() {
@@ -422,9 +422,9 @@ impl PyPersistentSubscription {
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let (options, others) = Options::read(py, settings)?;
-        let settings = Settings::read(py, Some(&others))?;
+        let settings = Settings::read(py, "PersistentSubscription", Some(&others))?;
         let (context, credentials) = settings.without_handlers()?;
-        Self::open(client.0.bind(py), options, context, Some(credentials))
+        Self::open(client.0.bind(py), options, context, credentials)
     }
 
     /// Takes one step, and calls `handler(payload, header)` with the messages of up to `fragment_limit` fragments. Returns the number of
@@ -598,9 +598,6 @@ impl PyPersistentSubscription {
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let shared = self.get()?;
         py.detach(|| shared.close());
-        if let Some(credentials) = &shared.credentials {
-            credentials.finish();
-        }
         self.handlers.iter().for_each(Handler::clear);
         Ok(())
     }

@@ -29,13 +29,20 @@ pub struct Handlers {
     pub on_live_joined: Option<Handler>,
     pub on_live_left: Option<Handler>,
     pub on_error: Option<Handler>,
+    /// Function that returns the credentials for the archive.
+    pub credentials: Option<Handler>,
 }
 
 impl Handlers {
     pub fn iter(&self) -> impl Iterator<Item = &Handler> {
-        [&self.on_live_joined, &self.on_live_left, &self.on_error]
-            .into_iter()
-            .flatten()
+        [
+            &self.on_live_joined,
+            &self.on_live_left,
+            &self.on_error,
+            &self.credentials,
+        ]
+        .into_iter()
+        .flatten()
     }
 }
 
