@@ -171,6 +171,38 @@ def test_a_replay_that_came_and_went_before_the_first_look_has_ended(
             list(replay.batches())
 
 
+@pytest.mark.parametrize("channel", [IPC, "aeron:udp?endpoint=localhost:0"])
+def test_a_replay_that_is_cut_short_once_all_that_came_was_received_raises(
+    archive: aeron.AeronArchive, stream_id: int, channel: str
+) -> None:
+    publication = archive.add_recorded_publication(IPC, stream_id)
+    active = archive.wait_recorded(publication, publication.publish(b"x", timeout=5), timeout=5).recording_id
+    with archive.replay(active, channel) as replay:
+        batches = replay.batches(timeout=10)
+        assert next(batches).to_list() == [b"x"]
+        archive.stop_all_replays(active)
+        with pytest.raises(aeron.ArchiveError, match="before the end of its stream"):
+            list(batches)
+    publication.close()
+
+
+def test_a_replay_without_a_segment_that_it_needs_raises(
+    server: aeron.Archive, archive: aeron.AeronArchive, stream_id: int, tmp_path: Path
+) -> None:
+    recording = record(archive, stream_id, [bytes(1000)] * 400)
+    segments = sorted((tmp_path / "archive").glob("*.rec"), key=lambda path: int(path.stem.partition("-")[2]))
+    assert len(segments) > 3
+    segments[2].unlink()
+    got: list[bytes] = []
+    with (
+        archive.replay(recording.recording_id, length=aeron.REPLAY_ALL_AND_STOP) as replay,
+        pytest.raises(aeron.ArchiveError, match="before the end of its stream"),
+    ):
+        for batch in replay.batches(timeout=10):
+            got += batch.to_list()
+    assert 0 < len(got) < 400
+
+
 def purged(archive: aeron.AeronArchive, recording_id: int) -> bool:
     """Purges a recording, unless it is still replayed."""
     try:

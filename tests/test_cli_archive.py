@@ -121,6 +121,40 @@ def test_replay_and_purge_of_an_unknown_recording_fail(scene: Scene) -> None:
         assert "99" in result.stderr
 
 
+def test_a_replay_that_ends_early_has_status_1(scene: Scene, tmp_path: Path) -> None:
+    recording = scene.record(2010, 200)
+    (scene.directory / f"{recording.recording_id}-{SEGMENT_LENGTH}.rec").unlink()
+    output = tmp_path / "messages"
+    result = run("archive", "replay", "--dir", scene.driver.dir, recording.recording_id, "-o", output)
+    assert result.exit_code == 1
+    assert result.stderr
+    assert b"".join(map(message, range(200))).startswith(output.read_bytes())
+
+
+def test_a_replay_that_the_archive_cannot_bring_has_status_1(tmp_path: Path) -> None:
+    control_channel = f"aeron:udp?endpoint=localhost:{free_port()}"
+    with (
+        driver_directory() as directory,
+        driver_directory() as other,
+        aeron.MediaDriver(dir=directory) as driver,
+        aeron.MediaDriver(dir=other),
+        aeron.Archive(
+            tmp_path / "archive",
+            driver=driver,
+            segment_file_length=SEGMENT_LENGTH,
+            control_channel=control_channel,
+            connect_timeout_ns=200_000_000,
+        ),
+        aeron.connect(driver) as client,
+        aeron.connect_archive(client) as archive,
+    ):
+        Scene(driver, client, archive, tmp_path, None, control_channel).record(STREAM, 3)  # type: ignore[arg-type]
+        remote = ("--control-channel", control_channel, "--response-channel", "aeron:udp?endpoint=localhost:0")
+        result = run("archive", "replay", "--dir", other, 0, *remote)
+    assert result.exit_code == 1
+    assert "no connection established" in result.stderr
+
+
 def test_record_prints_what_starts_and_stops_and_ends_the_recording(scene: Scene) -> None:
     """07-45, 07-54, 07-55"""
     with Command("archive", "record", "--dir", scene.driver.dir, "-c", CHANNEL, "-s", 2001, "--json") as record:

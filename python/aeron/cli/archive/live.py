@@ -31,6 +31,15 @@ class ArchiveSession:
     stop: aeron.ShutdownSignalBarrier
     errors: list[Exception]
 
+    def check(self) -> None:
+        """Checks what the archive has reported.
+
+        Raises:
+            click.ClickException: an error that no request waits for.
+        """
+        if self.errors:
+            raise click.ClickException(printable_lines(str(self.errors[0])).rstrip())
+
     def signals(self) -> Iterator[aeron.RecordingSignal]:
         """Signals of recordings, until the command is told to end.
 
@@ -39,8 +48,7 @@ class ArchiveSession:
         """
         while not self.stop.is_signalled:
             yield from self.archive.signals(timeout=SIGNAL_TIMEOUT_S)
-            if self.errors:
-                raise click.ClickException(printable_lines(str(self.errors[0])))
+            self.check()
             if self.archive.is_closed or self.archive.state != "CONNECTED":
                 raise click.ClickException("the archive has ended the session")
 

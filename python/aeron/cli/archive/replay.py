@@ -130,7 +130,7 @@ def _print(
 ) -> None:
     left = messages
     with replayed:
-        for batch in _batches(session, replayed):
+        for batch in _batches(session, printer.recording_id, replayed):
             shown = batch if left is None else batch[:left]
             printer.print(shown)
             on_position(batch.positions[-1])
@@ -140,14 +140,22 @@ def _print(
                     return
 
 
-def _batches(session: ArchiveSession, replayed: aeron.Subscription) -> Iterator[aeron.Batch]:
-    """Batches until the end of the replay, or until the command is told to end."""
+def _batches(session: ArchiveSession, recording_id: int, replayed: aeron.Subscription) -> Iterator[aeron.Batch]:
+    """Batches until the end of the replay, or until the command is told to end.
+
+    Raises:
+        click.ClickException: the archive reports an error, such as that it cannot reach the channel of the replay.
+        aeron.AeronError: the replay ended before its end, or the archive does not respond any more.
+    """
     while not session.stop.is_signalled:
         for batch in replayed.batches(_BATCH_LIMIT, timeout=_BATCH_TIMEOUT_S):
             yield batch
             if session.stop.is_signalled:
                 return
+        session.check()
         if replayed._is_over:
+            # A driver ends the stream of an archive that died as one that is complete: a live archive still responds.
+            session.archive.get_stop_position(recording_id)
             return
 
 
@@ -155,7 +163,7 @@ class _Printer:
     """Prints or writes messages in the form that the options say."""
 
     def __init__(self, recording_id: int, length: int, as_json: bool, output: BinaryIO | None) -> None:
-        self._recording_id, self._length = recording_id, length
+        self.recording_id, self._length = recording_id, length
         self._as_json, self._output = as_json, output
 
     def print(self, batch: aeron.Batch) -> None:
@@ -171,14 +179,14 @@ class _Printer:
     def _lines(self, batch: aeron.Batch) -> Iterator[str]:
         for payload, position in zip(batch, batch.positions, strict=True):
             text = printable(bytes(payload[: self._length]).decode("utf-8", "backslashreplace"))
-            yield f"Message to position {position} of recording {self._recording_id} ({len(payload)} bytes) <<{text}>>"
+            yield f"Message to position {position} of recording {self.recording_id} ({len(payload)} bytes) <<{text}>>"
 
     def _json_lines(self, batch: aeron.Batch) -> Iterator[str]:
         columns = zip(batch, batch.positions, batch.session_ids, batch.reserved_values, strict=True)
         for payload, position, session_id, reserved_value in columns:
             yield json.dumps(
                 {
-                    "recording_id": self._recording_id,
+                    "recording_id": self.recording_id,
                     "position": position,
                     "session_id": session_id,
                     "reserved_value": reserved_value,

@@ -69,6 +69,8 @@ pub struct EndedImage {
     pub position: i64,
     /// Whether that was everything that the publisher had sent before it ended the stream.
     pub is_end_of_stream: bool,
+    /// Whether the publisher revoked the publication, so that the stream may lack an end.
+    pub is_publication_revoked: bool,
 }
 
 impl EndedImage {
@@ -77,6 +79,7 @@ impl EndedImage {
             session_id: image.session_id(),
             position: image.position(),
             is_end_of_stream: image.is_end_of_stream(),
+            is_publication_revoked: image.is_publication_revoked(),
         }
     }
 }

@@ -23,7 +23,7 @@ enum Progress {
     Running,
     /// The program has received everything.
     Complete,
-    /// The image went away before its end, at this position.
+    /// The image went away before its end, or the archive cut the replay short, at this position.
     Broken(i64),
     /// The archive is gone, and there never was an image.
     NeverBegan,
@@ -69,15 +69,28 @@ impl Replay {
             *image = self.subscription.image_at(0);
         }
         match (&*image, self.subscription.last_ended_image()) {
-            (Some(image), _) if image.is_end_of_stream() => Progress::Complete,
+            (Some(image), _) if image.is_end_of_stream() => {
+                end_of_stream(image.position(), image.is_publication_revoked())
+            }
             (Some(image), _) if image.is_closed() => Progress::Broken(image.position()),
             (Some(_), _) => Progress::Running,
             // The image came and went before the program looked.
-            (None, Some(ended)) if ended.is_end_of_stream => Progress::Complete,
+            (None, Some(ended)) if ended.is_end_of_stream => {
+                end_of_stream(ended.position, ended.is_publication_revoked)
+            }
             (None, Some(ended)) => Progress::Broken(ended.position),
             (None, None) if self.link.is_connected() => Progress::Running,
             (None, None) => Progress::NeverBegan,
         }
+    }
+}
+
+/// The end of a stream of which everything was received. An archive closes the publication of a replay that it has finished, and revokes
+/// that of one that it cuts short.
+fn end_of_stream(position: i64, is_revoked: bool) -> Progress {
+    match is_revoked {
+        true => Progress::Broken(position),
+        false => Progress::Complete,
     }
 }
 
