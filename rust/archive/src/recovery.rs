@@ -246,10 +246,15 @@ impl LastSegments {
         let first = stream.segment_base(stream.start_position());
         let last = self.bases.get(&stream.recording_id()).copied();
         match last.filter(|base| *base >= first) {
-            Some(base) if stream.segment_base(base) != base => Err(RecoveryError::Segment {
-                recording_id: stream.recording_id(),
-                name: stream.segment_name(base),
-            }),
+            Some(base)
+                if stream.segment_base(base) != base
+                    || base > stream.positions().max_position() =>
+            {
+                Err(RecoveryError::Segment {
+                    recording_id: stream.recording_id(),
+                    name: stream.segment_name(base),
+                })
+            }
             last => Ok(last),
         }
     }
@@ -428,10 +433,13 @@ impl<'a, S: Storage> Recovery<'a, S> {
         }
         let walked = match walked {
             Some(walked) => walked,
-            None => Walked {
-                is_followed_by_zeros: false,
-                ..walk(&mut window, range, checksum)?
-            },
+            None => {
+                window.clear();
+                Walked {
+                    is_followed_by_zeros: false,
+                    ..walk(&mut window, range, checksum)?
+                }
+            }
         };
         self.bytes = window.into_bytes();
         Ok(walked)

@@ -57,6 +57,11 @@ impl<S: Storage> Window<S> {
         }
     }
 
+    /// Makes the window hold nothing, for a walk up to another limit: what it holds ends at that of the last one.
+    pub(crate) fn clear(&mut self) {
+        self.filled = 0;
+    }
+
     /// The memory, for another window.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.bytes

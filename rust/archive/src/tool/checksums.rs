@@ -89,7 +89,7 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
     ) -> Result<u64, ToolError> {
         let name = stream.segment_name(base);
         let from = base.max(stream.start_position());
-        let to = end.min(base + stream.segment_length());
+        let to = end.min(base.saturating_add(stream.segment_length()));
         if from >= to {
             return Ok(0);
         }

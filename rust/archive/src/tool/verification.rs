@@ -190,7 +190,7 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         let segments = self.segments(descriptor);
         verification.has_segments = !segments.is_empty();
         if let Some(&last) = segments.last() {
-            check_bounds(descriptor, last + stream.segment_length() - 1)?;
+            check_bounds(descriptor, last.saturating_add(stream.segment_length() - 1))?;
             self.check_not_short(&stream, last)?;
         }
         let end = self.find_end(&stream, segments.last().copied(), options)?;
@@ -308,7 +308,9 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         if stream.segment_base(base.max(stream.start_position())) != base {
             return Err(Stop::Broken(BrokenRecording::SegmentBase { name }));
         }
-        let limit = (base + stream.segment_length()).min(end.position);
+        let limit = base
+            .saturating_add(stream.segment_length())
+            .min(end.position);
         let mut position = base.max(stream.start_position());
         let mut window = Window::new(&self.storage, *stream);
         while position < limit {

@@ -341,3 +341,32 @@ fn a_frame_that_the_end_of_the_file_cuts_is_torn() {
     let refusal = find_end_by(&left.storage, &left.stream, 0, &REFUSE).unwrap_err();
     assert!(matches!(refusal, RecoveryError::Torn { position: 64, .. }));
 }
+
+#[test]
+fn a_last_frame_that_goes_on_in_a_hole_is_kept_whole_if_it_is_to_be_kept_08_23() {
+    let block = frames(&[b"before", &[0; 12_000]]);
+    let (end, written) = (block.len() as i64, &block[..4096]);
+    let check = |found: RecordingEnd| {
+        assert_eq!((found.position, found.kept_position), (64, end));
+        assert!(found.is_torn);
+    };
+    let left = Left::new(written);
+    check(find_end(&left.storage, &left.stream, 0).unwrap());
+
+    let storage = MemoryStorage::new();
+    let stream = recorded_stream(0);
+    RecorderSession::create(&storage, stream, SyncLevel::None).unwrap();
+    let file = storage.open(NAME, Access::Write).unwrap();
+    file.write_all_at(written, 0).unwrap();
+    check(find_end(&storage, &stream, 0).unwrap());
+}
+
+#[test]
+fn a_segment_behind_all_positions_of_a_recording_is_refused() {
+    let left = Left::new(&frames(&[b"one"]));
+    let base = i64::MAX / SEGMENT_LENGTH * SEGMENT_LENGTH;
+    let name = format!("3-{base}.rec");
+    left.storage.create(&name, SEGMENT_LENGTH as u64).unwrap();
+    let refusal = find_end(&left.storage, &left.stream, 0).unwrap_err();
+    assert!(matches!(refusal, RecoveryError::Segment { .. }));
+}
