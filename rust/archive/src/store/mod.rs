@@ -64,6 +64,12 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         self.entry(recording_id).map(|entry| &entry.descriptor)
     }
 
+    /// Returns the id that the next recording gets.
+    #[must_use]
+    pub fn next_recording_id(&self) -> i64 {
+        self.catalog.next_recording_id()
+    }
+
     /// Returns the catalog entry of a recording that exists.
     ///
     /// # Errors

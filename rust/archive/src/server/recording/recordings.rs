@@ -14,6 +14,7 @@ use super::subscriptions::{
     ImageArrivals, NewSubscription, RecordingPurpose, RecordingSubscription, RecordingSubscriptions,
 };
 use super::unnoted::UnnotedStops;
+use crate::catalog::RecordingDescriptor;
 use crate::channel;
 use crate::recorder::RecorderSession;
 use crate::server::ArchiveError;
@@ -394,26 +395,28 @@ impl<S: Storage + Clone> Recordings<S> {
         let (requester, is_auto_stop, purpose) =
             (entry.requester, entry.is_auto_stop, entry.purpose);
         let join_position = image.join_position();
-        let has_ended = |store: &ArchiveStore<S>, recording_id| {
+        let recording_id = match purpose {
+            RecordingPurpose::New => store.next_recording_id(),
+            RecordingPurpose::Extend { recording_id } => recording_id,
+        };
+        let is_unfinished = |store: &ArchiveStore<S>| {
             let recording = store.recording(recording_id);
-            recording.is_ok_and(|recording| !recording.is_unfinished())
+            recording.is_ok_and(RecordingDescriptor::is_unfinished)
         };
-        let had_ended = match purpose {
-            RecordingPurpose::New => false,
-            RecordingPurpose::Extend { recording_id } => has_ended(store, recording_id),
-        };
+        let was_unfinished = is_unfinished(store);
         match start(aeron, store, &self.settings, entry, image, now_ms) {
-            Ok(starting) => self.starting.push(starting),
+            Ok(starting) => {
+                self.unnoted.forget(recording_id);
+                self.starting.push(starting);
+            }
             Err(error) => {
                 outbox.refuse(requester, error);
-                let RecordingPurpose::Extend { recording_id } = purpose else {
-                    return;
-                };
-                if had_ended && !has_ended(store, recording_id) {
-                    // The catalog took the extension although its sync failed, or what came after it.
+                if !was_unfinished && is_unfinished(store) {
+                    // The catalog took the recording or the extension although its sync failed, or what came after it.
                     self.unnoted.add(recording_id, join_position, now_ms);
                 }
-                if is_auto_stop {
+                let is_extension = matches!(purpose, RecordingPurpose::Extend { .. });
+                if is_extension && is_auto_stop {
                     self.subscriptions.remove(number);
                 }
             }
