@@ -293,6 +293,36 @@ def test_what_is_no_archive_is_refused_with_the_statuses_of_aerons_tool(tmp_path
     assert "archive.catalog" in empty.stderr
 
 
+def test_a_recording_that_cannot_be_read_stops_no_command(two: Path) -> None:
+    segment = two / "0-0.rec"
+    segment.unlink()
+    segment.mkdir()
+    stamped = run("archive", "checksum", two, "CRC-32C", "--json")
+    assert stamped.exit_code == 1
+    first, second = json.loads(stamped.stdout)
+    assert "0-0.rec" in first["problem"]
+    assert (second["problem"], second["frames"]) == (None, 3)
+    verified = run("archive", "verify", two, "--json")
+    assert verified.exit_code == 255
+    assert [each["verdict"] for each in json.loads(verified.stdout)] == ["ERR", "OK"]
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Path:
+    """An archive with two recordings, each of three messages."""
+    directory = tmp_path / "archive"
+    with (
+        aeron.MediaDriver(dir=tmp_path / "driver") as driver,
+        aeron.Archive(directory, driver=driver, segment_file_length=SEGMENT_LENGTH),
+        aeron.connect(driver) as client,
+        aeron.connect_archive(client) as archive,
+    ):
+        scene = Scene(driver, client, archive, directory, None, "")  # type: ignore[arg-type]
+        for stream_id in (STREAM, STREAM + 1):
+            scene.record(stream_id, 3)
+    return directory
+
+
 @pytest.fixture
 def torn(tmp_path: Path) -> Path:
     """An archive as a kill leaves it: without a stop position, and without the second page of the last fragment."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+import aeron
 from aeron.cli.archive.files import (
     RECORDING_ID,
     all_option,
@@ -15,6 +16,7 @@ from aeron.cli.archive.files import (
     print_json,
     progress_bar,
 )
+from aeron.cli.text import printable_lines
 
 
 @click.command("checksum")
@@ -26,7 +28,8 @@ from aeron.cli.archive.files import (
 def checksum(*, directory: str, name: str, recording_id: int | None, all_segments: bool, as_json: bool) -> None:
     """Store the CHECKSUM (CRC-32 or CRC-32C, or a class name) of each frame and entry, of all recordings or of one.
 
-    The checksum of a frame replaces the session id in the segment file.
+    The checksum of a frame replaces the session id in the segment file. The status is 1 if a
+    recording cannot be read; the others get their checksums.
     """
     results = []
     with open_files(directory, write=True) as files, explained():
@@ -36,9 +39,17 @@ def checksum(*, directory: str, name: str, recording_id: int | None, all_segment
         total = sum(files.segment_bytes(id, all_segments) for id in ids)
         with progress_bar("computing checksums", total, hidden=as_json) as bar:
             for id in ids:
-                frames = files.write_checksums(id, name, all_segments, bar.advance)
-                results.append({"recording_id": id, "frames": frames})
+                frames, problem = None, None
+                try:
+                    frames = files.write_checksums(id, name, all_segments, bar.advance)
+                except aeron.ArchiveDirectoryError as error:
+                    # The other recordings get theirs nevertheless.
+                    problem = str(error)
+                results.append({"recording_id": id, "frames": frames, "problem": problem})
                 if not as_json:
-                    bar.echo(f"(recordingId={id}) {frames} frames")
+                    text = f"{frames} frames" if problem is None else printable_lines(f"ERR: {problem}").rstrip()
+                    bar.echo(f"(recordingId={id}) {text}")
     if as_json:
         print_json(results)
+    if any(result["problem"] is not None for result in results):
+        raise SystemExit(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+import aeron
 from aeron._aeron import _CatalogEntry, _Verification
 from aeron.cli.archive.files import (
     MISUSED,
@@ -59,10 +60,13 @@ def verify(
         total = sum(files.segment_bytes(entry.recording.recording_id, all_segments) for entry in entries)
         with progress_bar("verifying", total, hidden=as_json) as bar:
             for entry in entries:
-                found = files.verify(entry.recording.recording_id, all_segments, checksum, bar.advance)
-                keep = _keeps_torn(directory, found, on_torn_fragment, bar) if repair else True
-                state = files.repair(found, keep) if repair else entry.state
-                results.append(_result(found, entry, state, keep=keep))
+                try:
+                    found = files.verify(entry.recording.recording_id, all_segments, checksum, bar.advance)
+                    keep = _keeps_torn(directory, found, on_torn_fragment, bar) if repair else True
+                    state = files.repair(found, keep) if repair else entry.state
+                    results.append(_result(found, entry, state, keep=keep))
+                except aeron.ArchiveDirectoryError as error:
+                    results.append(_failure(entry, str(error)))
                 if not as_json:
                     bar.echo(_line(results[-1], is_repaired=repair))
     if as_json:
@@ -98,6 +102,21 @@ def _result(found: _Verification, entry: _CatalogEntry, state: str, *, keep: boo
         "stop_position": None if stop == -1 else stop,
         "recorded_stop_position": entry.recording.stop_position,
         "torn_fragment": torn,
+    }
+
+
+def _failure(entry: _CatalogEntry, problem: str) -> dict[str, object]:
+    """The result for a recording whose files cannot be read; its entry stays as it is."""
+    recording = entry.recording
+    return {
+        "recording_id": recording.recording_id,
+        "verdict": "ERR",
+        "problem": problem,
+        "state": entry.state,
+        "start_position": recording.start_position,
+        "stop_position": recording.stop_position,
+        "recorded_stop_position": recording.stop_position,
+        "torn_fragment": None,
     }
 
 

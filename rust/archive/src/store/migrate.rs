@@ -31,6 +31,29 @@ struct Route {
     destination: i64,
 }
 
+/// The note of a migration that was not finished.
+#[derive(Clone, Debug)]
+pub(crate) struct MigrationNote {
+    /// Name of the file.
+    pub name: String,
+    /// Source and destination.
+    pub recordings: [i64; 2],
+}
+
+impl MigrationNote {
+    /// Reads the name of a file.
+    pub fn parse(name: &str) -> Option<Self> {
+        let Route {
+            source,
+            destination,
+        } = Route::parse(name)?;
+        Some(Self {
+            name: name.to_owned(),
+            recordings: [source, destination],
+        })
+    }
+}
+
 impl<S: Storage + Clone> ArchiveStore<S> {
     /// Moves all segments of `source` to `destination`, which then also covers what the source covered. The source stays as an empty
     /// recording.

@@ -20,6 +20,7 @@ pub use deletion::DeleteOperation;
 pub(crate) use deletion::remove_segment_files;
 pub use error::StoreError;
 pub use migrate::Migration;
+pub(crate) use migrate::MigrationNote;
 pub use open::RecoveredRecording;
 pub use options::StoreOptions;
 pub use recording::{Continuation, NewRecording};

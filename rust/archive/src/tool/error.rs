@@ -32,6 +32,17 @@ pub enum ToolError {
         /// The id.
         recording_id: i64,
     },
+    /// A migration of segments has not been finished; which recording a segment file is of is only known to an archive.
+    #[error(
+        "(recordingId={recording_id}) a migration of its segments was interrupted, see {note}: start the archive once, which finishes \
+         it; a recording of it that is INVALID has to be marked as valid before"
+    )]
+    HalfMigrated {
+        /// The recording.
+        recording_id: i64,
+        /// Name of the file that tells of the migration.
+        note: String,
+    },
     /// A deleted recording was to be marked.
     #[error("(recordingId={recording_id}) state transition DELETED -> {to} is not allowed")]
     Deleted {

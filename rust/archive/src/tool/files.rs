@@ -7,6 +7,7 @@ use crate::catalog::{Catalog, CatalogEntry, RecordingDescriptor, RecordingState}
 use crate::recovery::{RecoveryPolicy, find_end_from};
 use crate::segments::{SEGMENT_EXTENSION, SegmentFileName};
 use crate::storage::{Access, Storage};
+use crate::store::MigrationNote;
 use crate::stream::RecordedStream;
 
 /// The files of an archive, opened by a tool. Not shared between threads.
@@ -16,6 +17,8 @@ pub struct ArchiveFiles<S: Storage> {
     pub(super) catalog: Catalog<S>,
     /// Bases of the segment files of each recording when the files were opened, in order.
     bases: HashMap<i64, Vec<i64>>,
+    /// Migrations that were not finished when the files were opened.
+    migrations: Vec<MigrationNote>,
 }
 
 impl<S: Storage + Clone> ArchiveFiles<S> {
@@ -25,11 +28,17 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
     /// There is no catalog, it is damaged or of another version, or the file system refuses.
     pub fn open(storage: S, access: Access) -> Result<Self, ToolError> {
         let catalog = Catalog::open_unchecked(&storage, access)?;
-        let bases = bases_of_segments(&storage)?;
+        let names = storage
+            .names()
+            .map_err(|source| ToolError::storage(".".to_owned(), source))?;
         Ok(Self {
             storage,
             catalog,
-            bases,
+            bases: bases_of_segments(&names),
+            migrations: names
+                .iter()
+                .filter_map(|name| MigrationNote::parse(name))
+                .collect(),
         })
     }
 
@@ -109,6 +118,24 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         Ok(find_end_from(&self.storage, stream, start, last, &policy)?.position)
     }
 
+    /// Refuses a recording with a migration that the next start of an archive finishes.
+    pub(super) fn check_not_half_migrated(&self, recording_id: i64) -> Result<(), ToolError> {
+        let exists = |id: &i64| {
+            let entry = self.catalog.entry(*id);
+            entry.is_some_and(|entry| entry.state != RecordingState::Deleted)
+        };
+        let of_it = |note: &&MigrationNote| {
+            note.recordings.contains(&recording_id) && note.recordings.iter().all(exists)
+        };
+        match self.migrations.iter().find(of_it) {
+            Some(MigrationNote { name, .. }) => Err(ToolError::HalfMigrated {
+                recording_id,
+                note: name.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+
     /// Bases of the segment files of a recording, in order. Files before the segment of its start position are not of it any more.
     pub(super) fn segments(&self, descriptor: &RecordingDescriptor) -> &[i64] {
         let term_length = i64::from(descriptor.term_length);
@@ -119,10 +146,7 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
     }
 }
 
-fn bases_of_segments<S: Storage>(storage: &S) -> Result<HashMap<i64, Vec<i64>>, ToolError> {
-    let names = storage
-        .names()
-        .map_err(|source| ToolError::storage(".".to_owned(), source))?;
+fn bases_of_segments(names: &[String]) -> HashMap<i64, Vec<i64>> {
     let mut bases: HashMap<i64, Vec<i64>> = HashMap::new();
     for file in names.iter().filter_map(|name| SegmentFileName::parse(name)) {
         if file.extension == SEGMENT_EXTENSION {
@@ -132,5 +156,5 @@ fn bases_of_segments<S: Storage>(storage: &S) -> Result<HashMap<i64, Vec<i64>>, 
     for of_recording in bases.values_mut() {
         of_recording.sort_unstable();
     }
-    Ok(bases)
+    bases
 }

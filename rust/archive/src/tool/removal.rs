@@ -23,10 +23,16 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
     /// all. Files of deleted recordings are not among them: [`compact`](Self::compact) deletes those.
     ///
     /// # Errors
-    /// The recording is unknown, or the file system refuses to list.
+    /// The recording is unknown, a migration of its segments is not finished, or the file system refuses to list.
     pub fn orphans(&self, recording_id: Option<i64>) -> Result<Vec<String>, ToolError> {
         if let Some(recording_id) = recording_id {
             self.entry(recording_id)?;
+        }
+        for entry in self.catalog.entries() {
+            let id = entry.descriptor.recording_id;
+            if recording_id.is_none_or(|chosen| chosen == id) {
+                self.check_not_half_migrated(id)?;
+            }
         }
         let names = self
             .storage
@@ -45,8 +51,11 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
     /// Deletes a file that [`orphans`](Self::orphans) has named.
     ///
     /// # Errors
-    /// The file system refuses.
+    /// A migration of segments of its recording is not finished, or the file system refuses.
     pub fn delete_orphan(&self, name: &str) -> Result<(), ToolError> {
+        if let Some(file) = SegmentFileName::parse(name) {
+            self.check_not_half_migrated(file.recording_id)?;
+        }
         match self.is_orphan(name, None) {
             true => Ok(remove(&self.storage, name.to_owned())?),
             false => Ok(()),
@@ -57,7 +66,7 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
     /// other entries are. The next start of an archive makes it longer again.
     ///
     /// # Errors
-    /// The file system refuses; the entries are still there unless only the last step failed.
+    /// A migration of segments of such a recording is not finished: nothing is deleted. The file system refuses: the entries are still there unless only the last step failed.
     pub fn compact(&mut self) -> Result<Compaction, ToolError> {
         let is_dropped = |entry: &CatalogEntry| entry.state != RecordingState::Valid;
         let dropped: Vec<CatalogEntry> = self
@@ -67,6 +76,9 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
             .filter(|entry| is_dropped(entry))
             .cloned()
             .collect();
+        for entry in &dropped {
+            self.check_not_half_migrated(entry.descriptor.recording_id)?;
+        }
         let files = remove_segment_files(&self.storage, |recording_id| {
             self.catalog.entry(recording_id).is_some_and(is_dropped)
         })?;

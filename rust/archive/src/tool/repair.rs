@@ -67,7 +67,7 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
     /// An entry with a checksum gets a new one with each change, by `checksum` or else by the algorithm of the one it has.
     ///
     /// # Errors
-    /// The file system refuses.
+    /// A migration of its segments is not finished, or the file system refuses.
     pub fn repair(
         &mut self,
         verification: &Verification,
@@ -84,6 +84,7 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
                 is_changed: false,
             });
         }
+        self.check_not_half_migrated(recording_id)?;
         let checksum = checksum.or_else(|| entry.checksum_algorithm());
         let before = entry.clone();
         self.catalog.set_checksum(checksum);

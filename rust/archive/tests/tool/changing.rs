@@ -8,7 +8,9 @@ use aeron_archive::storage::{Access, Storage};
 use aeron_archive::store::ArchiveStore;
 use aeron_archive::tool::{ArchiveFiles, ToolError, TornDecision, VerifyOptions};
 
-use crate::common::{IDLE, bases, empty, frames, image, open, options, record, recorded};
+use crate::common::{
+    IDLE, bases, delete_all, empty, frames, image, open, options, record, recorded,
+};
 use crate::stream::SEGMENT_LENGTH;
 
 fn change(storage: &MemoryStorage) -> ArchiveFiles<MemoryStorage> {
@@ -111,6 +113,52 @@ fn a_kill_at_any_step_of_a_repair_leaves_what_the_next_repair_takes() {
         step += 1;
     }
     assert!(step >= 2);
+}
+
+/// 07-111, 07-132
+#[test]
+fn the_segments_of_a_migration_that_was_killed_are_left_to_the_archive() {
+    let (storage, mut store) = empty();
+    recorded(&mut store, 0, 300);
+    let end = store.truncate(0, SEGMENT_LENGTH);
+    delete_all(&mut store, end).unwrap();
+    recorded(&mut store, SEGMENT_LENGTH, 20);
+    let before = [0, 1].map(|id| frames(&storage, &store, id).len());
+    storage.fail_at(storage.steps() + 2, Fault::Kill { progress: 1 });
+    assert!(store.migrate_segments(0, 1).is_err());
+    drop(store);
+    storage.restart();
+    assert!(bases(&storage, 0).is_empty(), "killed after the renaming");
+    let mut files = change(&storage);
+    let found = files
+        .verify(0, &VerifyOptions::default(), &mut |_| {
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    let note = "see archive-migrate-0-1.note: start the archive once";
+    let refusals = [
+        files.orphans(None).unwrap_err(),
+        files.orphans(Some(1)).unwrap_err(),
+        files.delete_orphan("1-0.rec").unwrap_err(),
+        files
+            .repair(&found, TornDecision::Truncate, None, 0)
+            .unwrap_err(),
+    ];
+    for refusal in refusals {
+        assert!(refusal.to_string().contains(note), "{refusal}");
+    }
+    files.mark(0, false).unwrap();
+    assert!(matches!(
+        files.compact(),
+        Err(ToolError::HalfMigrated {
+            recording_id: 0,
+            ..
+        })
+    ));
+    files.mark(0, true).unwrap();
+    let (store, _) = open(&storage);
+    assert_eq!(frames(&storage, &store, 1).len(), before.iter().sum());
+    assert!(change(&storage).orphans(None).unwrap().is_empty());
 }
 
 /// 07-110, 07-132
