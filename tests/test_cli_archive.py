@@ -38,7 +38,7 @@ class Scene:
     control_channel: str
 
     def run(self, command: str, *arguments: object) -> str:
-        """What a command on the running archive prints that ends with status 0."""
+        """Runs a command on the running archive, which must end with status 0; returns its output."""
         result = run("archive", command, "--dir", self.driver.dir, *arguments)
         assert result.exit_code == 0, result.output
         return result.stdout

@@ -1,4 +1,4 @@
-"""What a `PersistentSubscription` asks an archive for, whose answers a test scripts. Line numbers: document 11."""
+"""The requests of a `PersistentSubscription` to an archive with scripted responses. Line numbers: document 11."""
 
 from __future__ import annotations
 

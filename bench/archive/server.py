@@ -108,7 +108,7 @@ def _command(kind, settings):
 
 
 def missing():
-    """What this machine lacks for these lines, if anything."""
+    """Returns the reason why these lines cannot be measured here, or None."""
     try:
         toolchain.java_command({}, "")
     except toolchain.Unavailable as reason:

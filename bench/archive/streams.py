@@ -118,7 +118,7 @@ class RecordAndReplay:
 
 @dataclass
 class RecordedStream:
-    """What a publisher sent and an archive recorded."""
+    """A recorded stream as its publisher sent it."""
 
     recording: int
     messages: int
@@ -208,7 +208,7 @@ class Samples:
 
 @dataclass
 class Files:
-    """What writing blocks to new files and reading them again allow here, as messages of a length."""
+    """The limit of the file system: blocks are written to new files and read again, counted as messages of a length."""
 
     name: str
     length: int

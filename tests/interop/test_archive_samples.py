@@ -59,7 +59,7 @@ def client(archive):
 
 
 def _lines(process, last):
-    """What a process prints up to a line."""
+    """Returns the output of a process up to a line."""
     lines = [process.read(_START_TIMEOUT_S)]
     while not re.search(last, lines[-1]):
         lines.append(process.read(_TIMEOUT_S))

@@ -575,7 +575,7 @@ def test_an_archive_that_ends_while_live_is_not_needed_until_the_live_stream_is_
             assert recorded is not None
             source.publication.close()
             reader.until(lambda: reader.count("left"))
-            # What the archive has missed cannot be had.
+            # The archive has missed these messages, so nobody can have them.
             failure = reader.until_failed()
             assert failure.reason == "INVALID_START_POSITION"
 

@@ -187,7 +187,7 @@ def test_a_merge_whose_program_receives_nothing_fails_for_lack_of_progress(recor
         assert merge.has_failed
         assert not merge.is_live_added
         assert merge.do_work() == 0
-        # What has arrived can be read after the failure.
+        # The messages that have arrived can be read after the failure.
         got = []
         _run(merge, lambda: len(got) >= 10, got)
         assert got == recorded.sent[: len(got)]

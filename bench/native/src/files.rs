@@ -1,4 +1,4 @@
-//! What the machine's file system allows: one thread writes blocks to new files, and reads them again.
+//! The limit of the machine's file system: one thread writes blocks to new files, and reads them again.
 //!
 //! No archive records faster to files that did not exist before, whatever it does besides.
 

@@ -1,4 +1,4 @@
-"""What the commands on an archive's directory have in common: its files, its mark file, bars and questions."""
+"""Helpers of the commands on an archive's directory: its files, its mark file, bars and questions."""
 
 from __future__ import annotations
 

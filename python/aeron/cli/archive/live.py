@@ -1,4 +1,4 @@
-"""What the commands on a running archive have in common: their options, the session, and what arrives of recordings."""
+"""Helpers of the commands on a running archive: their options, the session, and the messages of recordings."""
 
 from __future__ import annotations
 
